@@ -1,0 +1,45 @@
+import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
+import type { Asset } from './asset.ts'
+
+export interface MintRequest {
+  /** The id to use if a new record is made. */
+  readonly asset: Asset
+  readonly keyClaim: KeyClaim | null
+  /** from-hash: refuse unless the account already holds a record over this hash. */
+  readonly mustOwnHash: boolean
+}
+
+/**
+ * Same account, hash, file path and tags give the SAME record (its life is extended, never shortened); anything else a new one.
+ * `newToAccount` is false when the account already had a record over these bytes: other accounts' bytes must not show.
+ */
+export type MintOutcome =
+  | { readonly outcome: 'minted'; readonly asset: Asset; readonly newToAccount: boolean }
+  | { readonly outcome: 'existing'; readonly asset: Asset }
+  | { readonly outcome: 'hash_unknown' }
+  | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
+
+export type RemoveOutcome = 'removed' | 'not_found' | 'in_use'
+
+export interface AssetStore {
+  /**
+   * Announces that bytes of this hash are about to be stored, before they get their final name: the blob counts as
+   * collectable from `now` on, so a crash before `mint` leaves nothing behind for good.
+   */
+  announceBlob(hash: string, sizeBytes: number, now: Date): Promise<void>
+  mint(request: MintRequest): Promise<MintOutcome>
+  find(accountId: string, assetId: string, now: Date): Promise<Asset | null>
+  findMany(accountId: string, assetIds: readonly string[], now: Date): Promise<Asset[]>
+  /** The newest record of the account for each of these file paths. */
+  findNewestByPath(accountId: string, filePaths: readonly string[], now: Date): Promise<Asset[]>
+  /** The newest record of the account for each of these hashes. */
+  findNewestByHash(accountId: string, hashes: readonly string[], now: Date): Promise<Asset[]>
+  /** Removes the record only. `in_use` while it is an output of a job that is still retained. */
+  remove(accountId: string, assetId: string, now: Date): Promise<RemoveOutcome>
+  /** Removes records past their life; returns how many. At most `limit` per call. */
+  expire(now: Date, limit: number): Promise<number>
+  /** Forgets blobs that nothing has referenced since before `cutoff` and returns their hashes; the caller then removes the bytes. */
+  retireBlobs(cutoff: Date, limit: number): Promise<string[]>
+  /** Which of these hashes are known, that is announced or referenced. */
+  knownBlobs(hashes: readonly string[]): Promise<string[]>
+}

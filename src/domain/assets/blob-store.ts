@@ -1,0 +1,41 @@
+import type { Readable } from 'node:stream'
+
+/** Bytes received and hashed, not yet under their final name. Exactly one of the two ends must be called. */
+export interface PendingBlob {
+  readonly hash: string
+  readonly sizeBytes: number
+  /** Durable once this resolves. Harmless when the same bytes are already there. */
+  keep(): Promise<void>
+  discard(): Promise<void>
+}
+
+export interface ByteRange {
+  readonly start: number
+  /** Inclusive. */
+  readonly end: number
+}
+
+export interface PutOptions {
+  /** Stop reading and refuse with `payload_too_large` once more bytes than this have come. */
+  readonly maxBytes: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Content-addressed bytes. `receive` never holds more than a few chunks in memory. A full disk is refused with
+ * `storage_full`, and a failed or aborted receive leaves nothing behind.
+ */
+export interface BlobStore {
+  receive(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<PendingBlob>
+  /** null when the bytes are not there. */
+  stat(hash: string): Promise<{ readonly sizeBytes: number } | null>
+  /** Throws ServiceError `output_unavailable` when the bytes are not there. */
+  open(hash: string, range?: ByteRange): Promise<Readable>
+  /** Where an engine on this machine may read the bytes; null when they are not in a local file. */
+  localPath(hash: string): string | null
+  /**
+   * Removes bytes unless `isKnown` says, after they have been moved aside, that they are wanted again: an ingest of the same
+   * bytes may run at the same time.
+   */
+  remove(hash: string, isKnown: () => Promise<boolean>): Promise<void>
+}

@@ -1,0 +1,62 @@
+/**
+ * The one vocabulary in which engines speak upward. A run yields `started` first and exactly one of `succeeded`, `failed`
+ * and `interrupted` last; a failure is an event, not an exception. An iterator that throws means that the engine itself is
+ * gone: the attempt is lost, not the job.
+ */
+export interface NodeRef {
+  readonly nodeId: string
+  readonly classType: string
+  /** The node of the submitted graph that stands for it; differs from nodeId for nodes made by expansion. */
+  readonly displayNodeId: string
+  readonly parentNodeId: string | null
+}
+
+/** A file that a node reported. The bytes are read once, by whoever commits the output. */
+export interface ReportedFile {
+  readonly kind: 'file'
+  readonly filename: string
+  readonly subfolder: string
+  readonly folder: 'output' | 'temp' | 'input'
+  /** From the engine when it says so, else null. */
+  readonly contentType: string | null
+  read(): AsyncIterable<Uint8Array>
+}
+
+/** A string, number or JSON value that a node reported. */
+export interface ReportedValue {
+  readonly kind: 'value'
+  readonly value: unknown
+}
+
+export type ReportedItem = ReportedFile | ReportedValue
+
+/** A node's UI output: items by key (`images`, `text`, `audio` ...), in order. */
+export type NodeReport = Readonly<Record<string, readonly ReportedItem[]>>
+
+export interface EngineFailure {
+  /** A stable word for `job.error.code`, such as `node_execution_error`. */
+  readonly code: string
+  readonly message: string
+  readonly nodeId: string | null
+  readonly classType: string | null
+  readonly traceback: string | null
+  /** The engine's own exception name, such as `ValueError`. */
+  readonly exceptionType: string
+}
+
+export type EngineEvent =
+  /** nodesTotal: nodes reachable from the outputs, cached ones included. */
+  | { readonly type: 'started'; readonly nodesTotal: number }
+  | { readonly type: 'cached'; readonly nodeIds: readonly string[] }
+  | ({ readonly type: 'node_started' } & NodeRef)
+  | ({ readonly type: 'node_progress'; readonly value: number; readonly max: number } & NodeRef)
+  | ({ readonly type: 'node_finished' } & NodeRef)
+  | ({ readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array } & NodeRef)
+  | ({ readonly type: 'node_text'; readonly text: string } & NodeRef)
+  | ({ readonly type: 'node_report'; readonly report: NodeReport; readonly cached: boolean } & NodeRef)
+  /** A blocker with a message stopped a branch; the run goes on. */
+  | ({ readonly type: 'node_blocked'; readonly message: string } & NodeRef)
+  | { readonly type: 'log'; readonly text: string }
+  | { readonly type: 'succeeded' }
+  | { readonly type: 'failed'; readonly failure: EngineFailure }
+  | { readonly type: 'interrupted' }

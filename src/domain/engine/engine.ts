@@ -1,0 +1,40 @@
+import type { Graph } from '../workflows/graph.ts'
+import type { NodeCatalog } from '../workflows/node-catalog.ts'
+import type { EngineEvent } from './engine-event.ts'
+
+/** A file that the graph names, resolved when the job was submitted. */
+export interface EngineInput {
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly contentType: string
+  /** Set when the bytes lie in a file of this machine. */
+  readonly localPath: string | null
+  read(): AsyncIterable<Uint8Array>
+}
+
+export interface EngineRun {
+  readonly jobId: string
+  readonly accountId: string
+  readonly attempt: number
+  readonly graph: Graph
+  /** By the name that stands in the graph. */
+  readonly inputs: ReadonlyMap<string, EngineInput>
+  /** Credentials and PNG info of the submit. Never stored, never logged. */
+  readonly extraData: Readonly<Record<string, unknown>> | null
+  /**
+   * Reserves `count` consecutive numbers for output files of one name prefix in this account and returns the first.
+   * Two jobs never get the same number.
+   */
+  reserveOutputNumbers(folder: string, prefix: string, count: number): Promise<number>
+}
+
+export interface RunOptions {
+  /** Aborted to interrupt the run: the engine answers with `interrupted` (or whatever it reached first). */
+  readonly signal: AbortSignal
+}
+
+export interface Engine extends AsyncDisposable {
+  /** What this engine can run; cheap, from memory. */
+  catalog(): NodeCatalog
+  run(run: EngineRun, options: RunOptions): AsyncIterable<EngineEvent>
+}

@@ -1,0 +1,52 @@
+/**
+ * Every way in which the service refuses, as one closed set without any HTTP in it. Each surface maps it once to its own
+ * statuses and words. Whatever is thrown and is not a ServiceError is a defect: the surface answers with its generic failure.
+ */
+export type Refusal =
+  | 'invalid_request' // the request itself is malformed: JSON, header, query, a closed object's unknown key
+  | 'invalid_field' // well-formed, but one named field has a value that is not allowed
+  | 'invalid_metadata_filter'
+  | 'metadata_invalid'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'forbidden_origin'
+  | 'forbidden_host'
+  | 'not_found'
+  | 'blob_not_found'
+  | 'output_unavailable'
+  | 'hash_mismatch'
+  | 'asset_in_use'
+  | 'payload_too_large'
+  | 'range_not_satisfiable'
+  | 'invalid_workflow'
+  | 'workflow_format_ui'
+  | 'missing_asset'
+  | 'idempotency_key_reuse'
+  | 'queue_full'
+  | 'rate_limited'
+  | 'too_many_streams'
+  | 'storage_full' // the disk has no room; nothing was kept
+  | 'shutting_down' // the process drains and takes no new work
+
+export type RefusalDetails = Readonly<Record<string, unknown>>
+
+export interface RefusalOptions {
+  readonly details?: RefusalDetails
+  readonly retryAfterSeconds?: number
+  readonly cause?: unknown
+}
+
+/** A refusal on its way to a surface. `message` is safe to show to whoever asked. */
+export class ServiceError extends Error {
+  readonly refusal: Refusal
+  readonly details: RefusalDetails | null
+  readonly retryAfterSeconds: number | null
+
+  constructor(refusal: Refusal, message: string, options: RefusalOptions = {}) {
+    super(message, { cause: options.cause })
+    this.name = 'ServiceError'
+    this.refusal = refusal
+    this.details = options.details ?? null
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * Two kinds of notice, never mixed. `changed` says that a job has a newer version: listeners re-read, so a lost notice costs
+ * nothing. `live` carries what is never stored (previews, node-level detail) and may be dropped for slow readers.
+ * The bus is best effort by contract; whatever it loses, the next snapshot or poll heals.
+ */
+export interface JobChanged {
+  readonly jobId: string
+  readonly accountId: string
+  readonly version: number
+}
+
+export interface JobLive<Event> {
+  readonly jobId: string
+  readonly accountId: string
+  readonly event: Event
+}
+
+export type Unsubscribe = () => void
+
+export interface EventBus<Event> {
+  publishChanged(notice: JobChanged): void
+  publishLive(notice: JobLive<Event>): void
+  /** Work may be waiting: a job was queued or room was made. */
+  publishWork(): void
+  onChanged(listener: (notice: JobChanged) => void): Unsubscribe
+  onLive(listener: (notice: JobLive<Event>) => void): Unsubscribe
+  onWork(listener: () => void): Unsubscribe
+}

@@ -1,0 +1,132 @@
+/**
+ * The store as jobs need it. Written for one SQLite file and for Postgres alike: a claim is one statement, every write of a
+ * worker carries its lease (the fencing token), limits live inside the transaction, a page is found by key and not by offset.
+ * The store moves states only as it is told; which moves exist stands in transitions.ts, and every write is a compare-and-set.
+ */
+import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
+import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
+import type { JobStatus } from './transitions.ts'
+
+export interface NewJob {
+  readonly id: string
+  readonly accountId: string
+  readonly pool: string
+  readonly priority: number
+  readonly metadata: Readonly<Record<string, string>>
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  /** The executed graph, as text: integers beyond 2^53 must survive. */
+  readonly workflow: string
+  readonly inputs: readonly JobInput[]
+  /** The submit carried `extra_data`: the job must never run without it. */
+  readonly needsExtraData: boolean
+  /** `extra_data` sealed under the operator's key, or null when it lives in memory only. */
+  readonly sealedExtraData: Uint8Array | null
+}
+
+export type SubmitOutcome =
+  | { readonly outcome: 'queued'; readonly job: Job }
+  | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
+  | { readonly outcome: 'queue_full' }
+
+export interface ClaimRequest {
+  readonly pool: string
+  readonly workerId: string
+  readonly leaseId: string
+  readonly leaseUntil: Date
+  readonly now: Date
+}
+
+export interface Claim {
+  readonly job: Job
+  readonly leaseId: string
+  readonly workflow: string
+  readonly inputs: readonly JobInput[]
+  readonly needsExtraData: boolean
+  /** Handed over once: the claim erases it from the store. */
+  readonly sealedExtraData: Uint8Array | null
+}
+
+export interface Lease {
+  readonly jobId: string
+  readonly leaseId: string
+}
+
+/** What a worker writes while it holds the lease, or as its last write. */
+export interface RunChange {
+  readonly progress?: Progress
+  readonly outputs?: readonly Output[]
+  readonly outputsReused?: boolean
+  readonly log?: JobLog
+  /** The last write: ends the lease and gives the account its room back. */
+  readonly finish?: {
+    readonly status: Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
+    readonly from: readonly JobStatus[]
+    readonly at: Date
+    readonly error: JobError | null
+  }
+}
+
+/** `lost`: another owner has the job, or it ended; stop and discard. */
+export type CommitOutcome =
+  | { readonly outcome: 'committed'; readonly version: number; readonly status: JobStatus }
+  | { readonly outcome: 'lost' }
+
+export type CancelOutcome =
+  | { readonly outcome: 'canceled' | 'canceling' | 'already_terminal'; readonly job: Job }
+  | { readonly outcome: 'not_found' }
+
+export interface ListQuery {
+  readonly statuses: readonly JobStatus[] | null
+  readonly metadata: Readonly<Record<string, string>>
+  readonly limit: number
+  /** The last job of the page before. */
+  readonly after: { readonly createdAt: Date; readonly id: string } | null
+  readonly now: Date
+}
+
+/** A job that a sweep touched, for the notices that follow. */
+export interface TouchedJob {
+  readonly jobId: string
+  readonly accountId: string
+  readonly version: number
+  readonly status: JobStatus
+}
+
+export interface JobStore {
+  /** One transaction: idempotency key, queue bound, job row, counters. */
+  submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
+
+  /** null for a job that is unknown, not this account's, or past its retention. */
+  find(accountId: string, jobId: string, now: Date): Promise<Job | null>
+  findWorkflow(accountId: string, jobId: string, now: Date): Promise<string | null>
+  findLog(accountId: string, jobId: string, now: Date): Promise<JobLog | null>
+  /** Newest first by (createdAt, id). Asks for one more than `limit`, so that the caller knows whether there is a next page. */
+  list(accountId: string, query: ListQuery): Promise<Job[]>
+
+  /** The best queued job whose account has room, or null. Costs the same whatever the backlog. */
+  claim(request: ClaimRequest): Promise<Claim | null>
+  /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */
+  renew(
+    leases: readonly Lease[],
+    until: Date,
+  ): Promise<readonly { readonly jobId: string; readonly status: JobStatus }[]>
+  commit(lease: Lease, change: RunChange): Promise<CommitOutcome>
+  /** Gives jobs back to the queue at once, without spending an attempt (drain). A canceling job becomes canceled. */
+  release(leases: readonly Lease[], now: Date): Promise<TouchedJob[]>
+  /** queued -> canceled, running -> canceling; everything else stays. */
+  cancel(accountId: string, jobId: string, now: Date): Promise<CancelOutcome>
+  /**
+   * Jobs whose lease ran out before `now`: requeued with the next attempt, or ended with `error` once `maxAttempts` were
+   * spent (`canceled` when a cancel was under way).
+   */
+  reap(options: { now: Date; maxAttempts: number; error: JobError }): Promise<TouchedJob[]>
+  /** Live jobs past their retention become `expired`. */
+  expire(now: Date, limit: number): Promise<TouchedJob[]>
+  /** Removes terminal jobs past their retention (expired ones once `expiredBefore` has passed) with logs, workflow and outputs. */
+  remove(options: { now: Date; expiredBefore: Date; limit: number }): Promise<number>
+
+  /** The first of `count` consecutive numbers for output names of this account, folder and prefix; the first ever is 1. */
+  reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number): Promise<number>
+  countByStatus(): Promise<Readonly<Record<JobStatus, number>>>
+}

@@ -1,0 +1,71 @@
+import type { JobStatus } from './transitions.ts'
+
+export type OutputType = 'image' | 'video' | 'audio' | 'text' | 'file' | 'latent'
+
+/** A committed output: an asset of this job plus where it came from. */
+export interface Output {
+  readonly assetId: string
+  readonly nodeId: string
+  readonly name: string
+  readonly type: OutputType
+  readonly contentType: string
+  readonly sizeBytes: number
+  readonly hash: string
+}
+
+/** A complete snapshot; `value` never goes down in the life of a job. */
+export interface Progress {
+  readonly value: number
+  readonly nodesDone: number
+  readonly nodesTotal: number
+  readonly currentNode: string | null
+  readonly currentNodeClass: string | null
+  readonly step: number | null
+  readonly steps: number | null
+  readonly message: string | null
+}
+
+export interface JobError {
+  readonly code: string
+  readonly message: string
+  readonly nodeId: string | null
+  readonly classType: string | null
+  readonly traceback: string | null
+}
+
+export interface Job {
+  readonly id: string
+  readonly accountId: string
+  readonly status: JobStatus
+  readonly priority: number
+  readonly metadata: Readonly<Record<string, string>>
+  readonly createdAt: Date
+  readonly startedAt: Date | null
+  readonly completedAt: Date | null
+  readonly expiresAt: Date
+  /** 1 = next; null unless queued. Exact near the head, an estimate far from it. */
+  readonly queuePosition: number | null
+  readonly progress: Progress | null
+  readonly outputs: readonly Output[]
+  readonly error: JobError | null
+  readonly outputsReused: boolean
+  readonly attempt: number
+  /** Grows with every change of the job that a reader could see. */
+  readonly version: number
+}
+
+/** What the run printed. `text` is the tail when `truncated`. */
+export interface JobLog {
+  readonly text: string
+  readonly truncated: boolean
+  readonly capturedAt: Date
+  readonly complete: boolean
+}
+
+/** A file that the graph names, pinned when the job was submitted. */
+export interface JobInput {
+  readonly name: string
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly contentType: string
+}

@@ -1,0 +1,34 @@
+/** The one table of job states. No status changes anywhere except along these rows. */
+export type JobStatus = 'queued' | 'running' | 'succeeded' | 'canceling' | 'canceled' | 'failed' | 'expired'
+
+const NEXT = {
+  // A lost lease sends a running job back to the queue for its next attempt; `failed` from `queued` is a job whose
+  // credentials were lost, which must never run without them.
+  queued: ['running', 'canceled', 'failed', 'expired'],
+  running: ['succeeded', 'failed', 'canceling', 'queued', 'expired'],
+  canceling: ['canceled', 'succeeded', 'failed', 'expired'],
+  succeeded: [],
+  canceled: [],
+  failed: [],
+  expired: [],
+} as const satisfies Record<JobStatus, readonly JobStatus[]>
+
+export const JOB_STATUSES = Object.keys(NEXT) as readonly JobStatus[]
+
+export function canMove(from: JobStatus, to: JobStatus): boolean {
+  return (NEXT[from] as readonly JobStatus[]).includes(to)
+}
+
+/** Every state from which `to` may be reached: what a compare-and-set must find. */
+export function statesBefore(to: JobStatus): readonly JobStatus[] {
+  return JOB_STATUSES.filter((from) => canMove(from, to))
+}
+
+export function isTerminal(status: JobStatus): boolean {
+  return NEXT[status].length === 0
+}
+
+/** A worker holds the job. */
+export function isHeld(status: JobStatus): boolean {
+  return status === 'running' || status === 'canceling'
+}

@@ -1,0 +1,33 @@
+/**
+ * What an engine can run, in ComfyUI's own `object_info` form: the contract between engines, validation and the legacy
+ * surface. Engines that have more to say about a value than its declaration (a file must exist) do so in `checkInput`.
+ */
+export type InputOptions = Readonly<Record<string, unknown>>
+/** `[TYPE, options?]` or, for an old-style combo, `[[choice, …], options?]`. */
+export type InputSpec = readonly [type: string | readonly unknown[], options?: InputOptions]
+
+export interface NodeDefinition {
+  readonly input: {
+    readonly required?: Readonly<Record<string, InputSpec>>
+    readonly optional?: Readonly<Record<string, InputSpec>>
+    readonly hidden?: Readonly<Record<string, unknown>>
+  }
+  readonly input_order: Readonly<Record<string, readonly string[]>>
+  readonly is_input_list: boolean
+  readonly output: readonly unknown[]
+  readonly output_is_list: readonly boolean[]
+  readonly output_name: readonly string[]
+  readonly name: string
+  readonly display_name: string
+  readonly category: string
+  readonly output_node: boolean
+  readonly has_intermediate_output: boolean
+  readonly [extra: string]: unknown
+}
+
+export interface NodeCatalog {
+  find(classType: string): NodeDefinition | null
+  classTypes(): readonly string[]
+  /** Inputs whose value the node itself judges, such as file names: min, max and combo checks do not apply to them. */
+  selfCheckedInputs(classType: string): readonly string[]
+}

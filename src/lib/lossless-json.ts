@@ -1,0 +1,57 @@
+/**
+ * JSON in which numbers survive unchanged. A seed goes up to 2^64-1 and a graph distinguishes `1` from `1.0`, so a workflow
+ * must travel from the request to the engine and back to the reader without passing through a double.
+ * A number becomes a `number` when its text is exactly what JavaScript would print, a `bigint` when it is a larger integer,
+ * and otherwise a `NumberText` that remembers how it was written.
+ */
+
+export class NumberText {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+  get value(): number {
+    return Number(this.text)
+  }
+}
+
+export type JsonValue = null | boolean | number | bigint | string | NumberText | JsonValue[] | JsonObject
+export type JsonObject = { [key: string]: JsonValue }
+
+type RawJsonTools = {
+  rawJSON(text: string): unknown
+}
+const raw = JSON as unknown as RawJsonTools
+
+type ReviverContext = { source?: string }
+type SourceReviver = (key: string, value: unknown, context: ReviverContext) => unknown
+
+// Texts that may hold a number which a plain parse would change: many digits, a trailing zero after the point, an exponent, or minus zero.
+const MAY_HOLD_RARE_NUMBER = /\d{16}|\.\d*0(?!\d)|\d[eE]|-0(?!\.)/
+const INTEGER = /^-?\d+$/
+
+const keepNumberText: SourceReviver = (_key, value, context) => {
+  if (typeof value !== 'number') return value
+  const source = context.source
+  if (source === undefined || String(value) === source) return value
+  return INTEGER.test(source) && source !== '-0' ? BigInt(source) : new NumberText(source)
+}
+
+/** Throws SyntaxError like JSON.parse, and RangeError when the nesting is deeper than the stack. */
+export function parseLosslessJson(text: string): JsonValue {
+  if (!MAY_HOLD_RARE_NUMBER.test(text)) return JSON.parse(text) as JsonValue
+  return JSON.parse(text, keepNumberText as (key: string, value: unknown) => unknown) as JsonValue
+}
+
+function toRaw(_key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return raw.rawJSON(value.toString())
+  return value instanceof NumberText ? raw.rawJSON(value.text) : value
+}
+
+export function stringifyLosslessJson(value: JsonValue): string {
+  return JSON.stringify(value, toRaw)
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof NumberText)
+}
