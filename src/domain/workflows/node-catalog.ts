@@ -1,6 +1,6 @@
 /**
  * What an engine can run, in ComfyUI's own `object_info` form: the contract between engines, validation and the legacy
- * surface. Engines that have more to say about a value than its declaration (a file must exist) do so in `checkInput`.
+ * surface. What a declaration cannot say (a file must exist) is judged by the `checkInput` that validation is given.
  */
 export type InputOptions = Readonly<Record<string, unknown>>
 /** `[TYPE, options?]` or, for an old-style combo, `[[choice, …], options?]`. */
@@ -30,4 +30,9 @@ export interface NodeCatalog {
   classTypes(): readonly string[]
   /** Inputs whose value the node itself judges, such as file names: min, max and combo checks do not apply to them. */
   selfCheckedInputs(classType: string): readonly string[]
+  /**
+   * The self-checked inputs that name a file without declaring an upload option, such as LoadLatent.latent. Absent: all of
+   * them do; an engine with other self-checked inputs (CustomCombo.choice) must tell them apart here.
+   */
+  fileInputs?(classType: string): readonly string[]
 }

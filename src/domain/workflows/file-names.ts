@@ -1,0 +1,74 @@
+/**
+ * Names of files in a graph: what an asset is called there, which bare names a graph holds, and under which paths a bare name
+ * may be found. Names are only ever compared, never used as paths.
+ */
+import { extensionFromType, extensionOf } from '../../lib/mime.ts'
+import { pythonStr } from '../../lib/python-values.ts'
+import type { Asset } from '../assets/asset.ts'
+import type { CheckInput } from './check-node.ts'
+import { unwrapConstant } from './convert-constant.ts'
+import { type FileInput, findFileInputs } from './file-inputs.ts'
+import type { Graph } from './graph.ts'
+import type { NodeCatalog } from './node-catalog.ts'
+
+const ANNOTATION = / \[(?:input|output|temp)\]$/
+const INPUT_FOLDER = 'input/'
+const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
+const MODEL_PATH = /^models\/[^/]+\/(.+)$/
+// Longer than any path that an asset can have: such a name is unknown without a look-up.
+const MAX_NAME_LENGTH = 1_024
+
+/** The name under which an asset stands in an executed graph: by content, or relative to its root for weights. */
+export function nameInGraph(asset: Asset): string {
+  const model = asset.filePath === null ? null : MODEL_PATH.exec(asset.filePath)
+  if (model !== null) return model[1]
+  const extension =
+    (asset.filePath === null ? null : extensionOf(asset.filePath)) ?? extensionFromType(asset.contentType)
+  return `${asset.hash}.${extension ?? 'bin'}`
+}
+
+/** The file paths that a bare name may mean, best first: the folder of inputs may be written or left out. */
+export function pathsOfName(name: string): readonly string[] {
+  const path = name.replace(ANNOTATION, '')
+  if (path === '' || path.length > MAX_NAME_LENGTH) return []
+  return [path, path.startsWith(INPUT_FOLDER) ? path.slice(INPUT_FOLDER.length) : INPUT_FOLDER + path]
+}
+
+/** The hash that a content-addressed name carries, or null. */
+export function hashOfName(name: string): string | null {
+  return CONTENT_NAME.exec(name.replace(ANNOTATION, ''))?.[1].toLowerCase() ?? null
+}
+
+export interface FileNames {
+  /** Distinct bare names, as they are written. */
+  readonly names: ReadonlySet<string>
+  /** The file inputs of the graph by class and path. */
+  readonly inputs: ReadonlyMap<string, FileInput>
+}
+
+function inputKey(classType: string, path: string): string {
+  return `${classType}\0${path}`
+}
+
+export function findFileNames(graph: Graph, catalog: NodeCatalog): FileNames {
+  const names = new Set<string>()
+  const inputs = new Map<string, FileInput>()
+  for (const node of graph.values()) {
+    for (const input of findFileInputs(catalog, node.classType, node.inputs)) {
+      inputs.set(inputKey(node.classType, input.path), input)
+      if (!Object.hasOwn(node.inputs, input.path)) continue
+      const value = unwrapConstant(node.inputs[input.path])
+      if (typeof value === 'string' && value !== '') names.add(value)
+    }
+  }
+  return { names, inputs }
+}
+
+/** The word of the file-loading nodes: a file that the caller does not have is invalid. */
+export function createFileCheck({ inputs }: FileNames, isKnown: (name: string) => boolean): CheckInput {
+  return (classType, path, value) => {
+    const input = inputs.get(inputKey(classType, path))
+    if (input === undefined || (value === '' && input.mayBeEmpty)) return true
+    return typeof value === 'string' && isKnown(value) ? true : `Invalid ${input.noun} file: ${pythonStr(value)}`
+  }
+}

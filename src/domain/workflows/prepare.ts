@@ -1,0 +1,121 @@
+/**
+ * From a submitted workflow to the text that is executed: format, shape, files, validation, in this order. Everything that can
+ * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { JsonValue } from '../../lib/lossless-json.ts'
+import type { Asset } from '../assets/asset.ts'
+import { ServiceError } from '../errors.ts'
+import { type AssetRef, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
+import { createFileCheck, findFileNames, nameInGraph } from './file-names.ts'
+import type { Graph } from './graph.ts'
+import type { NodeCatalog } from './node-catalog.ts'
+import { toRefusal } from './node-errors.ts'
+import { readGraph } from './read-graph.ts'
+import { replaceClasses } from './replace-classes.ts'
+import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
+import { isUiFormat } from './ui-format.ts'
+import { validate } from './validate.ts'
+import type { ValidationResult } from './validation-result.ts'
+import { writeGraph } from './write-graph.ts'
+
+/** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
+export interface ResolvedInput {
+  /** As it stands in the executed graph. */
+  readonly name: string
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly contentType: string
+}
+
+export interface InspectedWorkflow {
+  readonly result: ValidationResult
+  readonly inputs: readonly ResolvedInput[]
+}
+
+export interface PreparedWorkflow {
+  /** The executed graph as JSON text, numbers with the digits they came with. */
+  readonly text: string
+  readonly graph: Graph
+  readonly inputs: readonly ResolvedInput[]
+  /** The output nodes, all of which can run. */
+  readonly outputs: readonly string[]
+}
+
+export interface PrepareDeps {
+  readonly catalog: () => NodeCatalog
+  readonly assets: AssetFinder
+  readonly clock: Clock
+}
+
+export interface InspectOptions {
+  /** Only these output nodes are to run. */
+  readonly targets?: readonly string[]
+}
+
+export type InspectWorkflow = (
+  accountId: string,
+  workflow: JsonValue | undefined,
+  options?: InspectOptions,
+) => Promise<InspectedWorkflow>
+
+export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedWorkflow>
+
+/** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
+export function createInspectWorkflow({ catalog: currentCatalog, assets, clock }: PrepareDeps): InspectWorkflow {
+  return async function inspectWorkflow(accountId, workflow, { targets } = {}) {
+    refuseUiFormat(workflow)
+    const catalog = currentCatalog()
+    const submitted = replaceClasses(readGraph(workflow), catalog)
+    const found = findAssetRefs(submitted)
+    const named = findFileNames(submitted, catalog)
+    const refs = [...found.refs.values()]
+    const files =
+      refs.length + named.names.size === 0
+        ? NO_FILES
+        : await resolveFiles(assets, { accountId, refs, names: named.names, now: clock.now() })
+    const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
+    const inputs = toInputs(files, refs)
+    const checkInput = createFileCheck(named, (name) => inputs.has(name))
+    const result = validate(graph, { catalog, checkInput, ...(targets === undefined ? {} : { targets }) })
+    return { result, inputs: [...inputs.values()] }
+  }
+}
+
+/** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missing_ids). */
+export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
+  const inspectWorkflow = createInspectWorkflow(deps)
+  return async function prepareWorkflow(accountId, workflow) {
+    const { result, inputs } = await inspectWorkflow(accountId, workflow)
+    const refusal = toRefusal(result)
+    if (refusal !== null) throw refusal
+    return { text: writeGraph(result.graph), graph: result.graph, inputs, outputs: result.goodOutputs }
+  }
+}
+
+const NO_FILES: ResolvedFiles = {
+  byName: new Map(),
+  assetOf() {
+    throw new Error('no file was looked up')
+  },
+}
+
+function refuseUiFormat(workflow: JsonValue | undefined): void {
+  if (!isUiFormat(workflow)) return
+  throw new ServiceError(
+    'workflow_format_ui',
+    'this is a workflow as the editor saves it; export it in API format ("Export (API)") and send that',
+  )
+}
+
+function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, ResolvedInput> {
+  const inputs = new Map<string, ResolvedInput>()
+  const add = (name: string, { hash, sizeBytes, contentType }: Asset) =>
+    inputs.set(name, { name, hash, sizeBytes, contentType })
+  for (const [name, asset] of files.byName) add(name, asset)
+  for (const ref of refs) {
+    const asset = files.assetOf(ref)
+    add(nameInGraph(asset), asset)
+  }
+  return inputs
+}

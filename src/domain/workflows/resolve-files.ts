@@ -1,0 +1,101 @@
+/**
+ * Finds the assets that a workflow names, with one store look-up for all ids, one for all paths and one for all hashes, always
+ * within one account. An unknown reference refuses the workflow; an unknown bare name does not: the node that loads it says so.
+ */
+import { isUuid } from '../../lib/ids.ts'
+import type { Asset } from '../assets/asset.ts'
+import type { AssetStore } from '../assets/asset-store.ts'
+import { ServiceError } from '../errors.ts'
+import type { AssetRef } from './asset-refs.ts'
+import { hashOfName, pathsOfName } from './file-names.ts'
+
+export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash'>
+
+export interface FileQuery {
+  readonly accountId: string
+  readonly refs: Iterable<AssetRef>
+  readonly names: ReadonlySet<string>
+  readonly now: Date
+}
+
+export interface ResolvedFiles {
+  assetOf(ref: AssetRef): Asset
+  readonly byName: ReadonlyMap<string, Asset>
+}
+
+// More files than any real graph loads; bounds the size of the look-ups.
+const MAX_FILES = 1_000
+const SHOWN_ID_LENGTH = 200
+
+export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promise<ResolvedFiles> {
+  const { accountId, names, now } = query
+  const refs = [...query.refs]
+  refuseTooMany(refs.length + names.size)
+  // Only canonical ids can exist, so no others reach the store.
+  const ids = unique(refs.flatMap((ref) => (ref.kind === 'id' && isUuid(ref.given) ? [ref.given] : [])))
+  const paths = unique([...names].flatMap(pathsOfName))
+  const hashes = unique([
+    ...refs.flatMap((ref) => (ref.kind === 'hash' ? [ref.hash] : [])),
+    ...[...names].flatMap((name) => hashOfName(name) ?? []),
+  ])
+  const [foundIds, foundPaths, foundHashes] = await Promise.all([
+    ids.length === 0 ? [] : assets.findMany(accountId, ids, now),
+    paths.length === 0 ? [] : assets.findNewestByPath(accountId, paths, now),
+    hashes.length === 0 ? [] : assets.findNewestByHash(accountId, hashes, now),
+  ])
+  const byId = new Map(foundIds.map((asset) => [asset.id, asset]))
+  const byHash = new Map(foundHashes.map((asset) => [asset.hash, asset]))
+  const find = (ref: AssetRef): Asset | undefined => {
+    if (ref.kind === 'id') return byId.get(ref.given)
+    return ref.kind === 'hash' ? byHash.get(ref.hash) : undefined
+  }
+  refuseMissing(refs.filter((ref) => find(ref) === undefined))
+  return {
+    assetOf: (ref) => find(ref) as Asset,
+    byName: resolveNames(names, foundPaths, byHash),
+  }
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)]
+}
+
+function refuseTooMany(count: number): void {
+  if (count <= MAX_FILES) return
+  throw new ServiceError('invalid_workflow', `workflow names ${count} files; at most ${MAX_FILES} are allowed`, {
+    details: { node_errors: {} },
+  })
+}
+
+function refuseMissing(missing: readonly AssetRef[]): void {
+  if (missing.length === 0) return
+  const ids = unique(missing.flatMap((ref) => (ref.kind === 'malformed' ? [] : [ref.given.slice(0, SHOWN_ID_LENGTH)])))
+  const malformed = missing.find((ref) => ref.kind === 'malformed')
+  const unknown =
+    ids.length === 0
+      ? []
+      : [
+          `the workflow refers to assets that do not exist: ${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ', ...' : ''}`,
+        ]
+  const problems = malformed?.kind === 'malformed' ? [malformed.problem.slice(0, 500)] : []
+  throw new ServiceError('missing_asset', [...unknown, ...problems].join('; '), { details: { missing_ids: ids } })
+}
+
+function resolveNames(
+  names: ReadonlySet<string>,
+  found: readonly Asset[],
+  byHash: ReadonlyMap<string, Asset>,
+): ReadonlyMap<string, Asset> {
+  const byPath = new Map(found.map((asset) => [asset.filePath, asset]))
+  const resolved = new Map<string, Asset>()
+  for (const name of names) {
+    const candidates = pathsOfName(name).flatMap((path) => byPath.get(path) ?? [])
+    const newest = candidates.reduce<Asset | undefined>(
+      (best, asset) => (best === undefined || asset.createdAt > best.createdAt ? asset : best),
+      undefined,
+    )
+    const asset = newest ?? byHash.get(hashOfName(name) ?? '')
+    if (asset !== undefined) resolved.set(name, asset)
+  }
+  return resolved
+}

@@ -1,0 +1,190 @@
+/** The whole of domain/jobs over the real store, the real blobs and the fake engine, in a folder of its own. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
+import { createLocalBus } from '../../../src/adapters/bus/local.ts'
+import { openSqliteStore, type SqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
+import { LOCAL_ACCOUNT_ID } from '../../../src/domain/accounts/account.ts'
+import { createStoreBlob, type StoreBlob } from '../../../src/domain/assets/store-blob.ts'
+import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
+import { createCancelJob } from '../../../src/domain/jobs/cancel.ts'
+import { createExpiry } from '../../../src/domain/jobs/expire.ts'
+import { createExtraDataKeeper } from '../../../src/domain/jobs/extra-data.ts'
+import type { Job } from '../../../src/domain/jobs/job.ts'
+import type { CommitOutcome, JobStore, RunChange } from '../../../src/domain/jobs/job-store.ts'
+import { createListJobs } from '../../../src/domain/jobs/list.ts'
+import type { JobObserver } from '../../../src/domain/jobs/observer.ts'
+import { combineObservers } from '../../../src/domain/jobs/observer.ts'
+import { createJobReader } from '../../../src/domain/jobs/read.ts'
+import { createRecover } from '../../../src/domain/jobs/recover.ts'
+import { createSubmit, type SubmitRequest } from '../../../src/domain/jobs/submit.ts'
+import { createWatchJob } from '../../../src/domain/jobs/watch-job.ts'
+import { createWorker } from '../../../src/domain/jobs/worker.ts'
+import type { WorkerDeps } from '../../../src/domain/jobs/worker-options.ts'
+import { openBlake3 } from '../../../src/lib/blake3.ts'
+import { type Clock, systemClock } from '../../../src/lib/clock.ts'
+import { createUuidV7, newUuidV4 } from '../../../src/lib/ids.ts'
+import { silentLog } from '../../../src/lib/log.ts'
+import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
+import { createSealer } from '../../../src/lib/sealer.ts'
+import { createFakeEngine, type FakeEngine } from '../../support/fake-engine.ts'
+
+export interface RigOptions {
+  readonly directory?: string
+  readonly clock?: Clock
+  readonly secretKey?: Uint8Array
+  readonly engine?: FakeEngine
+  readonly maxQueued?: number
+  readonly maxRunning?: number
+  readonly worker?: Partial<WorkerDeps>
+  readonly observer?: Partial<JobObserver>
+  readonly storeBlob?: (real: StoreBlob) => StoreBlob
+  /** Stands between the domain and the store. */
+  readonly wrapStore?: (store: JobStore) => JobStore
+}
+
+export const ACCOUNT = LOCAL_ACCOUNT_ID
+export const RETENTION_MS = 7 * 86_400_000
+
+export type Rig = Awaited<ReturnType<typeof openRig>>
+
+export async function openRig(options: RigOptions = {}) {
+  const { clock = systemClock } = options
+  const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'atelier-jobs-')))
+  const opened = await openSqliteStore({ directory, clock, synchronous: 'NORMAL' })
+  await opened.accounts.put({
+    id: ACCOUNT,
+    maxRunning: options.maxRunning ?? 100,
+    maxQueued: options.maxQueued ?? 10_000,
+  })
+  const parts = await openParts(directory, opened, { ...options, clock })
+  const rig = {
+    ...parts,
+    directory,
+    store: opened,
+    clock,
+    submit: (workflow: JsonValue, fields: Partial<SubmitRequest> = {}) =>
+      parts.submitJob({ ...PLAIN_REQUEST, workflow, ...fields }),
+    /** Resolves with the first state of the job that fits. */
+    until: (jobId: string, fits: (job: Job) => boolean) => untilJob(parts, jobId, fits),
+    untilStatus: (jobId: string, status: Job['status']) => untilJob(parts, jobId, (job) => job.status === status),
+    /** Like a process that dies: leases stay, memory is gone, the folder remains. */
+    async crash() {
+      parts.engine.release()
+      await opened[Symbol.asyncDispose]()
+    },
+    async close() {
+      parts.engine.release()
+      await parts.worker[Symbol.asyncDispose]()
+      parts.watching[Symbol.dispose]()
+      await opened[Symbol.asyncDispose]()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+  return rig
+}
+
+const PLAIN_REQUEST: SubmitRequest = {
+  accountId: ACCOUNT,
+  workflow: undefined,
+  extraData: null,
+  metadata: {},
+  priority: 0,
+  idempotencyKey: null,
+}
+
+async function openParts(directory: string, opened: SqliteStore, options: RigOptions & { readonly clock: Clock }) {
+  const { clock } = options
+  const log = silentLog
+  const bus = createLocalBus<EngineEvent>({ log })
+  const commits: RunChange[] = []
+  const jobs = recordCommits(options.wrapStore?.(opened.jobs) ?? opened.jobs, commits)
+  const blobs = await openFsBlobs({ directory: join(directory, 'blobs'), blake3: await openBlake3(), log })
+  const realStoreBlob = createStoreBlob({ assets: opened.assets, blobs, clock })
+  const storeBlob = options.storeBlob?.(realStoreBlob) ?? realStoreBlob
+  const engine = options.engine ?? createFakeEngine()
+  const sealer = options.secretKey === undefined ? null : createSealer(options.secretKey)
+  const extraData = createExtraDataKeeper({ sealer })
+  const observer = combineObservers(options.observer ?? {})
+  const shared = { store: jobs, bus, clock, extraData, observer, log }
+  const reader = createJobReader(shared)
+  return {
+    bus,
+    blobs,
+    engine,
+    extraData,
+    reader,
+    commits,
+    submitJob: createSubmit({
+      ...shared,
+      newJobId: createUuidV7(() => clock.now().getTime()),
+      prepareWorkflow: async (_account, workflow) => ({
+        text: stringifyLosslessJson(workflow as JsonObject),
+        inputs: [],
+      }),
+      pool: 'main',
+      retentionMs: RETENTION_MS,
+      retryAfterSeconds: () => 3,
+    }),
+    cancelJob: createCancelJob(shared),
+    listJobs: createListJobs(shared),
+    recover: createRecover(shared),
+    expiry: createExpiry(shared),
+    watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
+    worker: createWorker({
+      ...shared,
+      engine,
+      storeBlob,
+      blobs,
+      newId: newUuidV4,
+      pool: 'main',
+      workers: 1,
+      engineRetryMs: 1,
+      pollEveryMs: 50,
+      cancelGraceMs: 100,
+      ...options.worker,
+    }),
+  }
+}
+
+function recordCommits(store: JobStore, commits: RunChange[]): JobStore {
+  return {
+    ...store,
+    commit(lease, change): Promise<CommitOutcome> {
+      commits.push(change)
+      return store.commit(lease, change)
+    },
+  }
+}
+
+function untilJob(
+  { bus, reader }: Pick<Awaited<ReturnType<typeof openParts>>, 'bus' | 'reader'>,
+  jobId: string,
+  fits: (job: Job) => boolean,
+): Promise<Job> {
+  return new Promise((resolve, reject) => {
+    const look = (version: number) =>
+      reader.findSince(ACCOUNT, jobId, version).then((job) => {
+        if (!fits(job)) return
+        stop()
+        resolve(job)
+      }, fail)
+    const fail = (error: unknown) => {
+      stop()
+      reject(error)
+    }
+    const stop = bus.onChanged((notice) => {
+      if (notice.jobId === jobId) look(notice.version)
+    })
+    look(0)
+  })
+}
+
+export function node(classType: string, inputs: JsonObject = {}): JsonObject {
+  return { class_type: classType, inputs }
+}
+
+export const SAVE: JsonObject = { '9': node('FakeSave') }
+export const GATED: JsonObject = { '1': node('FakeGate'), '9': node('FakeSave') }
+export const HANG: JsonObject = { '1': node('FakeHang') }

@@ -1,0 +1,101 @@
+/** Size must cost time in proportion, never the stack, the square, or an answer larger than the question. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { toRefusal } from '../../../src/domain/workflows/node-errors.ts'
+import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
+import { validate } from '../../../src/domain/workflows/validate.ts'
+import { writeGraph } from '../../../src/domain/workflows/write-graph.ts'
+import type { JsonObject, JsonValue } from '../../../src/lib/lossless-json.ts'
+import { recordedCatalog } from '../../support/recorded-catalog.ts'
+
+const catalog = recordedCatalog()
+const SIZE = 10_000
+
+function chain(first: JsonObject): JsonObject {
+  const graph: JsonObject = { n0: first }
+  for (let index = 1; index < SIZE - 1; index += 1) {
+    const inputs = { image: [`n${index - 1}`, 0], upscale_method: 'area', width: 64, height: '64', crop: 'disabled' }
+    graph[`n${index}`] = { class_type: 'ImageScale', inputs }
+  }
+  graph.save = { class_type: 'SaveImage', inputs: { images: [`n${SIZE - 2}`, 0], filename_prefix: 'x' } }
+  return graph
+}
+
+const source: JsonObject = { class_type: 'EmptyImage', inputs: { width: 64, height: 64, batch_size: 1, color: 0 } }
+
+function fastest(runs: number, work: () => void): number {
+  const times = Array.from({ length: runs }, () => {
+    const startedAt = performance.now()
+    work()
+    return performance.now() - startedAt
+  })
+  return Math.min(...times)
+}
+
+test('a chain of 10,000 nodes is read and validated in under 300 ms', (t) => {
+  const workflow = chain(source)
+  const elapsedMs = fastest(3, () => {
+    const result = validate(readGraph(workflow), { catalog })
+    assert.deepEqual(result.goodOutputs, ['save'])
+    assert.equal(result.graph.get('n5')?.inputs.height, 64)
+  })
+  t.diagnostic(`${elapsedMs.toFixed(1)} ms`)
+  assert.ok(elapsedMs < 300, `${elapsedMs} ms`)
+})
+
+test('a fault at the far end of a long chain is found and blamed once', () => {
+  const result = validate(readGraph(chain({ class_type: 'EmptyImage', inputs: {} })), { catalog })
+  assert.deepEqual(Object.keys(result.nodeErrors), ['n0'])
+  assert.deepEqual(result.nodeErrors.n0.dependent_outputs, ['save'])
+  const broken = validate(readGraph(chain({ class_type: 'ImageInvert', inputs: { image: ['none', 0] } })), { catalog })
+  assert.equal(broken.nodeErrors.n0.errors[0].type, 'exception_during_inner_validation')
+})
+
+test('a cycle through 10,000 nodes is reported without writing it out for each of them', () => {
+  const result = validate(readGraph(chain({ class_type: 'ImageInvert', inputs: { image: [`n${SIZE - 2}`, 0] } })), {
+    catalog,
+  })
+  assert.equal(Object.keys(result.nodeErrors).length, SIZE - 1)
+  assert.ok(result.nodeErrors.n7.errors[0].details.length < 5_000)
+  assert.ok(JSON.stringify(toRefusal(result)?.details).length < 500_000)
+})
+
+test('overlapping cycles of nodes with many links stay cheap', () => {
+  const graph: JsonObject = {}
+  const count = 3_000
+  for (let index = 0; index < count; index += 1) {
+    const links: [string, JsonValue][] = Array.from({ length: 20 }, (_, turn) => [
+      `images.image${turn}`,
+      [`b${(index + 1 + turn * 149) % count}`, 0],
+    ])
+    graph[`b${index}`] = { class_type: 'BatchImagesNode', inputs: Object.fromEntries(links) }
+  }
+  graph.save = { class_type: 'SaveImage', inputs: { images: ['b0', 0], filename_prefix: 'x' } }
+  const elapsedMs = fastest(1, () => {
+    assert.equal(validate(readGraph(graph), { catalog }).ok, false)
+  })
+  assert.ok(elapsedMs < 2_000, `${elapsedMs} ms`)
+})
+
+test('many outputs over many faulty nodes do not multiply', () => {
+  const graph: JsonObject = { n0: { class_type: 'ImageInvert', inputs: {} } }
+  const half = 5_000
+  for (let index = 1; index < half; index += 1) {
+    graph[`n${index}`] = { class_type: 'ImageScale', inputs: { image: [`n${index - 1}`, 0] } }
+  }
+  for (let index = 0; index < half; index += 1) {
+    graph[`p${index}`] = { class_type: 'PreviewImage', inputs: { images: [`n${half - 1}`, 0] } }
+  }
+  const elapsedMs = fastest(1, () => {
+    const { nodeErrors } = validate(readGraph(graph), { catalog })
+    assert.equal(Object.keys(nodeErrors).length, half)
+    const entries = Object.values(nodeErrors).reduce((sum, node) => sum + node.dependent_outputs.length, 0)
+    assert.ok(entries < 2_000_000)
+  })
+  assert.ok(elapsedMs < 3_000, `${elapsedMs} ms`)
+})
+
+test('writing a large graph gives back what was read', () => {
+  const workflow = chain(source)
+  assert.deepEqual(JSON.parse(writeGraph(readGraph(workflow))), workflow)
+})
