@@ -1,0 +1,52 @@
+/**
+ * The bus of a single process: whoever publishes calls the listeners, in the order in which they subscribed. A listener that
+ * throws hurts neither its neighbours nor the publisher; the fault is logged, because nobody else will hear of it.
+ */
+import type { EventBus, JobChanged, JobLive, Unsubscribe } from '../../domain/events/event-bus.ts'
+import { type Log, silentLog } from '../../lib/log.ts'
+
+export interface LocalBusOptions {
+  readonly log?: Log
+}
+
+interface Topic<Notice> {
+  publish(notice: Notice): void
+  subscribe(listener: (notice: Notice) => void): Unsubscribe
+}
+
+function createTopic<Notice>(name: string, log: Log): Topic<Notice> {
+  // Each subscription is an object of its own, so the same function subscribed twice is called twice and ended once each.
+  const subscriptions = new Set<{ readonly listener: (notice: Notice) => void }>()
+  return {
+    publish(notice) {
+      for (const { listener } of subscriptions) {
+        try {
+          listener(notice)
+        } catch (error) {
+          log.error({ err: error, topic: name }, 'a listener of the bus threw')
+        }
+      }
+    },
+    subscribe(listener) {
+      const subscription = { listener }
+      subscriptions.add(subscription)
+      return () => {
+        subscriptions.delete(subscription)
+      }
+    },
+  }
+}
+
+export function createLocalBus<Event>({ log = silentLog }: LocalBusOptions = {}): EventBus<Event> {
+  const changed = createTopic<JobChanged>('changed', log)
+  const live = createTopic<JobLive<Event>>('live', log)
+  const work = createTopic<undefined>('work', log)
+  return {
+    publishChanged: changed.publish,
+    publishLive: live.publish,
+    publishWork: () => work.publish(undefined),
+    onChanged: changed.subscribe,
+    onLive: live.subscribe,
+    onWork: (listener) => work.subscribe(() => listener()),
+  }
+}

@@ -1,0 +1,53 @@
+/** The asset store on SQLite, as the main thread sees it. */
+import type { AssetStore } from '../../../domain/assets/asset-store.ts'
+import { toAsset } from './operations/asset-row.ts'
+import type { AssetsQuery } from './operations/find-assets.ts'
+import { toMintInput, toMintOutcome } from './operations/mint-asset.ts'
+import { inSlices, SLICE, type StoreChannels } from './store-channels.ts'
+
+type FindOperation = 'findAssets' | 'findNewestByPath' | 'findNewestByHash'
+
+export function createAssetStore({ write, read }: StoreChannels): AssetStore {
+  async function findAll(operation: FindOperation, query: AssetsQuery) {
+    if (query.wanted.length === 0) return []
+    const rows = await read.call(operation, query)
+    return rows.map(toAsset)
+  }
+  return {
+    announceBlob: (hash, sizeBytes, now) => write.call('announceBlob', { hash, sizeBytes, now: now.getTime() }),
+    async mint(request) {
+      return toMintOutcome(await write.call('mint', toMintInput(request)))
+    },
+    async find(accountId, assetId, now) {
+      const [asset] = await findAll('findAssets', { accountId, wanted: [assetId], now: now.getTime() })
+      return asset ?? null
+    },
+    findMany: (accountId, wanted, now) => findAll('findAssets', { accountId, wanted, now: now.getTime() }),
+    findNewestByPath: (accountId, wanted, now) =>
+      findAll('findNewestByPath', { accountId, wanted, now: now.getTime() }),
+    findNewestByHash: (accountId, wanted, now) =>
+      findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),
+    remove: (accountId, assetId, now) => write.call('removeAsset', { accountId, assetId, now: now.getTime() }),
+    async expire(now, limit) {
+      let removed = 0
+      await inSlices(limit, async (sliceLimit) => {
+        const count = await write.call('expireAssets', { now: now.getTime(), limit: sliceLimit })
+        removed += count
+        return count
+      })
+      return removed
+    },
+    async retireBlobs(cutoff, limit) {
+      const hashes: string[] = []
+      // Candidates that turn out to be in use are many and do not count: the walk ends when none is left or enough were found.
+      while (hashes.length < limit) {
+        const slice = Math.min(SLICE, limit - hashes.length)
+        const { retired, examined } = await write.call('retireBlobs', { cutoff: cutoff.getTime(), limit: slice })
+        hashes.push(...retired)
+        if (examined < slice) break
+      }
+      return hashes
+    },
+    knownBlobs: async (hashes) => (hashes.length === 0 ? [] : read.call('knownBlobs', hashes)),
+  }
+}

@@ -1,0 +1,131 @@
+/** The job store on SQLite, as the main thread sees it: turns domain values into messages and answers into domain values. */
+import type { Job } from '../../../domain/jobs/job.ts'
+import type { CancelOutcome, JobStore, ListQuery, TouchedJob } from '../../../domain/jobs/job-store.ts'
+import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { CancelAnswer } from './operations/cancel.ts'
+import { toClaim, toClaimInput } from './operations/claim.ts'
+import { toCommitInput } from './operations/commit.ts'
+import { toJob } from './operations/job-row.ts'
+import { toLeaseFields } from './operations/leases.ts'
+import { BEFORE_NONE, type PageKey } from './operations/list-jobs.ts'
+import { toSubmitInput, toSubmitOutcome } from './operations/submit.ts'
+import { inSlices, type StoreChannels } from './store-channels.ts'
+
+export interface JobStoreDeps extends StoreChannels {
+  readonly clock: Clock
+}
+
+export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
+  return {
+    ...createJobReads(read),
+    ...createJobSweeps(write),
+    async submit(job, claim) {
+      const weight = job.workflow.length + (job.sealedExtraData?.byteLength ?? 0)
+      return toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim), weight))
+    },
+    async claim(request) {
+      return toClaim(await write.call('claim', toClaimInput(request)), request.leaseId)
+    },
+    async renew(leases, until) {
+      if (leases.length === 0) return []
+      const input = { leases: leases.map(toLeaseFields), until: until.getTime() }
+      const renewed = await write.call('renew', input)
+      return renewed.map(([jobId, status]) => ({ jobId, status }))
+    },
+    commit(lease, change) {
+      return write.call('commit', toCommitInput(lease, change, clock.now()), change.log?.text.length)
+    },
+    async release(leases, now) {
+      if (leases.length === 0) return []
+      return write.call('release', { leases: leases.map(toLeaseFields), now: now.getTime() })
+    },
+    async cancel(accountId, jobId, now) {
+      return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime() }))
+    },
+    reserveOutputNumbers(accountId, folder, prefix, count) {
+      return write.call('reserveOutputNumbers', { accountId, folder, prefix, count })
+    },
+  }
+}
+
+function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
+  return answer === null ? { outcome: 'not_found' } : { outcome: answer[0], job: toJob(answer[1]) }
+}
+
+type JobReads = Pick<JobStore, 'find' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'>
+
+function createJobReads(read: StoreChannels['read']): JobReads {
+  return {
+    async find(accountId, jobId, now) {
+      const stored = await read.call('findJob', [accountId, jobId, now.getTime()])
+      return stored === null ? null : toJob(stored)
+    },
+    findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),
+    findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
+    list: (accountId, query) => listJobs(read, accountId, query),
+    countByStatus: () => read.call('countByStatus', null),
+  }
+}
+
+async function listJobs(read: StoreChannels['read'], accountId: string, query: ListQuery): Promise<Job[]> {
+  const { after, now, statuses } = query
+  const labels = Object.entries(query.metadata)
+  const operation = labels.length === 0 ? 'listJobs' : 'listLabelledJobs'
+  const jobs: Job[] = []
+  let before: PageKey | null = after === null ? BEFORE_NONE : [after.createdAt.getTime(), after.id]
+  while (before !== null && jobs.length <= query.limit) {
+    const answer: Awaited<ReturnType<typeof read.call<typeof operation>>> = await read.call(operation, {
+      accountId,
+      statuses: statuses === null ? JOB_STATUSES : [...new Set(statuses)],
+      labels,
+      limit: query.limit + 1 - jobs.length,
+      before,
+      now: now.getTime(),
+    })
+    jobs.push(...answer.jobs.map(toJob))
+    before = answer.resumeBefore
+  }
+  return jobs
+}
+
+type JobSweeps = Pick<JobStore, 'reap' | 'expire' | 'remove'>
+
+function createJobSweeps(write: StoreChannels['write']): JobSweeps {
+  return {
+    async reap({ now, lapsedBefore = now, maxAttempts, error }) {
+      const touched: TouchedJob[] = []
+      const input = {
+        now: now.getTime(),
+        lapsedBefore: lapsedBefore.getTime(),
+        maxAttempts,
+        error: JSON.stringify(error),
+      }
+      await inSlices(Number.POSITIVE_INFINITY, async (limit) => {
+        const slice = await write.call('reap', { ...input, limit })
+        touched.push(...slice)
+        return slice.length
+      })
+      return touched
+    },
+    async expire(now, limit) {
+      const touched: TouchedJob[] = []
+      await inSlices(limit, async (sliceLimit) => {
+        const slice = await write.call('expireJobs', { now: now.getTime(), limit: sliceLimit })
+        touched.push(...slice)
+        return slice.length
+      })
+      return touched
+    },
+    async remove({ now, expiredBefore, limit }) {
+      let removed = 0
+      const input = { now: now.getTime(), expiredBefore: expiredBefore.getTime() }
+      await inSlices(limit, async (sliceLimit) => {
+        const count = await write.call('removeJobs', { ...input, limit: sliceLimit })
+        removed += count
+        return count
+      })
+      return removed
+    },
+  }
+}

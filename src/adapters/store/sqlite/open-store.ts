@@ -1,0 +1,127 @@
+/**
+ * Opens a data directory: locks it, brings its schema up to date, starts the writer and the reader. What it gives back is
+ * ready; disposing it answers everything that was asked, closes the database and gives the directory free.
+ */
+import type { AccountStore } from '../../../domain/accounts/account-store.ts'
+import type { AssetStore } from '../../../domain/assets/asset-store.ts'
+import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
+import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import { type Clock, systemClock } from '../../../lib/clock.ts'
+import { type Log, silentLog } from '../../../lib/log.ts'
+import { createAccountStore } from './account-store.ts'
+import { createAssetStore } from './asset-store.ts'
+import type { Synchronous } from './connection.ts'
+import { prepareDataDirectory } from './data-directory.ts'
+import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
+import { createIdempotencyStore } from './idempotency-store.ts'
+import { createJobStore } from './job-store.ts'
+import { MIGRATIONS_DIRECTORY } from './migrations.ts'
+import type { ReadOperations } from './operations/read-operations.ts'
+import type { WriteOperations } from './operations/write-operations.ts'
+import type { StoreChannels } from './store-channels.ts'
+import { type ChannelStats, openChannel } from './threads/channel.ts'
+import type { ReaderData } from './threads/reader.ts'
+import type { WriterData } from './threads/writer.ts'
+
+export interface SqliteStoreOptions {
+  readonly directory: string
+  readonly clock?: Clock
+  /** FULL (the default) survives a power cut; NORMAL may then lose the last moments, though never a killed process. */
+  readonly synchronous?: Synchronous
+  /** Pages of 4 KiB beyond which writes are refused like on a full disk; null, the default, leaves it to the disk. */
+  readonly maxPages?: number | null
+  /** Operations that may wait for a thread before further ones are refused with `queue_full`. */
+  readonly maxPending?: number
+  readonly migrationsDirectory?: string
+  readonly log?: Log
+}
+
+export interface SqliteStoreStats {
+  readonly write: ChannelStats
+  readonly read: ChannelStats
+}
+
+export interface SqliteStore extends AsyncDisposable {
+  readonly jobs: JobStore
+  readonly assets: AssetStore
+  readonly accounts: AccountStore
+  readonly keys: IdempotencyStore
+  readMeta(key: string): Promise<string | null>
+  writeMeta(key: string, value: string): Promise<void>
+  stats(): SqliteStoreStats
+  /** `ok`, or what is wrong. Walks the whole database; other reads wait meanwhile. */
+  checkIntegrity(): Promise<string>
+  /** Resolves with the reason when a store thread dies. Nothing can be stored from then on: the process should end. */
+  readonly failed: Promise<Error>
+}
+
+// Deep enough that only a writer in trouble reaches it: this is several seconds of full load.
+const DEFAULT_MAX_PENDING = 20_000
+
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  const { directory, clock = systemClock, log = silentLog } = options
+  const files = prepareDataDirectory(directory)
+  const lock = lockDirectory(directory, files.lock)
+  try {
+    const channels = await openChannels(files.database, options)
+    const failed = Promise.race([channels.write.failed, channels.read.failed])
+    failed.then((error) => log.error({ err: error, directory }, 'the store has failed'))
+    return createStore(channels, { clock, lock, failed })
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+async function openChannels(path: string, options: SqliteStoreOptions): Promise<StoreChannels> {
+  const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
+  const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
+  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
+  // The writer first: it creates the tables that the reader prepares its statements against.
+  const write = await openChannel<WriteOperations>({
+    name: 'writer',
+    script: new URL('./threads/writer.ts', import.meta.url),
+    workerData: writerData,
+    maxPending,
+  })
+  try {
+    const readerData: ReaderData = { path }
+    const read = await openChannel<ReadOperations>({
+      name: 'reader',
+      script: new URL('./threads/reader.ts', import.meta.url),
+      workerData: readerData,
+      maxPending,
+    })
+    return { write, read }
+  } catch (error) {
+    await write.close()
+    throw error
+  }
+}
+
+interface StoreParts {
+  readonly clock: Clock
+  readonly lock: DirectoryLock
+  readonly failed: Promise<Error>
+}
+
+function createStore(channels: StoreChannels, { clock, lock, failed }: StoreParts): SqliteStore {
+  const { write, read } = channels
+  return {
+    jobs: createJobStore({ write, read, clock }),
+    assets: createAssetStore(channels),
+    accounts: createAccountStore(channels),
+    keys: createIdempotencyStore(channels),
+    readMeta: (key) => read.call('readMeta', key),
+    writeMeta: (key, value) => write.call('writeMeta', [key, value]),
+    stats: () => ({ write: write.stats(), read: read.stats() }),
+    checkIntegrity: () => read.call('checkIntegrity', null),
+    failed,
+    async [Symbol.asyncDispose]() {
+      // The reader goes first, so that the writer is the last connection: closing it folds the log into the database.
+      await read.close()
+      await write.close()
+      lock.release()
+    },
+  }
+}

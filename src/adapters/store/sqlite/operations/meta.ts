@@ -1,0 +1,25 @@
+/** Small values of the service itself, such as the secret that signs its links. */
+import type { DatabaseSync } from 'node:sqlite'
+import { prepareRows } from './statement.ts'
+
+export function prepareReadMeta(database: DatabaseSync): (key: string) => string | null {
+  const select = prepareRows<[string]>(database, 'SELECT value FROM meta WHERE key = ?')
+  return (key) => select.get(key)?.[0] ?? null
+}
+
+export function prepareWriteMeta(database: DatabaseSync): (entry: readonly [key: string, value: string]) => void {
+  const upsert = database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
+  return (entry) => {
+    upsert.run(...entry)
+  }
+}
+
+/** Walks the whole database: `ok`, or what is wrong with it. */
+export function prepareCheckIntegrity(database: DatabaseSync): (input: null) => string {
+  const check = prepareRows<[string]>(database, 'PRAGMA integrity_check')
+  return () =>
+    check
+      .all()
+      .map(([line]) => line)
+      .join('\n')
+}

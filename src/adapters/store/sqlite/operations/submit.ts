@@ -1,0 +1,149 @@
+/** Submit: idempotency key, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
+import type { DatabaseSync } from 'node:sqlite'
+import type { KeyClaim, KeyHolder } from '../../../../domain/idempotency/key-record.ts'
+import type { Job } from '../../../../domain/jobs/job.ts'
+import type { NewJob, SubmitOutcome } from '../../../../domain/jobs/job-store.ts'
+import { prepareClaimKey, prepareFindHolder } from './keys.ts'
+import { prepareNewestPosition } from './queue-position.ts'
+import { prepareRows } from './statement.ts'
+
+type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
+
+export type SubmitInput = readonly [
+  id: string,
+  accountId: string,
+  pool: string,
+  priority: number,
+  createdAt: number,
+  expiresAt: number,
+  metadata: string | null,
+  workflow: string,
+  inputs: readonly InputFields[] | null,
+  needsExtraData: number,
+  sealedExtraData: Uint8Array | null,
+  key: string | null,
+  keyClaimedAt: number,
+  keyExpiresAt: number,
+]
+
+/** The queue position, the holder of the key, or null when the queue is full. */
+export type SubmitAnswer = number | KeyHolder | null
+
+export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
+  const metadata = JSON.stringify(job.metadata)
+  return [
+    job.id,
+    job.accountId,
+    job.pool,
+    job.priority,
+    job.createdAt.getTime(),
+    job.expiresAt.getTime(),
+    metadata === '{}' ? null : metadata,
+    job.workflow,
+    job.inputs.length === 0
+      ? null
+      : job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
+    job.needsExtraData ? 1 : 0,
+    job.sealedExtraData,
+    claim === null ? null : claim.key,
+    claim === null ? 0 : claim.claimedAt.getTime(),
+    claim === null ? 0 : claim.expiresAt.getTime(),
+  ]
+}
+
+export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
+  if (answer === null) return { outcome: 'queue_full' }
+  if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
+  return { outcome: 'queued', job: toQueuedJob(job, answer) }
+}
+
+function toQueuedJob(job: NewJob, queuePosition: number): Job {
+  return {
+    id: job.id,
+    accountId: job.accountId,
+    status: 'queued',
+    priority: job.priority,
+    metadata: job.metadata,
+    createdAt: job.createdAt,
+    startedAt: null,
+    completedAt: null,
+    expiresAt: job.expiresAt,
+    queuePosition,
+    progress: null,
+    outputs: [],
+    error: null,
+    outputsReused: false,
+    attempt: 0,
+    version: 1,
+  }
+}
+
+export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => SubmitAnswer {
+  const findHolder = prepareFindHolder(database)
+  const claimKey = prepareClaimKey(database)
+  const takeQueueRoom = prepareTakeQueueRoom(database)
+  const insertJob = prepareInsertJob(database)
+  const newestPosition = prepareNewestPosition(database)
+  return (input) => {
+    const [id, accountId, pool, priority] = input
+    const [key, keyClaimedAt, keyExpiresAt] = [input[11], input[12], input[13]]
+    if (key !== null) {
+      const holder = findHolder({ accountId, key, now: keyClaimedAt })
+      if (holder !== null) return holder
+    }
+    const queued = takeQueueRoom(accountId)
+    if (queued === null) return null
+    if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: id, assetId: null })
+    const seq = insertJob(input)
+    return newestPosition({ seq, accountId, pool, priority }, queued)
+  }
+}
+
+/** How many jobs of the account wait now, or null when its queue is full. */
+function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => number | null {
+  const bump = prepareRows<[number]>(
+    database,
+    'UPDATE account SET queued = queued + 1 WHERE id = ? AND queued < max_queued RETURNING queued',
+  )
+  const exists = prepareRows<[number]>(database, 'SELECT 1 FROM account WHERE id = ?')
+  return (accountId) => {
+    const row = bump.get(accountId)
+    if (row !== undefined) return row[0]
+    if (exists.get(accountId) === undefined) throw new Error(`No account ${accountId}.`)
+    return null
+  }
+}
+
+function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => number {
+  const insertJob = database.prepare(`
+    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)`)
+  const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
+  const insertInput = database.prepare(`
+    INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
+  const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
+  const insertLabels = database.prepare(`
+    INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
+  return (input) => {
+    const [id, accountId, pool, priority, createdAt, expiresAt, metadata, workflow, inputs, needsExtraData, sealed] =
+      input
+    const inputCount = inputs === null ? 0 : inputs.length
+    const inserted = insertJob.run(
+      id,
+      accountId,
+      pool,
+      priority,
+      createdAt,
+      expiresAt,
+      metadata,
+      needsExtraData,
+      inputCount,
+    )
+    const seq = Number(inserted.lastInsertRowid)
+    insertWorkflow.run(seq, workflow)
+    for (const [position, fields] of (inputs ?? []).entries()) insertInput.run(seq, position, ...fields)
+    if (sealed !== null) insertSecret.run(seq, sealed)
+    if (metadata !== null) insertLabels.run(accountId, createdAt, id, metadata)
+    return seq
+  }
+}

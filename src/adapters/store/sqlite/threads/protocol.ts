@@ -1,0 +1,26 @@
+/**
+ * What travels between the main thread and a store thread. A batch is two flat arrays and an answer is one: structured
+ * cloning is the price of every operation here, and property names would double it.
+ */
+import type { StoreOpenReason } from '../store-open-error.ts'
+
+// biome-ignore lint/suspicious/noConfusingVoidType: operations without an answer return nothing
+export type Operations = Readonly<Record<string, (input: never) => unknown | void>>
+
+export type Batch = readonly [names: readonly string[], inputs: readonly unknown[]]
+
+export interface Failure {
+  readonly kind: 'disk_full' | 'defect'
+  readonly message: string
+}
+
+/** Failures by the index of their operation; null when there were none. */
+export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMap<number, Failure> | null]
+
+/** The first message of a thread. */
+export type Greeting =
+  | { readonly opened: true }
+  | { readonly opened: false; readonly reason: StoreOpenReason | null; readonly message: string }
+
+/** Sent instead of a batch: finish, close the database, end the thread. */
+export const CLOSE = null

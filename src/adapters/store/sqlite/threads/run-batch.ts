@@ -1,0 +1,86 @@
+/**
+ * Runs a batch of operations inside a store thread.
+ *
+ * Writes share one transaction and so one fsync. The common case pays nothing for isolation: only when an operation throws
+ * is the batch undone and run again, each operation in a transaction of its own, so that the faulty one fails alone.
+ * Savepoints would not do: a full disk takes the whole transaction with it. This needs operations that depend on nothing but
+ * the database and their input.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import { isDiskFull } from '../sqlite-error.ts'
+import type { Answer, Batch, Failure, Operations } from './protocol.ts'
+
+export type RunBatch = (batch: Batch) => Answer
+
+function toFailure(error: unknown): Failure {
+  const message = error instanceof Error ? error.message : String(error)
+  return { kind: isDiskFull(error) ? 'disk_full' : 'defect', message }
+}
+
+function failAll(count: number, error: unknown): Answer {
+  const failure = toFailure(error)
+  return [[], new Map(Array.from({ length: count }, (_, index) => [index, failure]))]
+}
+
+function call(operations: Operations, name: string, input: unknown): unknown {
+  const operation = operations[name]
+  if (operation === undefined) throw new Error(`The store thread knows no operation ${name}.`)
+  return operation(input as never)
+}
+
+export function createWriteBatch(database: DatabaseSync, operations: Operations): RunBatch {
+  const begin = database.prepare('BEGIN IMMEDIATE')
+  const commit = database.prepare('COMMIT')
+
+  /** `isWhole`: every operation ran, so that a failure is the commit's and concerns them all. */
+  function runTogether([names, inputs]: Batch): { readonly answer: Answer; readonly isWhole: boolean } {
+    let isWhole = false
+    try {
+      begin.run()
+      const results = names.map((name, index) => call(operations, name, inputs[index]))
+      isWhole = true
+      commit.run()
+      return { answer: [results, null], isWhole }
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK')
+      return { answer: failAll(names.length, error), isWhole }
+    }
+  }
+
+  function runOneByOne([names, inputs]: Batch): Answer {
+    const failures = new Map<number, Failure>()
+    const results = names.map((name, index) => {
+      const [[result], failed] = runTogether([[name], [inputs[index]]]).answer
+      const failure = failed?.get(0)
+      if (failure !== undefined) failures.set(index, failure)
+      return result
+    })
+    return [results, failures]
+  }
+
+  return (batch) => {
+    const { answer, isWhole } = runTogether(batch)
+    return isWhole || batch[0].length === 1 ? answer : runOneByOne(batch)
+  }
+}
+
+/** Reads of one batch see one state of the database, which includes everything acknowledged before the batch was sent. */
+export function createReadBatch(database: DatabaseSync, operations: Operations): RunBatch {
+  const begin = database.prepare('BEGIN')
+  const commit = database.prepare('COMMIT')
+  return ([names, inputs]) => {
+    let failures: Map<number, Failure> | null = null
+    begin.run()
+    const results = names.map((name, index) => {
+      try {
+        return call(operations, name, inputs[index])
+      } catch (error) {
+        failures ??= new Map()
+        failures.set(index, toFailure(error))
+        return undefined
+      }
+    })
+    commit.run()
+    return [results, failures]
+  }
+}

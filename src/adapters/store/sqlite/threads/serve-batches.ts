@@ -1,0 +1,40 @@
+/** The life of a store thread: greet, answer batches one after the other, close when told to. */
+import { parentPort } from 'node:worker_threads'
+import { StoreOpenError } from '../store-open-error.ts'
+import { type Batch, CLOSE, type Greeting } from './protocol.ts'
+import type { RunBatch } from './run-batch.ts'
+
+export interface ThreadBody {
+  readonly run: RunBatch
+  close(): void
+}
+
+function greet(open: () => ThreadBody): { readonly greeting: Greeting; readonly body: ThreadBody | null } {
+  try {
+    return { greeting: { opened: true }, body: open() }
+  } catch (error) {
+    const reason = error instanceof StoreOpenError ? error.reason : null
+    const message = error instanceof Error ? error.message : String(error)
+    return { greeting: { opened: false, reason, message }, body: null }
+  }
+}
+
+/** Whatever escapes `run` ends the thread, which the main side reports as fatal. */
+export function serveBatches(open: () => ThreadBody): void {
+  const port = parentPort
+  if (port === null) throw new Error('A store thread was started outside a worker.')
+  const { greeting, body } = greet(open)
+  port.postMessage(greeting)
+  if (body === null) {
+    port.close()
+    return
+  }
+  port.on('message', (batch: Batch | typeof CLOSE) => {
+    if (batch !== CLOSE) {
+      port.postMessage(body.run(batch))
+      return
+    }
+    body.close()
+    port.close()
+  })
+}

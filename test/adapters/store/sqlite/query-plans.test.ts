@@ -1,0 +1,48 @@
+/** No statement walks a table that grows: every plan finds its rows through an index, whatever the backlog. */
+import assert from 'node:assert/strict'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import {
+  applyMigrations,
+  loadMigrations,
+  MIGRATIONS_DIRECTORY,
+} from '../../../../src/adapters/store/sqlite/migrations.ts'
+import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
+import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
+import { START } from '../../../contracts/store-under-test.ts'
+
+/** Notes every statement that is prepared. */
+class WatchedDatabase extends DatabaseSync {
+  readonly statements = new Set<string>()
+
+  override prepare(sql: string) {
+    this.statements?.add(sql)
+    return super.prepare(sql)
+  }
+}
+
+// Accounts are few or walked through their waiting index; held jobs are never more than workers.
+const MAY_BE_WALKED = [/^SCAN account/, /^SCAN job USING INDEX job_lease$/, /^SCAN (json_each|lease) VIRTUAL/]
+const IS_NO_TABLE = /^SCAN (CONSTANT ROW|\(subquery)/
+
+test('every statement finds its rows through an index', () => {
+  const database = new WatchedDatabase(':memory:')
+  applyMigrations(database, loadMigrations(MIGRATIONS_DIRECTORY), START)
+  database.statements.clear()
+  prepareWriteOperations(database)
+  prepareReadOperations(database)
+  const statements = [...database.statements].filter((sql) => !sql.trim().startsWith('PRAGMA'))
+  assert.ok(statements.length > 50)
+  const walks = statements.flatMap((sql) =>
+    database
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .all()
+      .map(({ detail }) => String(detail))
+      .filter(
+        (detail) => detail.startsWith('SCAN') && ![...MAY_BE_WALKED, IS_NO_TABLE].some((each) => each.test(detail)),
+      )
+      .map((detail) => `${detail}: ${sql}`),
+  )
+  assert.deepEqual(walks, [])
+  database.close()
+})

@@ -1,0 +1,129 @@
+/** Claims: order, fairness, limits that hold under competition, secrets that are handed over once. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { at, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+
+export function testJobStoreClaims(opener: StoreOpener): void {
+  describe('claim', () => {
+    const store = shareStore(opener)
+
+    test('a claim starts the job under a lease and hands over everything it needs', async () => {
+      const tenant = await Tenant.create(store())
+      const workflow = '{"7":{"class_type":"X","inputs":{"seed":18446744073709551615}}}'
+      const queued = await tenant.submit({ workflow, metadata: { a: 'b' } })
+      const claim = await tenant.claim({ now: at(1500) })
+      assert.equal(claim?.workflow, workflow)
+      assert.equal(claim.needsExtraData, false)
+      assert.equal(claim.sealedExtraData, null)
+      assert.deepEqual(claim.job, {
+        ...queued,
+        status: 'running',
+        startedAt: at(1500),
+        queuePosition: null,
+        attempt: 1,
+        version: queued.version + 1,
+      })
+      assert.deepEqual(await tenant.find(queued.id), claim.job)
+      assert.deepEqual(await tenant.use(), { running: 1, queued: 0 })
+    })
+
+    test('there is nothing to claim in an empty pool, nor in a pool whose jobs wait elsewhere', async () => {
+      const tenant = await Tenant.create(store())
+      assert.equal(await tenant.claim(), null)
+      await tenant.submit({ pool: 'elsewhere' })
+      assert.equal(await tenant.claim(), null)
+    })
+
+    test('higher priority goes first, and submit order decides inside a level', async () => {
+      const tenant = await Tenant.create(store())
+      const jobs = [
+        await tenant.submit({ priority: 0 }),
+        await tenant.submit({ priority: 5 }),
+        await tenant.submit({ priority: -1 }),
+        await tenant.submit({ priority: 5 }),
+        await tenant.submit({ priority: 0 }),
+      ]
+      const order: string[] = []
+      for (let claim = await tenant.claim(); claim !== null; claim = await tenant.claim()) order.push(claim.job.id)
+      assert.deepEqual(
+        order,
+        [1, 3, 0, 4, 2].map((index) => jobs[index].id),
+      )
+    })
+
+    test('the account with the fewest running jobs goes first, then the one that has waited longest', async () => {
+      const first = await Tenant.create(store())
+      const second = await first.neighbour()
+      const jobs = [await first.submit(), await first.submit(), await second.submit(), await first.submit()]
+      await second.submit({ priority: 100 })
+      const owners: string[] = []
+      for (let claim = await first.claim(); claim !== null; claim = await first.claim()) {
+        owners.push(claim.job.accountId === first.accountId ? 'first' : 'second')
+      }
+      assert.deepEqual(owners, ['first', 'second', 'first', 'second', 'first'])
+      assert.equal((await first.find(jobs[0].id))?.status, 'running')
+    })
+
+    test('an account at its limit does not stand in the way of another', async () => {
+      const busy = await Tenant.create(store(), { maxRunning: 1 })
+      const other = await busy.neighbour()
+      for (let count = 0; count < 50; count += 1) await busy.submit({ priority: 1000 })
+      const job = await other.submit()
+      await busy.claim()
+      assert.equal((await busy.claim())?.job.id, job.id)
+      assert.equal(await busy.claim(), null)
+    })
+
+    test('fifty competing claimers never exceed the limits and never share a job', async () => {
+      const tenants = [await Tenant.create(store(), { maxRunning: 3 })]
+      tenants.push(await tenants[0].neighbour({ maxRunning: 4 }), await tenants[0].neighbour({ maxRunning: 0 }))
+      for (const tenant of tenants) for (let count = 0; count < 20; count += 1) await tenant.submit()
+      const claims = await Promise.all(Array.from({ length: 50 }, () => tenants[0].claim()))
+      const claimed = claims.filter((claim) => claim !== null)
+      assert.equal(new Set(claimed.map(({ job }) => job.id)).size, 7)
+      assert.equal(claimed.length, 7)
+      assert.deepEqual(
+        await Promise.all(tenants.map((tenant) => tenant.use())),
+        [3, 4, 0].map((running) => ({ running, queued: 20 - running })),
+      )
+    })
+
+    test('limits and order hold while jobs are claimed and finished all at once', async () => {
+      const tenant = await Tenant.create(store(), { maxRunning: 3, maxQueued: 500 })
+      await Promise.all(Array.from({ length: 200 }, () => tenant.submit()))
+      let highest = 0
+      let running = 0
+      const ended = new Set<string>()
+      const work = async () => {
+        while (ended.size < 200) {
+          const claim = await tenant.claim()
+          if (claim === null) continue
+          running += 1
+          highest = Math.max(highest, running)
+          await tenant.find(claim.job.id)
+          // Counted as ended before the store is told: it must not hand out the room earlier than that.
+          running -= 1
+          await tenant.succeed({ jobId: claim.job.id, leaseId: claim.leaseId })
+          assert.ok(!ended.has(claim.job.id))
+          ended.add(claim.job.id)
+        }
+      }
+      await Promise.all(Array.from({ length: 50 }, work))
+      assert.equal(highest, 3)
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
+    })
+
+    test('sealed extra data is handed over once: a second claim of the same job finds it erased', async () => {
+      const tenant = await Tenant.create(store())
+      await tenant.submit({ needsExtraData: true, sealedExtraData: new Uint8Array([1, 2, 255]) })
+      const claim = await tenant.claim()
+      assert.deepEqual([...(claim?.sealedExtraData ?? [])], [1, 2, 255])
+      assert.equal(claim?.needsExtraData, true)
+      await store().jobs.release([{ jobId: claim.job.id, leaseId: claim.leaseId }], START)
+      const again = await tenant.claim()
+      assert.equal(again?.job.id, claim.job.id)
+      assert.equal(again.needsExtraData, true)
+      assert.equal(again.sealedExtraData, null)
+    })
+  })
+}

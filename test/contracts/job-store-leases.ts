@@ -1,0 +1,256 @@
+/** What a worker writes under its lease, and what happens to it when the lease is gone. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import type { Progress } from '../../src/domain/jobs/job.ts'
+import { at, DAY_MS, hashOf, LOST, newOutput, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+
+const PROGRESS: Progress = {
+  value: 0.25,
+  nodesDone: 1,
+  nodesTotal: 4,
+  currentNode: '3',
+  currentNodeClass: 'KSampler',
+  step: 5,
+  steps: 20,
+  message: 'KSampler 5/20',
+}
+
+const REAP = { now: at(30_001), maxAttempts: 3, error: LOST }
+
+export function testJobStoreLeases(opener: StoreOpener): void {
+  describe('leases', () => {
+    const store = shareStore(opener)
+
+    test('every commit shows to readers at once and raises the version', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const output = newOutput()
+      const outcomes = [
+        await store().jobs.commit(lease, { progress: PROGRESS }),
+        await store().jobs.commit(lease, { outputs: [output], outputsReused: true }),
+        await store().jobs.commit(lease, { progress: { ...PROGRESS, value: 0.5 } }),
+      ]
+      assert.deepEqual(
+        outcomes,
+        [1, 2, 3].map((step) => ({ outcome: 'committed', version: job.version + step, status: 'running' })),
+      )
+      const found = await tenant.find(job.id)
+      assert.deepEqual(found?.progress, { ...PROGRESS, value: 0.5 })
+      assert.deepEqual(found?.outputs, [output])
+      assert.equal(found?.outputsReused, true)
+    })
+
+    test('outputs become assets of the account that live as long as the job, in order and only once', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const outputs = [newOutput({ name: 'b.png' }), newOutput({ name: 'a.txt', type: 'text', nodeId: '' })]
+      await store().jobs.commit(lease, { outputs: outputs.slice(0, 1) })
+      await store().jobs.commit(lease, { outputs })
+      assert.deepEqual((await tenant.find(job.id))?.outputs, outputs)
+      const asset = await store().assets.find(tenant.accountId, outputs[1].assetId, START)
+      assert.equal(asset?.jobId, job.id)
+      assert.equal(asset.hash, outputs[1].hash)
+      assert.equal(asset.filePath, 'a.txt')
+      assert.deepEqual(asset.expiresAt, job.expiresAt)
+      assert.equal(await store().assets.remove(tenant.accountId, outputs[1].assetId, START), 'in_use')
+    })
+
+    test('a finish ends the lease, dates the end, frees the room and keeps progress, outputs and log', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const error = { ...LOST, code: 'node_execution_error', nodeId: '3', traceback: 'line 1\nline 2' }
+      const log = { text: 'tail', truncated: true, capturedAt: at(900), complete: true }
+      const outcome = await store().jobs.commit(lease, {
+        progress: PROGRESS,
+        outputs: [newOutput()],
+        log,
+        finish: { status: 'failed', from: ['running'], at: at(1000), error },
+      })
+      assert.deepEqual(outcome, { outcome: 'committed', version: job.version + 1, status: 'failed' })
+      const found = await tenant.find(job.id)
+      assert.equal(found?.status, 'failed')
+      assert.deepEqual(found.completedAt, at(1000))
+      assert.deepEqual(found.error, error)
+      assert.deepEqual(found.progress, PROGRESS)
+      assert.equal(found.outputs.length, 1)
+      assert.deepEqual(await store().jobs.findLog(tenant.accountId, job.id, START), log)
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
+      assert.deepEqual(await tenant.succeed(lease), { outcome: 'lost' })
+    })
+
+    test('a job that printed nothing has no log', async () => {
+      const tenant = await Tenant.create(store())
+      const { job } = await tenant.run()
+      assert.equal(await store().jobs.findLog(tenant.accountId, job.id, START), null)
+    })
+
+    test('a write under a wrong or former lease changes nothing', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const wrong = { jobId: job.id, leaseId: randomUUID() }
+      const output = newOutput()
+      assert.deepEqual(await store().jobs.commit(wrong, { progress: PROGRESS, outputs: [output] }), { outcome: 'lost' })
+      await store().jobs.reap(REAP)
+      const again = await tenant.claim({ now: at(40_000) })
+      assert.equal(again?.job.attempt, 2)
+      assert.deepEqual(await store().jobs.commit(lease, { outputs: [output] }), { outcome: 'lost' })
+      assert.deepEqual(await tenant.succeed(lease), { outcome: 'lost' })
+      assert.deepEqual(await tenant.find(job.id), again.job)
+      assert.equal(await store().assets.find(tenant.accountId, output.assetId, START), null)
+    })
+
+    test('a finish from a state that was not named changes nothing', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const finish = { status: 'canceled', from: ['canceling'], at: START, error: null } as const
+      const before = await tenant.find(job.id)
+      assert.deepEqual(await store().jobs.commit(lease, { finish, outputs: [newOutput()] }), { outcome: 'lost' })
+      assert.deepEqual(await tenant.find(job.id), before)
+    })
+
+    test('renewing keeps what is still held and tells of a cancel; lost leases are left out', async () => {
+      const tenant = await Tenant.create(store())
+      const [kept, canceled, ended] = [await tenant.run(), await tenant.run(), await tenant.run()]
+      await store().jobs.cancel(tenant.accountId, canceled.job.id, START)
+      await tenant.succeed(ended.lease)
+      const leases = [kept.lease, canceled.lease, ended.lease, { jobId: kept.job.id, leaseId: randomUUID() }]
+      const renewed = await store().jobs.renew(leases, at(60_000))
+      assert.deepEqual(
+        new Map(renewed.map(({ jobId, status }) => [jobId, status])),
+        new Map([
+          [kept.job.id, 'running'],
+          [canceled.job.id, 'canceling'],
+        ]),
+      )
+      const touched = await store().jobs.reap(REAP)
+      assert.deepEqual(
+        touched.filter(({ accountId }) => accountId === tenant.accountId),
+        [],
+      )
+      assert.deepEqual(await store().jobs.renew([], at(60_000)), [])
+    })
+
+    test('a lapsed lease sends the job back to its old place until its attempts are spent, then it fails', async () => {
+      const tenant = await Tenant.create(store(), { maxRunning: 1 })
+      const { job } = await tenant.run()
+      const behind = await tenant.submit()
+      for (const attempt of [1, 2]) {
+        const touched = (await store().jobs.reap(REAP)).filter(({ accountId }) => accountId === tenant.accountId)
+        assert.equal(touched.length, 1)
+        assert.equal(touched[0].status, 'queued')
+        const found = await tenant.find(job.id)
+        assert.equal(found?.version, touched[0].version)
+        assert.equal(found?.queuePosition, 1)
+        assert.deepEqual(found?.startedAt, START)
+        assert.deepEqual(await tenant.use(), { running: 0, queued: 2 })
+        assert.equal((await tenant.claim())?.job.attempt, attempt + 1)
+      }
+      const touched = (await store().jobs.reap(REAP)).filter(({ accountId }) => accountId === tenant.accountId)
+      assert.deepEqual(
+        touched.map(({ jobId, status }) => [jobId, status]),
+        [[job.id, 'failed']],
+      )
+      const found = await tenant.find(job.id)
+      assert.deepEqual(found?.error, LOST)
+      assert.deepEqual(found?.completedAt, REAP.now)
+      assert.equal((await tenant.claim())?.job.id, behind.id)
+    })
+
+    test('a lease that has not run out is left alone, unless a start takes all that lapse before a given time', async () => {
+      const tenant = await Tenant.create(store())
+      const { job } = await tenant.run()
+      const own = async (options: Parameters<ReturnType<typeof store>['jobs']['reap']>[0]) =>
+        (await store().jobs.reap(options)).filter(({ accountId }) => accountId === tenant.accountId)
+      assert.deepEqual(await own({ ...REAP, now: at(30_000) }), [])
+      const taken = await own({ ...REAP, now: at(5), lapsedBefore: at(DAY_MS), maxAttempts: 1 })
+      assert.deepEqual(
+        taken.map(({ status }) => status),
+        ['failed'],
+      )
+      assert.deepEqual((await tenant.find(job.id))?.completedAt, at(5))
+    })
+
+    test('a canceling job whose worker is lost ends canceled', async () => {
+      const tenant = await Tenant.create(store())
+      const { job } = await tenant.run()
+      await store().jobs.cancel(tenant.accountId, job.id, START)
+      await store().jobs.reap(REAP)
+      const found = await tenant.find(job.id)
+      assert.equal(found?.status, 'canceled')
+      assert.equal(found.error, null)
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
+    })
+
+    test('a released job waits again at its old place with its attempt given back; a canceling one ends', async () => {
+      const tenant = await Tenant.create(store())
+      const [kept, canceled] = [await tenant.run(), await tenant.run()]
+      await tenant.submit()
+      await store().jobs.cancel(tenant.accountId, canceled.job.id, START)
+      const wrong = { jobId: kept.job.id, leaseId: randomUUID() }
+      const touched = await store().jobs.release([kept.lease, canceled.lease, wrong], at(50))
+      assert.deepEqual(
+        touched.map(({ jobId, status }) => [jobId, status]),
+        [
+          [kept.job.id, 'queued'],
+          [canceled.job.id, 'canceled'],
+        ],
+      )
+      const found = await tenant.find(kept.job.id)
+      assert.equal(found?.attempt, 0)
+      assert.equal(found.queuePosition, 1)
+      assert.deepEqual((await tenant.find(canceled.job.id))?.completedAt, at(50))
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 2 })
+      assert.deepEqual(await store().jobs.commit(kept.lease, { progress: PROGRESS }), { outcome: 'lost' })
+    })
+
+    test('cancel ends a queued job at once, marks a running one, and repeats harmlessly', async () => {
+      const tenant = await Tenant.create(store())
+      const { job: running, lease } = await tenant.run()
+      const queued = await tenant.submit({ needsExtraData: true, sealedExtraData: new Uint8Array([7]) })
+      const cancel = (id: string) => store().jobs.cancel(tenant.accountId, id, at(10))
+      const first = await cancel(queued.id)
+      assert.equal(first.outcome, 'canceled')
+      assert.deepEqual(first.outcome === 'canceled' && first.job, await tenant.find(queued.id))
+      assert.deepEqual((await tenant.find(queued.id))?.completedAt, at(10))
+      assert.equal((await cancel(queued.id)).outcome, 'already_terminal')
+      assert.equal((await cancel(running.id)).outcome, 'canceling')
+      const version = (await tenant.find(running.id))?.version
+      assert.equal((await cancel(running.id)).outcome, 'canceling')
+      assert.equal((await tenant.find(running.id))?.version, version)
+      assert.deepEqual(await tenant.use(), { running: 1, queued: 0 })
+      assert.equal((await tenant.succeed(lease)).outcome, 'committed')
+      assert.equal((await cancel(running.id)).outcome, 'already_terminal')
+      assert.deepEqual(await cancel(randomUUID()), { outcome: 'not_found' })
+    })
+
+    test('output numbers are consecutive, start at 1 and are never given twice', async () => {
+      const tenant = await Tenant.create(store())
+      const other = await Tenant.create(store())
+      const reserve = (accountId: string, prefix: string, count: number) =>
+        store().jobs.reserveOutputNumbers(accountId, 'output', prefix, count)
+      assert.equal(await reserve(tenant.accountId, 'a', 3), 1)
+      assert.equal(await reserve(tenant.accountId, 'a', 1), 4)
+      assert.equal(await reserve(tenant.accountId, 'b', 1), 1)
+      assert.equal(await reserve(other.accountId, 'a', 1), 1)
+      const many = await Promise.all(Array.from({ length: 40 }, () => reserve(tenant.accountId, 'c', 2)))
+      assert.deepEqual(
+        many.sort((a, b) => a - b),
+        Array.from({ length: 40 }, (_, index) => 1 + 2 * index),
+      )
+    })
+
+    test('the inputs of a job that has not ended keep their blobs; its end lets them go', async () => {
+      const tenant = await Tenant.create(store())
+      const hash = hashOf(`input-${tenant.accountId}`)
+      await store().assets.announceBlob(hash, 5, START)
+      const { lease } = await tenant.run({ inputs: [{ name: 'x.png', hash, sizeBytes: 5, contentType: 'image/png' }] })
+      assert.ok(!(await store().assets.retireBlobs(at(10), 1000)).includes(hash))
+      assert.deepEqual(await store().assets.knownBlobs([hash]), [hash])
+      await tenant.succeed(lease, at(20))
+      assert.ok(!(await store().assets.retireBlobs(at(20), 1000)).includes(hash))
+      assert.ok((await store().assets.retireBlobs(at(21), 1000)).includes(hash))
+      assert.deepEqual(await store().assets.knownBlobs([hash]), [])
+    })
+  })
+}

@@ -1,0 +1,15 @@
+/** How every job store behaves. The suite of states and counters under random operations is in job-store-model.ts. */
+import { testJobStoreClaims } from './job-store-claims.ts'
+import { testJobStoreLeases } from './job-store-leases.ts'
+import { testJobStoreReads } from './job-store-reads.ts'
+import { testJobStoreSubmits } from './job-store-submits.ts'
+import { testJobStoreSweeps } from './job-store-sweeps.ts'
+import type { StoreOpener } from './store-under-test.ts'
+
+export function testJobStore(opener: StoreOpener): void {
+  testJobStoreSubmits(opener)
+  testJobStoreReads(opener)
+  testJobStoreClaims(opener)
+  testJobStoreLeases(opener)
+  testJobStoreSweeps(opener)
+}

@@ -1,0 +1,171 @@
+/**
+ * What every store suite starts from. One store serves a whole suite: each test takes accounts and a pool of its own, so that
+ * tests do not see each other. A test about something that spans all accounts opens a store for itself.
+ */
+import { randomUUID } from 'node:crypto'
+import { after, before } from 'node:test'
+import type { AccountStore } from '../../src/domain/accounts/account-store.ts'
+import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
+import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
+import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
+import type { Claim, JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
+import { createUuidV7 } from '../../src/lib/ids.ts'
+
+export interface StoreUnderTest {
+  readonly jobs: JobStore
+  readonly assets: AssetStore
+  readonly accounts: AccountStore
+  readonly keys: IdempotencyStore
+}
+
+export interface StoreOpener {
+  /** A fresh, empty store. */
+  open(): Promise<{ readonly store: StoreUnderTest; close(): Promise<void> }>
+}
+
+export const START = new Date('2026-01-01T00:00:00.000Z')
+export const DAY_MS = 86_400_000
+export const LOST: JobError = {
+  code: 'worker_lost',
+  message: 'the worker went away',
+  nodeId: null,
+  classType: null,
+  traceback: null,
+}
+
+export function at(afterMs: number): Date {
+  return new Date(START.getTime() + afterMs)
+}
+
+export const newJobId = createUuidV7(() => START.getTime())
+
+export function hashOf(text: string): string {
+  return Buffer.from(text).toString('hex').padEnd(64, '0').slice(0, 64)
+}
+
+/** One store for all tests of a suite, there once the first of them runs. */
+export function shareStore({ open }: StoreOpener): () => StoreUnderTest {
+  let opened: Awaited<ReturnType<StoreOpener['open']>> | null = null
+  before(async () => {
+    opened = await open()
+  })
+  after(() => opened?.close())
+  return () => {
+    if (opened === null) throw new Error('the store is opened before the first test')
+    return opened.store
+  }
+}
+
+/** A store for one test. */
+export async function withStore(opener: StoreOpener, body: (store: StoreUnderTest) => Promise<void>): Promise<void> {
+  const { store, close } = await opener.open()
+  try {
+    await body(store)
+  } finally {
+    await close()
+  }
+}
+
+export interface Limits {
+  readonly maxRunning?: number
+  readonly maxQueued?: number
+}
+
+/** An account with a pool of its own, and the few steps that most tests take. */
+export class Tenant {
+  readonly store: StoreUnderTest
+  readonly accountId: string
+  readonly pool: string
+
+  constructor(store: StoreUnderTest, accountId: string, pool: string) {
+    this.store = store
+    this.accountId = accountId
+    this.pool = pool
+  }
+
+  static async create(store: StoreUnderTest, { maxRunning = 10, maxQueued = 1000 }: Limits = {}): Promise<Tenant> {
+    const tenant = new Tenant(store, randomUUID(), randomUUID())
+    await store.accounts.put({ id: tenant.accountId, maxRunning, maxQueued })
+    return tenant
+  }
+
+  /** Another account whose jobs wait in the same pool. */
+  async neighbour({ maxRunning = 10, maxQueued = 1000 }: Limits = {}): Promise<Tenant> {
+    const tenant = new Tenant(this.store, randomUUID(), this.pool)
+    await this.store.accounts.put({ id: tenant.accountId, maxRunning, maxQueued })
+    return tenant
+  }
+
+  newJob(fields: Partial<NewJob> = {}): NewJob {
+    const createdAt = fields.createdAt ?? START
+    return {
+      id: newJobId(),
+      accountId: this.accountId,
+      pool: this.pool,
+      priority: 0,
+      metadata: {},
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + 7 * DAY_MS),
+      workflow: '{"1":{"class_type":"Nothing","inputs":{}}}',
+      inputs: [],
+      needsExtraData: false,
+      sealedExtraData: null,
+      ...fields,
+    }
+  }
+
+  async submit(fields: Partial<NewJob> = {}, key: KeyClaim | null = null): Promise<Job> {
+    const outcome = await this.store.jobs.submit(this.newJob(fields), key)
+    if (outcome.outcome !== 'queued') throw new Error(`the submit was answered with ${outcome.outcome}`)
+    return outcome.job
+  }
+
+  claim({ now = START, leaseMs = 30_000 } = {}): Promise<Claim | null> {
+    return this.store.jobs.claim({
+      pool: this.pool,
+      workerId: 'worker',
+      leaseId: randomUUID(),
+      leaseUntil: new Date(now.getTime() + leaseMs),
+      now,
+    })
+  }
+
+  /** Submits a job and has it running. */
+  async run(fields: Partial<NewJob> = {}, now = START): Promise<{ readonly job: Job; readonly lease: Lease }> {
+    await this.submit(fields)
+    const claim = await this.claim({ now })
+    if (claim === null) throw new Error('the job could not be claimed')
+    return { job: claim.job, lease: { jobId: claim.job.id, leaseId: claim.leaseId } }
+  }
+
+  succeed(lease: Lease, when = START) {
+    return this.store.jobs.commit(lease, {
+      finish: { status: 'succeeded', from: ['running', 'canceling'], at: when, error: null },
+    })
+  }
+
+  find(jobId: string, now = START): Promise<Job | null> {
+    return this.store.jobs.find(this.accountId, jobId, now)
+  }
+
+  use() {
+    return this.store.accounts.findUse(this.accountId)
+  }
+}
+
+export function newOutput(fields: Partial<Output> = {}): Output {
+  return {
+    assetId: randomUUID(),
+    nodeId: '9',
+    name: 'a_00001_.png',
+    type: 'image',
+    contentType: 'image/png',
+    sizeBytes: 3,
+    hash: hashOf('output'),
+    ...fields,
+  }
+}
+
+export function keyClaim(key: string, claimedAt = START): KeyClaim {
+  return { key, claimedAt, expiresAt: new Date(claimedAt.getTime() + DAY_MS) }
+}
