@@ -34,8 +34,15 @@ export interface BlobStore {
   /** Where an engine on this machine may read the bytes; null when they are not in a local file. */
   localPath(hash: string): string | null
   /**
-   * Removes bytes unless `isKnown` says, after they have been moved aside, that they are wanted again: an ingest of the same
-   * bytes may run at the same time.
+   * Removes bytes unless `isKnown` says that they are wanted again: an ingest of the same bytes may run at the same time.
+   * It is asked when no `keep` of the same bytes can end before the removal has, so an ingest either shows in the answer
+   * or stores its bytes anew.
    */
   remove(hash: string, isKnown: () => Promise<boolean>): Promise<void>
+}
+
+/** What a sweep for bytes that no record knows needs besides. */
+export interface BlobListing {
+  /** Every stored hash, in portions of any size. */
+  list(): AsyncIterable<readonly string[]>
 }

@@ -1,0 +1,91 @@
+/**
+ * The few file operations that storing bytes takes, as one record: tests put a failing disk in its place. The callback
+ * functions of node:fs are used because a FileHandle costs several times more per small file.
+ */
+import fs from 'node:fs'
+import { promisify } from 'node:util'
+import { ServiceError } from '../../domain/errors.ts'
+
+export interface FileOps {
+  /** Makes a file that must not exist yet, readable by its owner only, and opens it for writing. */
+  create(path: string): Promise<number>
+  /** Writes all of `length` bytes. */
+  write(fd: number, bytes: Uint8Array, at: { readonly length: number; readonly position: number }): Promise<void>
+  datasync(fd: number): Promise<void>
+  close(fd: number): Promise<void>
+  rename(from: string, to: string): Promise<void>
+  unlink(path: string): Promise<void>
+  /** null when there is no such file. */
+  sizeOf(path: string): Promise<number | null>
+  openForReading(path: string): Promise<number>
+  /** Makes the directory and its parents and returns the topmost one it had to make. */
+  makeDirectory(path: string): Promise<string | null>
+  /** Makes the names inside a directory durable. */
+  syncDirectory(path: string): Promise<void>
+}
+
+const open = promisify(fs.open)
+const close = promisify(fs.close)
+const fsync = promisify(fs.fsync)
+const stat = promisify(fs.stat)
+const mkdir = promisify(fs.mkdir)
+
+export const diskFileOps: FileOps = {
+  create: (path) => open(path, 'wx', 0o600),
+  write: writeAll,
+  datasync: promisify(fs.fdatasync),
+  close,
+  rename: promisify(fs.rename),
+  unlink: promisify(fs.unlink),
+  async sizeOf(path) {
+    try {
+      return (await stat(path)).size
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return null
+      throw error
+    }
+  },
+  openForReading: (path) => open(path, 'r'),
+  makeDirectory: async (path) => (await mkdir(path, { recursive: true, mode: 0o700 })) ?? null,
+  syncDirectory,
+}
+
+function writeAll(fd: number, bytes: Uint8Array, { length, position }: { length: number; position: number }) {
+  return new Promise<void>((resolve, reject) => {
+    // A nearly full disk takes a part of a write; only the next one fails.
+    const writeFrom = (done: number) => {
+      fs.write(fd, bytes, done, length - done, position + done, (error, written) => {
+        if (error) reject(error)
+        else if (done + written >= length) resolve()
+        else writeFrom(done + written)
+      })
+    }
+    writeFrom(0)
+  })
+}
+
+// Some systems do not let a directory be synced at all; there is nothing more to be done there.
+const CANNOT_SYNC_DIRECTORIES = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP']
+
+async function syncDirectory(path: string): Promise<void> {
+  let fd: number | null = null
+  try {
+    fd = await open(path, 'r')
+    await fsync(fd)
+  } catch (error) {
+    if (!hasCode(error, ...CANNOT_SYNC_DIRECTORIES)) throw error
+  } finally {
+    if (fd !== null) await close(fd)
+  }
+}
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
+}
+
+/** A full disk is a refusal; whatever else the disk says is a defect and stays as it is. */
+export function toStorageError(error: unknown): unknown {
+  if (!hasCode(error, 'ENOSPC', 'EDQUOT')) return error
+  const message = 'the storage is full: nothing of this was kept; free some space on the disk of the data directory'
+  return new ServiceError('storage_full', message, { details: { reason: 'storage_full' }, cause: error })
+}

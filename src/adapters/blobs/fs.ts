@@ -1,0 +1,151 @@
+/**
+ * Blobs as files named by their hash, `ab/cd/<hash>` below one directory. Bytes are written under `tmp/`, synced, renamed and
+ * never rewritten; files belong to their owner only. The directory must be ours alone (whoever opens the data directory
+ * holds its lock): then left-overs in `tmp/` are from a crash, and a lock per hash orders keeping and removing.
+ */
+import { randomUUID } from 'node:crypto'
+import fs from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Readable } from 'node:stream'
+import type { BlobListing, BlobStore, ByteRange, PendingBlob } from '../../domain/assets/blob-store.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { Blake3 } from '../../lib/blake3.ts'
+import type { Log } from '../../lib/log.ts'
+import { createBufferPool } from './buffer-pool.ts'
+import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
+import { createKeyedLock, type KeyedLock } from './keyed-lock.ts'
+import { type Received, receive } from './receive.ts'
+import { openShards, type Shards } from './shards.ts'
+import { type Staged, stage } from './staged.ts'
+import { createWriteBudget } from './write-behind.ts'
+
+// A piece up to this size takes the short way: one write, no file while it comes.
+const SMALL_BYTES = 64 * 1024
+// Large enough that the disk and the hash work at full speed, small enough that a slow upload holds little.
+const LARGE_BYTES = 1024 * 1024
+const IDLE_SMALL_BUFFERS = 64
+const IDLE_LARGE_BUFFERS = 8
+// Read ahead of a client; it bounds what a stalled download holds.
+const READ_BYTES = 256 * 1024
+
+export interface FsBlobsOptions {
+  readonly directory: string
+  readonly blake3: Blake3
+  readonly log: Log
+  readonly files?: FileOps
+}
+
+export type FsBlobs = BlobStore & BlobListing
+
+export async function openFsBlobs({ directory, blake3, log, files = diskFileOps }: FsBlobsOptions): Promise<FsBlobs> {
+  const temporary = join(directory, 'tmp')
+  await files.makeDirectory(temporary)
+  await removeLeftOvers(temporary, { files, log })
+  const shards = openShards(directory, files)
+  const locks = createKeyedLock()
+  const smallBuffers = createBufferPool(SMALL_BYTES, IDLE_SMALL_BUFFERS)
+  const largeBuffers = createBufferPool(LARGE_BYTES, IDLE_LARGE_BUFFERS)
+  const newTemporaryPath = () => join(temporary, randomUUID())
+  const deps = { files, blake3, smallBuffers, largeBuffers, budget: createWriteBudget(), newTemporaryPath }
+
+  return {
+    async receive(source, options) {
+      const received = await receive(source, options, deps)
+      return toPendingBlob(received, { staged: stage(received, deps), shards, locks, files })
+    },
+    async stat(hash) {
+      await locks.settled(hash)
+      const sizeBytes = await files.sizeOf(shards.pathOf(hash))
+      return sizeBytes === null ? null : { sizeBytes }
+    },
+    async open(hash, range) {
+      await locks.settled(hash)
+      return openStream(shards.pathOf(hash), { range, files })
+    },
+    localPath: (hash) => shards.pathOf(hash),
+    remove: (hash, isKnown) =>
+      // While the lock is held nobody can keep the same bytes. A keep comes after its announcement: either that is seen
+      // here, or the keep waits and finds the bytes gone. A crash at any point loses nothing that is wanted.
+      locks.run(hash, async () => {
+        if (await isKnown()) return
+        await files.unlink(shards.pathOf(hash)).catch(ignoreMissing)
+      }),
+    list: () => shards.list(),
+  }
+}
+
+interface KeepDeps {
+  readonly staged: Staged
+  readonly shards: Shards
+  readonly locks: KeyedLock
+  readonly files: FileOps
+}
+
+function toPendingBlob({ hash, sizeBytes }: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
+  const path = shards.pathOf(hash)
+  const isThere = async () => (await files.sizeOf(path)) === sizeBytes
+  const prepare = () => Promise.all([staged.sync(), shards.ensure(hash)])
+
+  // New bytes are synced while the caller is still busy announcing them. A failure here shows again in `keep`.
+  const prepared = isThere().then(async (known) => {
+    if (!known) await prepare()
+  })
+  prepared.catch(() => {})
+
+  async function keepLocked(): Promise<void> {
+    let renamed = false
+    try {
+      if (await isThere()) {
+        await shards.ensure(hash)
+        return
+      }
+      await prepare()
+      await files.rename(staged.path, path)
+      renamed = true
+      await files.syncDirectory(dirname(path))
+    } finally {
+      await staged.release({ renamed })
+    }
+  }
+
+  return {
+    hash,
+    sizeBytes,
+    async keep() {
+      await prepared.catch(() => {})
+      try {
+        await locks.run(hash, keepLocked)
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
+    async discard() {
+      await prepared.catch(() => {})
+      await staged.release({ renamed: false })
+    },
+  }
+}
+
+async function openStream(path: string, { range, files }: { range?: ByteRange; files: FileOps }): Promise<Readable> {
+  let fd: number
+  try {
+    fd = await files.openForReading(path)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+    throw new ServiceError('output_unavailable', 'the stored bytes are gone; trying again cannot bring them back', {
+      cause: error,
+    })
+  }
+  return fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
+}
+
+async function removeLeftOvers(temporary: string, { files, log }: { files: FileOps; log: Log }): Promise<void> {
+  const names = await readdir(temporary)
+  for (const name of names) await files.unlink(join(temporary, name))
+  if (names.length > 0) log.info({ count: names.length }, 'removed unfinished files of an earlier run')
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!hasCode(error, 'ENOENT')) throw error
+}

@@ -1,0 +1,123 @@
+/**
+ * Models in a folder of this machine, placed from stored blobs. A placed model is a second name of the same file (a hard
+ * link): it appears at once, whole and durable, takes no second copy of many gigabytes, and outlives the asset. So that
+ * nobody edits the stored bytes through it, the file becomes read-only. On another file system it is copied instead.
+ * The way to a model must not leave the folder through a symbolic link.
+ */
+import { createReadStream } from 'node:fs'
+import { chmod, link, lstat, mkdir, realpath, stat, unlink } from 'node:fs/promises'
+import { dirname, join, sep } from 'node:path'
+import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import type { ModelPath } from '../../domain/assets/file-path.ts'
+import type { ModelFiles, PlaceState, StoredBytes } from '../../domain/assets/model-placement.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { Blake3 } from '../../lib/blake3.ts'
+import { createExclusiveCopy } from './exclusive-copy.ts'
+import { diskFileOps, hasCode, toStorageError } from './file-ops.ts'
+
+// Readable by whoever runs the engine; writable by nobody, because the blob shares the file.
+const PLACED_MODE = 0o444
+const HASH_READ_BYTES = 1024 * 1024
+
+export interface ModelFilesOptions {
+  /** The folder with `checkpoints`, `loras` and so on in it. It must exist. */
+  readonly modelsDirectory: string
+  readonly blobs: Pick<BlobStore, 'localPath'>
+  readonly blake3: Blake3
+  /** Makes a second name of a file; fails with EXDEV across file systems. */
+  readonly linkFile?: (from: string, to: string) => Promise<void>
+}
+
+export async function openModelFiles(options: ModelFilesOptions): Promise<ModelFiles> {
+  const { blobs, blake3, linkFile = link } = options
+  const base = await realpath(options.modelsDirectory)
+  const copyExclusively = createExclusiveCopy({ mode: PLACED_MODE })
+  const pathOf = ({ root, name }: ModelPath) => join(base, root, name)
+
+  function blobPathOf(hash: string): string {
+    const path = blobs.localPath(hash)
+    if (path === null) throw new Error('models can only be placed from blobs in local files')
+    return path
+  }
+
+  async function compare(path: string, bytes: StoredBytes | null): Promise<PlaceState> {
+    const found = await lstat(path).catch(nullWhenMissing)
+    if (found === null) return 'free'
+    if (bytes === null || !found.isFile() || found.size !== bytes.sizeBytes) return 'taken'
+    const blob = await stat(blobPathOf(bytes.hash)).catch(nullWhenMissing)
+    if (blob?.ino === found.ino && blob.dev === found.dev) return 'same'
+    return (await hashFile(path, blake3)) === bytes.hash ? 'same' : 'taken'
+  }
+
+  async function putInPlace(bytes: StoredBytes, path: string): Promise<void> {
+    const blobPath = blobPathOf(bytes.hash)
+    try {
+      await linkFile(blobPath, path)
+    } catch (error) {
+      if (!hasCode(error, 'EXDEV', 'EPERM', 'ENOTSUP', 'EMLINK')) throw error
+      return copyExclusively(blobPath, path)
+    }
+    await chmod(path, PLACED_MODE)
+  }
+
+  return {
+    async inspect(model, bytes) {
+      const path = pathOf(model)
+      await checkInside(base, path)
+      return compare(path, bytes)
+    },
+    async place(model, bytes) {
+      const path = pathOf(model)
+      await checkInside(base, path)
+      try {
+        await mkdir(dirname(path), { recursive: true })
+        // Only now the folder exists for certain, so only now its real place is known.
+        await checkInside(base, path)
+        await putInPlace(bytes, path)
+        await syncUpTo(base, dirname(path))
+        return 'placed'
+      } catch (error) {
+        if (hasCode(error, 'ENOTDIR')) return 'taken'
+        if (!hasCode(error, 'EEXIST')) throw toStorageError(error)
+        return (await compare(path, bytes)) === 'same' ? 'same' : 'taken'
+      }
+    },
+    async takeBack(model) {
+      await unlink(pathOf(model)).catch(nullWhenMissing)
+    },
+  }
+}
+
+/** The deepest part of the way that exists must really lie inside, whatever links stand in between. */
+async function checkInside(base: string, path: string): Promise<void> {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const real = await realpath(folder).catch(nullWhenMissing)
+    if (real === base || real?.startsWith(base + sep)) return
+    // A link to nowhere is also a way out: somebody may create its target.
+    const isDangling = real === null && (await lstat(folder).catch(nullWhenMissing))?.isSymbolicLink()
+    if (real !== null || isDangling) {
+      throw new ServiceError('invalid_field', 'file_path leads out of the models folder', {
+        details: { field: 'file_path' },
+      })
+    }
+  }
+}
+
+async function syncUpTo(base: string, deepest: string): Promise<void> {
+  for (let folder = deepest; folder.length >= base.length; folder = dirname(folder)) {
+    await diskFileOps.syncDirectory(folder)
+    if (folder === base) return
+  }
+}
+
+async function hashFile(path: string, blake3: Blake3): Promise<string> {
+  const hasher = blake3.createHasher()
+  const chunks: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: HASH_READ_BYTES })
+  for await (const chunk of chunks) hasher.update(chunk)
+  return hasher.digest()
+}
+
+function nullWhenMissing(error: unknown): null {
+  if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null
+  throw error
+}

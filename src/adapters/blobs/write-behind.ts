@@ -1,0 +1,121 @@
+/**
+ * Writes a file behind a stream that is faster or slower than the disk: bytes are gathered into large buffers, hashed, and
+ * written with a few writes in flight. While bytes still come, what is written is already being synced, so that the sync at
+ * the end is short. Memory is bounded by the buffers; closing and removing the file is left to the caller.
+ */
+import type { Blake3Hasher } from '../../lib/blake3.ts'
+import type { BufferPool } from './buffer-pool.ts'
+import type { FileOps } from './file-ops.ts'
+
+/** Writes of one file in flight. */
+const MAX_IN_FLIGHT = 3
+
+const SYNC_EVERY_BYTES = 32 * 1024 * 1024
+
+/**
+ * Shared by all files. Node has four threads for file work: one stays free for everybody else, whatever is being uploaded.
+ * A file with nothing in flight may always write, so a crowd gets on, only without writing ahead.
+ */
+export interface WriteBudget {
+  inFlight: number
+  readonly max: number
+}
+
+export const createWriteBudget = (): WriteBudget => ({ inFlight: 0, max: MAX_IN_FLIGHT })
+
+export interface WriteBehindDeps {
+  readonly files: FileOps
+  readonly fd: number
+  readonly hasher: Blake3Hasher
+  readonly buffers: BufferPool
+  readonly budget: WriteBudget
+  /** Called once, as soon as a write has failed. */
+  readonly onFailure: (error: unknown) => void
+}
+
+export interface WriteBehind {
+  /** The chunk may be reused once this has resolved. */
+  push(chunk: Uint8Array): Promise<void>
+  /** Everything is written when this resolves. */
+  end(): Promise<void>
+  /** Resolves when nothing is in flight any more. */
+  abandon(): Promise<void>
+}
+
+export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailure }: WriteBehindDeps): WriteBehind {
+  const inFlight = new Set<Promise<void>>()
+  let filling = buffers.take()
+  let filled = 0
+  let position = 0
+  let syncedTo = 0
+  let syncing = false
+  let failure: { readonly error: unknown } | null = null
+
+  function start(work: Promise<void>, done: () => void): void {
+    budget.inFlight++
+    const tracked = work.then(
+      () => {},
+      (error: unknown) => {
+        if (failure === null) onFailure(error)
+        failure ??= { error }
+      },
+    )
+    const ended = tracked.then(() => {
+      budget.inFlight--
+      inFlight.delete(ended)
+      done()
+    })
+    inFlight.add(ended)
+  }
+
+  const hasRoom = () => inFlight.size === 0 || (inFlight.size < MAX_IN_FLIGHT && budget.inFlight < budget.max)
+
+  async function waitForRoom(): Promise<void> {
+    while (!hasRoom()) await Promise.race(inFlight)
+    if (failure) throw failure.error
+  }
+
+  async function flush(): Promise<void> {
+    await waitForRoom()
+    const full = filling
+    const length = filled
+    hasher.update(full.subarray(0, length))
+    start(files.write(fd, full, { length, position }), () => buffers.giveBack(full))
+    position += length
+    filling = buffers.take()
+    filled = 0
+    if (position - syncedTo < SYNC_EVERY_BYTES || syncing) return
+    // It takes the place of one write: the other places go on meanwhile.
+    await waitForRoom()
+    syncing = true
+    syncedTo = position
+    start(files.datasync(fd), () => {
+      syncing = false
+    })
+  }
+
+  let settled: Promise<void> | null = null
+  function settle(): Promise<void> {
+    // Once only: a buffer given back twice would be handed to two uploads.
+    settled ??= Promise.all(inFlight).then(() => buffers.giveBack(filling))
+    return settled
+  }
+
+  return {
+    async push(chunk) {
+      for (let taken = 0; taken < chunk.length; ) {
+        const part = chunk.subarray(taken, taken + filling.length - filled)
+        filling.set(part, filled)
+        filled += part.length
+        taken += part.length
+        if (filled === filling.length) await flush()
+      }
+    },
+    async end() {
+      if (filled > 0) await flush()
+      await settle()
+      if (failure) throw failure.error
+    },
+    abandon: settle,
+  }
+}

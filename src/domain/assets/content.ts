@@ -1,0 +1,65 @@
+/** Reading a record, its bytes, and removing it. A foreign record looks like one that does not exist. */
+import type { Readable } from 'node:stream'
+import type { Clock } from '../../lib/clock.ts'
+import { isUuid } from '../../lib/ids.ts'
+import { ServiceError } from '../errors.ts'
+import type { Asset } from './asset.ts'
+import type { AssetStore } from './asset-store.ts'
+import type { BlobStore, ByteRange } from './blob-store.ts'
+
+export interface AssetContent {
+  readonly asset: Asset
+  open(range?: ByteRange): Promise<Readable>
+}
+
+export type FindAsset = (accountId: string, assetId: string) => Promise<Asset>
+/** Throws `output_unavailable` when the record is there and its bytes are not. */
+export type OpenContent = (accountId: string, assetId: string) => Promise<AssetContent>
+export type RemoveAsset = (accountId: string, assetId: string) => Promise<void>
+
+export interface FindAssetDeps {
+  readonly assets: Pick<AssetStore, 'find'>
+  readonly clock: Clock
+}
+
+export function createFindAsset({ assets, clock }: FindAssetDeps): FindAsset {
+  return async function findAsset(accountId, assetId) {
+    const asset = isUuid(assetId) ? await assets.find(accountId, assetId, clock.now()) : null
+    if (asset === null) throw notFound()
+    return asset
+  }
+}
+
+export function createOpenContent(deps: FindAssetDeps & { readonly blobs: BlobStore }): OpenContent {
+  const findAsset = createFindAsset(deps)
+  return async function openContent(accountId, assetId) {
+    const asset = await findAsset(accountId, assetId)
+    const found = await deps.blobs.stat(asset.hash)
+    // A length that differs from the promised one would break the answer in the middle.
+    if (found?.sizeBytes !== asset.sizeBytes) {
+      throw new ServiceError(
+        'output_unavailable',
+        'the bytes of this asset are gone; trying again cannot bring them back',
+      )
+    }
+    return { asset, open: (range) => deps.blobs.open(asset.hash, range) }
+  }
+}
+
+export interface RemoveAssetDeps {
+  readonly assets: Pick<AssetStore, 'remove'>
+  readonly clock: Clock
+}
+
+export function createRemoveAsset({ assets, clock }: RemoveAssetDeps): RemoveAsset {
+  return async function removeAsset(accountId, assetId) {
+    const outcome = isUuid(assetId) ? await assets.remove(accountId, assetId, clock.now()) : 'not_found'
+    if (outcome === 'not_found') throw notFound()
+    // The message must not say what depends on it.
+    if (outcome === 'in_use') throw new ServiceError('asset_in_use', 'this asset is in use and cannot be deleted now')
+  }
+}
+
+function notFound(): ServiceError {
+  return new ServiceError('not_found', 'there is no asset with this id')
+}
