@@ -118,9 +118,10 @@ export interface JobStore {
   cancel(accountId: string, jobId: string, now: Date): Promise<CancelOutcome>
   /**
    * Jobs whose lease ran out before `now`: requeued with the next attempt, or ended with `error` once `maxAttempts` were
-   * spent (`canceled` when a cancel was under way).
+   * spent (`canceled` when a cancel was under way). `lapsedBefore` (default `now`) lets a start-up take leases that a dead
+   * process of this directory still holds, while whatever ends is dated `now`.
    */
-  reap(options: { now: Date; maxAttempts: number; error: JobError }): Promise<TouchedJob[]>
+  reap(options: { now: Date; lapsedBefore?: Date; maxAttempts: number; error: JobError }): Promise<TouchedJob[]>
   /** Live jobs past their retention become `expired`. */
   expire(now: Date, limit: number): Promise<TouchedJob[]>
   /** Removes terminal jobs past their retention (expired ones once `expiredBefore` has passed) with logs, workflow and outputs. */

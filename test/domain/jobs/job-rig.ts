@@ -71,8 +71,9 @@ export async function openRig(options: RigOptions = {}) {
     untilStatus: (jobId: string, status: Job['status']) => untilJob(parts, jobId, (job) => job.status === status),
     /** Like a process that dies: leases stay, memory is gone, the folder remains. */
     async crash() {
-      parts.engine.release()
       await opened[Symbol.asyncDispose]()
+      parts.engine.release()
+      await parts.worker[Symbol.asyncDispose]()
     },
     async close() {
       parts.engine.release()

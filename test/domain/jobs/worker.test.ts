@@ -1,22 +1,9 @@
 import assert from 'node:assert/strict'
 import { text as readText } from 'node:stream/consumers'
-import { test } from 'node:test'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createFakeEngine } from '../../support/fake-engine.ts'
-import { ACCOUNT, GATED, HANG, node, openRig, type Rig, type RigOptions, SAVE } from './job-rig.ts'
-
-const TIMEOUT = { timeout: 20_000 }
-
-function jobTest(name: string, body: (rig: Rig) => Promise<void>, options: RigOptions = {}) {
-  test(name, TIMEOUT, async () => {
-    const rig = await openRig(options)
-    try {
-      await body(rig)
-    } finally {
-      await rig.close()
-    }
-  })
-}
+import { ACCOUNT, GATED, HANG, node, SAVE } from './job-rig.ts'
+import { jobTest } from './job-test.ts'
 
 jobTest('a trivial job needs its claim and one commit, and its bytes are readable', async (rig) => {
   rig.worker.start()
@@ -148,7 +135,7 @@ jobTest('the log keeps its tail and says so', async (rig) => {
   assert.equal(await rig.reader.log(ACCOUNT, id), null)
   await rig.untilStatus(id, 'succeeded')
   const log = await rig.reader.log(ACCOUNT, id)
-  assert.ok(log !== null && log.truncated && log.complete)
+  assert.ok(log?.truncated && log.complete)
   assert.ok(Buffer.byteLength(log.text) <= 256 * 1024 && Buffer.byteLength(log.text) > 255 * 1024)
   assert.ok(log.text.endsWith('é\nend'))
 })

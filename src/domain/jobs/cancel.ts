@@ -1,0 +1,42 @@
+/**
+ * A cancel is a change of the job, not a call into a worker: a queued job ends at once, a running one becomes `canceling`
+ * and the notice wakes whoever runs it. Repeating it is harmless, and a job that has ended stays as it is.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import { isUuid } from '../../lib/ids.ts'
+import { ServiceError } from '../errors.ts'
+import type { EventBus } from '../events/event-bus.ts'
+import type { ExtraDataKeeper } from './extra-data.ts'
+import type { Job } from './job.ts'
+import type { JobStore } from './job-store.ts'
+import { type JobObserver, silentObserver } from './observer.ts'
+
+export type CancelJob = (accountId: string, jobId: string) => Promise<Job>
+
+export interface CancelDeps {
+  readonly store: Pick<JobStore, 'cancel'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged'>
+  readonly clock: Clock
+  readonly extraData: Pick<ExtraDataKeeper, 'forget'>
+  readonly observer?: JobObserver
+}
+
+export function createCancelJob(deps: CancelDeps): CancelJob {
+  const { store, bus, clock, extraData } = deps
+  const observer = deps.observer ?? silentObserver
+
+  return async function cancelJob(accountId, jobId) {
+    const result = isUuid(jobId) ? await store.cancel(accountId, jobId, clock.now()) : NOT_FOUND
+    if (result.outcome === 'not_found') throw new ServiceError('not_found', 'there is no job with this id')
+    const { job } = result
+    if (result.outcome === 'already_terminal') return job
+    if (result.outcome === 'canceled') {
+      extraData.forget(jobId)
+      observer.finished({ jobId, accountId, status: 'canceled', code: null, executionMs: null })
+    }
+    bus.publishChanged({ jobId, accountId, version: job.version })
+    return job
+  }
+}
+
+const NOT_FOUND = { outcome: 'not_found' } as const

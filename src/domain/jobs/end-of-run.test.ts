@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { decideEnd, type RunFacts, toJobError } from './end-of-run.ts'
+
+const FACTS: RunFacts = { outcome: null, stop: null, isEngineLost: false, attempt: 1, maxAttempts: 3 }
+const BROKEN = toJobError('node_execution_error', 'bad')
+const FULL = toJobError('storage_full', 'full')
+
+function end(facts: Partial<RunFacts>): string {
+  const verdict = decideEnd({ ...FACTS, ...facts })
+  return verdict.verdict === 'requeue' ? 'requeue' : `${verdict.status}:${verdict.error?.code ?? '-'}`
+}
+
+test('what the engine reached counts before what was asked of it', () => {
+  for (const stop of [null, { cause: 'cancel' }, { cause: 'timeout', limitMs: 1000 }] as const) {
+    assert.equal(end({ outcome: { kind: 'succeeded' }, stop }), 'succeeded:-')
+    assert.equal(end({ outcome: { kind: 'failed', error: BROKEN }, stop }), 'failed:node_execution_error')
+  }
+})
+
+test('an interrupt ends the job for the reason it was made', () => {
+  const outcome = { kind: 'interrupted' } as const
+  assert.equal(end({ outcome, stop: { cause: 'cancel' } }), 'canceled:-')
+  assert.equal(end({ outcome, stop: { cause: 'timeout', limitMs: 60_000 } }), 'failed:timeout')
+  assert.equal(end({ outcome }), 'failed:interrupted')
+})
+
+test('a run that was given up ends for the same reason', () => {
+  assert.equal(end({ stop: { cause: 'cancel' } }), 'canceled:-')
+  assert.equal(end({ stop: { cause: 'timeout', limitMs: 60_000 }, isEngineLost: true }), 'failed:timeout')
+})
+
+test('a job whose output could not be kept never succeeds', () => {
+  const stop = { cause: 'failed', error: FULL } as const
+  for (const outcome of [null, { kind: 'succeeded' }, { kind: 'interrupted' }] as const) {
+    assert.equal(end({ outcome, stop }), 'failed:storage_full')
+  }
+})
+
+test('a lost engine costs attempts before it costs the job', () => {
+  assert.equal(end({ isEngineLost: true, attempt: 1 }), 'requeue')
+  assert.equal(end({ isEngineLost: true, attempt: 2 }), 'requeue')
+  assert.equal(end({ isEngineLost: true, attempt: 3 }), 'failed:engine_error')
+  assert.equal(end({ isEngineLost: true, attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
+})
+
+test('a worker ends only jobs that it holds', () => {
+  const succeeded = decideEnd({ ...FACTS, outcome: { kind: 'succeeded' } })
+  const failed = decideEnd({ ...FACTS, outcome: { kind: 'failed', error: BROKEN } })
+  const canceled = decideEnd({ ...FACTS, stop: { cause: 'cancel' } })
+  for (const verdict of [succeeded, failed]) {
+    assert.deepEqual(verdict.verdict === 'finish' && verdict.from, ['running', 'canceling'])
+  }
+  assert.deepEqual(canceled.verdict === 'finish' && canceled.from, ['canceling'])
+})

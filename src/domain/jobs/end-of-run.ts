@@ -1,0 +1,58 @@
+/**
+ * How an attempt ends, given what the engine said and what we did to it. The engine's own outcome counts first: a run that
+ * finished before an interrupt took hold is finished. Pure; whoever asks carries it out.
+ */
+import type { RunOutcome } from './apply-engine-event.ts'
+import type { JobError } from './job.ts'
+import { isHeld, type JobStatus, statesBefore } from './transitions.ts'
+
+/** Why the worker interrupted the run. */
+export type StopCause =
+  | { readonly cause: 'cancel' }
+  | { readonly cause: 'timeout'; readonly limitMs: number }
+  /** Going on makes no sense: an output could not be kept. */
+  | { readonly cause: 'failed'; readonly error: JobError }
+
+export interface RunFacts {
+  readonly outcome: RunOutcome | null
+  readonly stop: StopCause | null
+  /** The engine broke off without an outcome. */
+  readonly isEngineLost: boolean
+  readonly attempt: number
+  readonly maxAttempts: number
+}
+
+export type RunVerdict =
+  | {
+      readonly verdict: 'finish'
+      readonly status: 'succeeded' | 'failed' | 'canceled'
+      readonly from: readonly JobStatus[]
+      readonly error: JobError | null
+    }
+  /** The attempt is spent, not the job. */
+  | { readonly verdict: 'requeue' }
+
+export function decideEnd({ outcome, stop, isEngineLost, attempt, maxAttempts }: RunFacts): RunVerdict {
+  if (stop?.cause === 'failed') return fail(stop.error)
+  if (outcome?.kind === 'succeeded') {
+    return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
+  }
+  if (outcome?.kind === 'failed') return fail(outcome.error)
+  if (stop?.cause === 'cancel') {
+    return { verdict: 'finish', status: 'canceled', from: ['canceling'], error: null }
+  }
+  if (stop?.cause === 'timeout') {
+    return fail(toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`))
+  }
+  if (!isEngineLost) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
+  if (attempt < maxAttempts) return { verdict: 'requeue' }
+  return fail(toJobError('engine_error', `the engine broke off ${attempt} attempts to run this job`))
+}
+
+export function toJobError(code: string, message: string): JobError {
+  return { code, message, nodeId: null, classType: null, traceback: null }
+}
+
+function fail(error: JobError): RunVerdict {
+  return { verdict: 'finish', status: 'failed', from: statesBefore('failed').filter(isHeld), error }
+}

@@ -1,0 +1,52 @@
+/** The labels of a job: a small map of strings. The same rules judge a submit and a list filter. */
+import { ServiceError } from '../errors.ts'
+
+const MAX_PAIRS = 16
+const MAX_VALUE_CHARACTERS = 512
+const KEY = /^[A-Za-z0-9_.-]{1,64}$/
+// Control characters, and the bidirectional embeddings, overrides and isolates that can disguise a text on a screen.
+const FORBIDDEN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u
+
+export function isMetadataKey(key: string): boolean {
+  return KEY.test(key)
+}
+
+export function isMetadataValue(value: unknown): value is string {
+  if (typeof value !== 'string' || FORBIDDEN.test(value) || !value.isWellFormed()) return false
+  return value.length <= MAX_VALUE_CHARACTERS || (value.length <= 2 * MAX_VALUE_CHARACTERS && isShortEnough(value))
+}
+
+/** Absent means no labels. Throws `metadata_invalid`. */
+export function readMetadata(value: unknown): Record<string, string> {
+  if (value === undefined) return {}
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ServiceError('metadata_invalid', 'metadata must be an object of string values')
+  }
+  const pairs = Object.entries(value)
+  if (pairs.length > MAX_PAIRS) {
+    throw new ServiceError('metadata_invalid', `metadata has ${pairs.length} pairs; at most ${MAX_PAIRS} are allowed`)
+  }
+  for (const [key, text] of pairs) {
+    if (!isMetadataKey(key)) {
+      throw new ServiceError(
+        'metadata_invalid',
+        'a metadata key must be 1 to 64 characters out of A-Z, a-z, 0-9, "_", "." and "-"',
+      )
+    }
+    if (!isMetadataValue(text)) {
+      throw new ServiceError(
+        'metadata_invalid',
+        `metadata.${key} must be a string of at most ${MAX_VALUE_CHARACTERS} characters without control or bidirectional formatting characters`,
+        { details: { key } },
+      )
+    }
+  }
+  // fromEntries defines own properties, so a key named __proto__ stays an ordinary label.
+  return Object.fromEntries(pairs)
+}
+
+function isShortEnough(value: string): boolean {
+  let count = 0
+  for (const _ of value) if (++count > MAX_VALUE_CHARACTERS) return false
+  return true
+}

@@ -1,0 +1,51 @@
+/** Plain callbacks for metrics and traces. They are called after the fact, must not throw and must not wait. */
+import type { Job, OutputType } from './job.ts'
+import type { JobStatus } from './transitions.ts'
+
+export interface JobObserver {
+  submitted(job: Job): void
+  started(run: { readonly job: Job; readonly queueMs: number }): void
+  /** Once per job, whoever ended it. `executionMs` is null for a job that never ran or ran in another process. */
+  finished(end: {
+    readonly jobId: string
+    readonly accountId: string
+    readonly status: JobStatus
+    readonly code: string | null
+    readonly executionMs: number | null
+  }): void
+  /** The engine or the worker died under the job; it goes back to the queue or fails. */
+  attemptLost(loss: { readonly jobId: string; readonly attempt: number }): void
+  /** Another owner has the job now; what this one did is discarded. */
+  leaseLost(loss: { readonly jobId: string }): void
+  outputStored(output: { readonly jobId: string; readonly type: OutputType; readonly sizeBytes: number }): void
+  /** An engine ignored an interrupt for longer than the grace period. */
+  engineStuck(run: { readonly jobId: string }): void
+}
+
+export const silentObserver: JobObserver = {
+  submitted() {},
+  started() {},
+  finished() {},
+  attemptLost() {},
+  leaseLost() {},
+  outputStored() {},
+  engineStuck() {},
+}
+
+/** Tells all of them, in order. */
+export function combineObservers(...observers: readonly Partial<JobObserver>[]): JobObserver {
+  const tell =
+    <Name extends keyof JobObserver>(name: Name) =>
+    (fact: Parameters<JobObserver[Name]>[0]) => {
+      for (const observer of observers) (observer[name] as ((fact: unknown) => void) | undefined)?.call(observer, fact)
+    }
+  return {
+    submitted: tell('submitted'),
+    started: tell('started'),
+    finished: tell('finished'),
+    attemptLost: tell('attemptLost'),
+    leaseLost: tell('leaseLost'),
+    outputStored: tell('outputStored'),
+    engineStuck: tell('engineStuck'),
+  }
+}

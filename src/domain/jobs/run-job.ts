@@ -1,0 +1,393 @@
+/**
+ * One attempt at one job: feeds the engine, folds what it says, keeps outputs and progress flowing into the store, and ends
+ * the job with one fenced write. It can be told to stop for three reasons (cancel, time limit, an output that cannot be
+ * kept), and it can be told that its work no longer counts (the lease is lost or given back). An engine that does not react
+ * to an interrupt within the grace period is given up: the job ends, and whatever the engine still says is ignored.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import { parseLosslessJson } from '../../lib/lossless-json.ts'
+import type { Semaphore } from '../../lib/semaphore.ts'
+import { MAX_TIMER_MS } from '../../lib/sleep.ts'
+import type { BlobStore } from '../assets/blob-store.ts'
+import type { StoreBlob } from '../assets/store-blob.ts'
+import type { Engine, EngineInput, EngineRun } from '../engine/engine.ts'
+import type { EngineEvent } from '../engine/engine-event.ts'
+import type { EventBus } from '../events/event-bus.ts'
+import { readGraph } from '../workflows/read-graph.ts'
+import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
+import { type CommitPace, type Committer, createCommitter } from './committer.ts'
+import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
+import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
+import { createIngest, type Ingest, toIngestError } from './ingest.ts'
+import type { JobError, JobInput, JobLog } from './job.ts'
+import type { Claim, CommitOutcome, JobStore, Lease, RunChange } from './job-store.ts'
+import { readLog } from './logs.ts'
+import type { JobObserver } from './observer.ts'
+import { type OutputRules, toOutputDraft } from './output.ts'
+import { toProgress } from './progress.ts'
+import { publishLive, toTerminalEvent } from './run-notices.ts'
+
+export interface RunLimits {
+  readonly maxAttempts: number
+  /** null: a run may take as long as it likes. */
+  readonly maxRunMs: number | null
+  /** How long an interrupted engine may take to answer before it is given up. */
+  readonly cancelGraceMs: number
+  /** How long outputs may take after the engine has finished. */
+  readonly maxIngestMs: number
+  readonly maxOutputs: number
+  readonly maxOutputBytes: number
+}
+
+export interface RunDeps {
+  readonly store: Pick<JobStore, 'commit' | 'reserveOutputNumbers'>
+  readonly engine: Pick<Engine, 'run'>
+  readonly storeBlob: StoreBlob
+  readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
+  readonly bus: EventBus<EngineEvent>
+  readonly extraData: ExtraDataKeeper
+  readonly clock: Clock
+  readonly log: Log
+  readonly newId: NewId
+  readonly observer: JobObserver
+  readonly limits: RunLimits
+  readonly pace: CommitPace
+  readonly outputRules: OutputRules
+  readonly ingestLimit: Semaphore
+  /** Asks the store whether the lease still stands, and tells the run if a cancel came or the lease is lost. */
+  checkLease(run: JobRun): Promise<void>
+  /** Spends the attempt: the job goes back to the queue. */
+  surrender(lease: Lease): Promise<void>
+}
+
+export interface RunEnd {
+  readonly end: 'finished' | 'requeued' | 'discarded'
+  /** The engine broke off by itself. */
+  readonly isEngineLost: boolean
+  /** The engine ignored the interrupt and may still be at it. */
+  readonly isStuck: boolean
+}
+
+// How many outputs may wait to be stored before the engine is asked to wait too.
+const MAX_WAITING_OUTPUTS = 64
+
+export class JobRun {
+  readonly claim: Claim
+  readonly lease: Lease
+  leaseUntil: Date
+  /** The newest version that this run itself has written. */
+  version: number
+  readonly done: Promise<RunEnd>
+
+  readonly #deps: RunDeps
+  readonly #log: Log
+  readonly #interrupt = new AbortController()
+  readonly #ingestStop = new AbortController()
+  readonly #gaveUp = Promise.withResolvers<void>()
+  readonly #committer: Committer
+  readonly #ingest: Ingest
+  #state: RunState = startRunState({ graph: new Map(), earlierProgress: null })
+  #terminalEvent: EngineEvent | null = null
+  #stop: StopCause | null = null
+  #isDiscarded = false
+  #isFinishing = false
+  /** Whether a last write that failed is worth another try. */
+  #mayRetry = true
+  #isEngineLost = false
+  #isPumping = false
+  #pumpEnd: Promise<void> = Promise.resolve()
+  #isStuck = false
+  /** Outputs were given up together with the run, so it cannot count as succeeded. */
+  #isIngestCut = false
+  #timers: NodeJS.Timeout[] = []
+
+  constructor(claim: Claim, leaseUntil: Date, deps: RunDeps) {
+    this.claim = claim
+    this.lease = { jobId: claim.job.id, leaseId: claim.leaseId }
+    this.leaseUntil = leaseUntil
+    this.version = claim.job.version
+    this.#deps = deps
+    this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt })
+    this.#committer = createCommitter({
+      pace: deps.pace,
+      log: this.#log,
+      send: (change) => this.#commit(change),
+      readState: () => ({ progress: toProgress(this.#state.progress), outputsReused: this.#state.outputsReused }),
+      onOutcome: (outcome) => this.#heed(outcome),
+      mayRetry: () => this.#mayRetry && this.leaseUntil > deps.clock.now(),
+    })
+    this.#ingest = createIngest({
+      storeBlob: deps.storeBlob,
+      newId: deps.newId,
+      limit: deps.ingestLimit,
+      maxBytes: deps.limits.maxOutputBytes,
+      signal: this.#ingestStop.signal,
+      earlier: claim.job.outputs,
+      onReady: (output) => {
+        deps.observer.outputStored({ jobId: claim.job.id, type: output.type, sizeBytes: output.sizeBytes })
+        this.#committer.addOutput(output)
+      },
+      onError: (error) => this.#failIngest(error),
+    })
+    this.done = this.#run()
+  }
+
+  /** Somebody canceled the job. Harmless once the run is at its end: what it reached counts. */
+  cancel(): void {
+    this.#interruptFor({ cause: 'cancel' })
+  }
+
+  /** The lease is lost: nothing of this attempt counts any more. */
+  lose(): void {
+    if (this.#discard()) this.#deps.observer.leaseLost({ jobId: this.lease.jobId })
+  }
+
+  /** The lease is given back: the same, on purpose. */
+  abandon(): void {
+    this.#discard()
+  }
+
+  async #run(): Promise<RunEnd> {
+    try {
+      const verdict = this.#prepare() ?? (await this.#execute())
+      if (verdict !== null) await this.#carryOut(verdict)
+      return { end: this.#endWord(verdict), isEngineLost: this.#isEngineLost, isStuck: this.#isStuck }
+    } catch (error) {
+      // A defect of ours, or a store that is gone: the lease runs out by itself and the job gets its next attempt.
+      this.#log.error({ err: error }, 'a run broke off')
+      this.#discard()
+      return { end: 'discarded', isEngineLost: true, isStuck: false }
+    } finally {
+      this.#ingestStop.abort()
+      this.#committer.stop()
+      for (const timer of this.#timers) clearTimeout(timer)
+    }
+  }
+
+  /** The verdict over a job that must not run at all, or null when it may. */
+  #prepare(): RunVerdict | null {
+    const { claim } = this
+    try {
+      const graph = readGraph(parseLosslessJson(claim.workflow))
+      this.#state = startRunState({ graph, earlierProgress: claim.job.progress })
+      const extraData = this.#deps.extraData.take(claim.job.id, claim.sealedExtraData, claim.job.expiresAt)
+      if (claim.needsExtraData && extraData === null) {
+        return this.#fail(toJobError('credentials_lost', CREDENTIALS_LOST))
+      }
+      this.#startEngine(this.#toEngineRun(graph, claim.needsExtraData ? extraData : null))
+      return null
+    } catch (error) {
+      this.#log.error({ err: error }, 'a recorded job could not be prepared')
+      return this.#fail(toJobError('internal_error', 'the recorded workflow could not be read'))
+    }
+  }
+
+  #startEngine(run: EngineRun): void {
+    const { maxRunMs } = this.#deps.limits
+    if (maxRunMs !== null) this.#after(maxRunMs, () => this.#interruptFor({ cause: 'timeout', limitMs: maxRunMs }))
+    this.#isPumping = true
+    this.#pumpEnd = this.#pump(run)
+  }
+
+  /** Waits for the engine's last word, or until it is given up. null: this attempt no longer counts. */
+  async #execute(): Promise<RunVerdict | null> {
+    await Promise.race([this.#pumpEnd, this.#gaveUp.promise])
+    if (this.#isDiscarded) return null
+    if (this.#state.outcome?.kind === 'interrupted' && this.#stop === null) await this.#deps.checkLease(this)
+    if (this.#isEngineLost) this.#ingestStop.abort(new Error('the engine is gone'))
+    this.#after(this.#deps.limits.maxIngestMs, () => this.#ingestStop.abort(new Error('storing outputs took too long')))
+    await this.#ingest.fewerThan(1)
+    if (this.#isDiscarded) return null
+    this.#isFinishing = true
+    return decideEnd({
+      outcome: this.#isIngestCut ? { kind: 'interrupted' } : this.#state.outcome,
+      stop: this.#stop,
+      isEngineLost: this.#isEngineLost,
+      attempt: this.claim.job.attempt,
+      maxAttempts: this.#deps.limits.maxAttempts,
+    })
+  }
+
+  /** Never rejects: an iterator that throws means that the engine is gone. */
+  async #pump(run: EngineRun): Promise<void> {
+    try {
+      const events = this.#deps.engine.run(run, { signal: this.#interrupt.signal })[Symbol.asyncIterator]()
+      while (true) {
+        const step = await events.next()
+        if (this.#isDeaf()) return void events.return?.().catch(() => {})
+        if (step.done) break
+        this.#take(step.value)
+        if (this.#state.outcome !== null) return void events.return?.().catch(() => {})
+        await this.#ingest.fewerThan(MAX_WAITING_OUTPUTS)
+      }
+      throw new Error('the engine ended the run without an outcome')
+    } catch (error) {
+      if (this.#isDeaf()) return
+      this.#isEngineLost = true
+      this.#log.warn({ err: error }, 'the engine broke off')
+    } finally {
+      this.#isPumping = false
+    }
+  }
+
+  /** Given up or discarded: what the engine says is no longer heard. */
+  #isDeaf(): boolean {
+    return this.#isDiscarded || this.#isStuck
+  }
+
+  #take(event: EngineEvent): void {
+    const before = this.#state
+    const after = applyEngineEvent(before, event)
+    this.#state = after
+    if (after.outcome !== null) this.#terminalEvent = event
+    else publishLive(this.#deps.bus, this.claim.job, event)
+    if (after.reportedCount > this.#deps.limits.maxOutputs) {
+      const message = `the job reported more than ${this.#deps.limits.maxOutputs} outputs`
+      this.#interruptFor({ cause: 'failed', error: toJobError('too_many_outputs', message) })
+      return
+    }
+    for (const reported of after.fresh) {
+      const draft = toOutputDraft(reported, this.#deps.outputRules)
+      if (draft !== null) this.#ingest.add(draft)
+    }
+    if (after.progress !== before.progress) this.#committer.progressed()
+  }
+
+  #failIngest(error: unknown): void {
+    if (this.#isDiscarded || this.#isEngineLost) return
+    if (this.#stop !== null && this.#ingestStop.signal.aborted) {
+      this.#isIngestCut = true
+      return
+    }
+    this.#log.error({ err: error }, 'an output could not be kept')
+    this.#interruptFor({ cause: 'failed', error: toIngestError(error) })
+  }
+
+  #interruptFor(stop: StopCause): void {
+    if (this.#isDiscarded || this.#isFinishing) return
+    // An output that cannot be kept is a stronger reason than a cancel or a limit: the job cannot succeed any more.
+    if (this.#stop !== null && (stop.cause !== 'failed' || this.#stop.cause === 'failed')) return
+    this.#stop = stop
+    this.#startLadder()
+  }
+
+  /** True the first time. */
+  #discard(): boolean {
+    this.#mayRetry = false
+    if (this.#isDiscarded || this.#isFinishing) return false
+    this.#isDiscarded = true
+    this.#committer.stop()
+    this.#ingestStop.abort(new Error('the run no longer counts'))
+    this.#startLadder()
+    return true
+  }
+
+  #startLadder(): void {
+    if (this.#interrupt.signal.aborted) return
+    this.#interrupt.abort()
+    this.#after(this.#deps.limits.cancelGraceMs, () => {
+      this.#isStuck = this.#isPumping
+      this.#ingestStop.abort(new Error('the run was stopped'))
+      this.#gaveUp.resolve()
+    })
+  }
+
+  async #carryOut(verdict: RunVerdict): Promise<void> {
+    if (verdict.verdict === 'finish') return this.#finish(verdict)
+    this.#committer.stop()
+    this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
+    await this.#deps.surrender(this.lease)
+  }
+
+  async #finish({ status, from, error }: Extract<RunVerdict, { verdict: 'finish' }>): Promise<void> {
+    this.#isFinishing = true
+    const { clock, bus, observer, extraData } = this.#deps
+    const { id: jobId, accountId, startedAt } = this.claim.job
+    const at = clock.now()
+    const outcome = await this.#committer.finish({ status, from, at, error }, this.#toLog(at))
+    if (outcome.outcome === 'lost') {
+      this.#isDiscarded = true
+      observer.leaseLost({ jobId })
+      return
+    }
+    this.version = outcome.version
+    extraData.forget(jobId)
+    bus.publishChanged({ jobId, accountId, version: outcome.version })
+    bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, this.#terminalEvent) })
+    bus.publishWork()
+    const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()
+    observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
+  }
+
+  #commit(change: RunChange): Promise<CommitOutcome> {
+    return this.#deps.store.commit(this.lease, change)
+  }
+
+  /** What a commit on the way told about the job. */
+  #heed(outcome: CommitOutcome): void {
+    if (outcome.outcome === 'lost') {
+      this.lose()
+      return
+    }
+    const { id: jobId, accountId } = this.claim.job
+    this.version = outcome.version
+    this.#deps.bus.publishChanged({ jobId, accountId, version: outcome.version })
+    if (outcome.status === 'canceling') this.cancel()
+  }
+
+  #fail(error: JobError): RunVerdict {
+    return decideEnd({
+      outcome: { kind: 'failed', error },
+      stop: null,
+      isEngineLost: false,
+      attempt: 0,
+      maxAttempts: 0,
+    })
+  }
+
+  #toLog(capturedAt: Date): JobLog | null {
+    const { text, truncated } = readLog(this.#state.log)
+    return text === '' && !truncated ? null : { text, truncated, capturedAt, complete: true }
+  }
+
+  #toEngineRun(graph: EngineRun['graph'], extraData: ExtraData | null): EngineRun {
+    const { store, blobs } = this.#deps
+    const { job, inputs } = this.claim
+    return {
+      jobId: job.id,
+      accountId: job.accountId,
+      attempt: job.attempt,
+      graph,
+      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, blobs)])),
+      extraData,
+      reserveOutputNumbers: (folder, prefix, count) => store.reserveOutputNumbers(job.accountId, folder, prefix, count),
+    }
+  }
+
+  #after(ms: number, act: () => void): void {
+    this.#timers.push(setTimeout(act, Math.min(ms, MAX_TIMER_MS)))
+  }
+
+  #endWord(verdict: RunVerdict | null): RunEnd['end'] {
+    if (this.#isDiscarded || verdict === null) return 'discarded'
+    return verdict.verdict === 'requeue' ? 'requeued' : 'finished'
+  }
+}
+
+const CREDENTIALS_LOST =
+  'the extra_data of this job was kept in memory only and did not survive a restart; submit the job again'
+
+function toEngineInput(input: JobInput, blobs: Pick<BlobStore, 'open' | 'localPath'>): EngineInput {
+  const { hash, sizeBytes, contentType } = input
+  return {
+    hash,
+    sizeBytes,
+    contentType,
+    localPath: blobs.localPath(hash),
+    async *read() {
+      yield* (await blobs.open(hash)) as AsyncIterable<Uint8Array>
+    },
+  }
+}

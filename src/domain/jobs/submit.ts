@@ -1,0 +1,121 @@
+/**
+ * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key and the queue bound, and
+ * only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may submit, the
+ * body's size and the reading of its fields are the surface's business.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import type { JsonValue } from '../../lib/lossless-json.ts'
+import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
+import { ServiceError } from '../errors.ts'
+import type { EventBus } from '../events/event-bus.ts'
+import type { ExtraDataKeeper } from './extra-data.ts'
+import type { Job, JobInput } from './job.ts'
+import type { JobStore, NewJob } from './job-store.ts'
+import { type JobObserver, silentObserver } from './observer.ts'
+
+export interface SubmitRequest {
+  readonly accountId: string
+  readonly workflow: JsonValue | undefined
+  readonly extraData: Readonly<Record<string, unknown>> | null
+  readonly metadata: Readonly<Record<string, string>>
+  readonly priority: number
+  readonly idempotencyKey: string | null
+}
+
+export type Submit = (request: SubmitRequest) => Promise<Job>
+
+/** The part of a prepared workflow that a job keeps. */
+export interface PreparedJob {
+  readonly text: string
+  readonly inputs: readonly JobInput[]
+}
+
+export interface SubmitDeps {
+  readonly store: Pick<JobStore, 'submit'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
+  readonly clock: Clock
+  readonly newJobId: NewId
+  readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
+  readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
+  readonly pool: string
+  readonly retentionMs: number
+  readonly retryAfterSeconds: () => number
+  /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
+  readonly isClosing?: () => boolean
+  readonly observer?: JobObserver
+}
+
+export const PRIORITY_LIMIT = 1_000_000
+
+export function createSubmit(deps: SubmitDeps): Submit {
+  const { store, bus, clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing } = deps
+  const observer = deps.observer ?? silentObserver
+
+  return async function submit(request) {
+    if (isClosing?.()) {
+      throw new ServiceError('shutting_down', 'the service is shutting down; send the job again in a moment', {
+        retryAfterSeconds: retryAfterSeconds(),
+      })
+    }
+    if (!isPriority(request.priority)) {
+      throw new ServiceError(
+        'invalid_field',
+        `priority must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`,
+        {
+          details: { field: 'priority' },
+        },
+      )
+    }
+    const prepared = await prepareWorkflow(request.accountId, request.workflow)
+    const id = newJobId()
+    const createdAt = clock.now()
+    const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
+    const secrets = isEmpty(request.extraData) ? null : request.extraData
+    const sealedExtraData = secrets === null ? null : extraData.hold(id, secrets, expiresAt)
+    try {
+      return await record(request, {
+        id,
+        accountId: request.accountId,
+        pool: deps.pool,
+        priority: request.priority,
+        metadata: request.metadata,
+        createdAt,
+        expiresAt,
+        workflow: prepared.text,
+        inputs: prepared.inputs,
+        needsExtraData: secrets !== null,
+        sealedExtraData,
+      })
+    } catch (error) {
+      if (secrets !== null) extraData.forget(id)
+      throw error
+    }
+  }
+
+  async function record(request: SubmitRequest, job: NewJob): Promise<Job> {
+    const result = await store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
+    switch (result.outcome) {
+      case 'queued':
+        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version })
+        bus.publishWork()
+        observer.submitted(result.job)
+        return result.job
+      case 'key_reused':
+        throw keyReuse(result.holder)
+      case 'queue_full':
+        throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
+          retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),
+        })
+    }
+  }
+}
+
+export function isPriority(value: unknown): value is number {
+  return Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_LIMIT
+}
+
+function isEmpty(data: Readonly<Record<string, unknown>> | null): boolean {
+  return data === null || Object.keys(data).length === 0
+}

@@ -1,0 +1,81 @@
+/** What a worker needs and what may be set, with the reasons for the defaults. */
+import type { NewId } from '../../lib/ids.ts'
+import type { CommitPace } from './committer.ts'
+import type { JobStore } from './job-store.ts'
+import { type JobObserver, silentObserver } from './observer.ts'
+import { MAX_ATTEMPTS } from './recover.ts'
+import type { RunDeps, RunLimits } from './run-job.ts'
+
+export interface WorkerDeps
+  extends Pick<RunDeps, 'engine' | 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log'> {
+  readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'>
+  /** For leases and for the assets of outputs. */
+  readonly newId: NewId
+  readonly observer?: JobObserver
+  /** Recycles an engine that ignored an interrupt; the slot is used again once it settles. */
+  readonly onStuck?: (stuck: { readonly jobId: string }) => Promise<void> | void
+
+  readonly pool: string
+  /** How many jobs run at a time. */
+  readonly workers: number
+  readonly workerId?: string
+  /** Files of the engine's `temp` folder count as outputs. */
+  readonly previewOutputs?: boolean
+  readonly leaseMs?: number
+  readonly renewEveryMs?: number
+  readonly pollEveryMs?: number
+  readonly parallelIngests?: number
+  /** The pause after an engine broke off; it doubles while that goes on, so a dead engine does not eat all attempts at once. */
+  readonly engineRetryMs?: number
+  readonly progressEveryMs?: number
+  readonly firstProgressMs?: number
+  readonly outputLingerMs?: number
+  readonly maxAttempts?: number
+  readonly maxRunMs?: number | null
+  readonly cancelGraceMs?: number
+  readonly maxIngestMs?: number
+  readonly maxOutputs?: number
+  readonly maxOutputBytes?: number
+}
+
+export interface WorkerOptions {
+  readonly pool: string
+  readonly workers: number
+  readonly workerId: string
+  readonly leaseMs: number
+  readonly renewEveryMs: number
+  readonly pollEveryMs: number
+  readonly parallelIngests: number
+  readonly engineRetryMs: number
+  readonly observer: JobObserver
+  readonly pace: CommitPace
+  readonly limits: RunLimits
+}
+
+export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
+  return {
+    pool: deps.pool,
+    workers: deps.workers,
+    workerId: deps.workerId ?? deps.newId(),
+    // Three renewals may fail before a lease lapses.
+    leaseMs: deps.leaseMs ?? 30_000,
+    renewEveryMs: deps.renewEveryMs ?? 10_000,
+    pollEveryMs: deps.pollEveryMs ?? 1000,
+    parallelIngests: deps.parallelIngests ?? 4,
+    engineRetryMs: deps.engineRetryMs ?? 1000,
+    observer: deps.observer ?? silentObserver,
+    pace: {
+      progressEveryMs: deps.progressEveryMs ?? 500,
+      firstProgressMs: deps.firstProgressMs ?? 100,
+      outputLingerMs: deps.outputLingerMs ?? 10,
+    },
+    limits: {
+      maxAttempts: deps.maxAttempts ?? MAX_ATTEMPTS,
+      maxRunMs: deps.maxRunMs ?? null,
+      cancelGraceMs: deps.cancelGraceMs ?? 10_000,
+      maxIngestMs: deps.maxIngestMs ?? 600_000,
+      maxOutputs: deps.maxOutputs ?? 10_000,
+      maxOutputBytes: deps.maxOutputBytes ?? 64 * 1024 ** 3,
+    },
+  }
+}

@@ -1,0 +1,26 @@
+/** Growing pauses with jitter, so that many who failed together do not come back together. */
+export interface Backoff {
+  /** The pause before the next try. */
+  nextMs(): number
+  reset(): void
+}
+
+export interface BackoffOptions {
+  readonly firstMs: number
+  readonly maxMs: number
+  readonly random?: () => number
+}
+
+export function createBackoff({ firstMs, maxMs, random = Math.random }: BackoffOptions): Backoff {
+  let ceilingMs = firstMs
+  return {
+    nextMs() {
+      const pause = ceilingMs * (0.5 + random() / 2)
+      ceilingMs = Math.min(maxMs, ceilingMs * 2)
+      return pause
+    },
+    reset() {
+      ceilingMs = firstMs
+    },
+  }
+}

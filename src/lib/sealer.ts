@@ -1,0 +1,43 @@
+/**
+ * Seals bytes with AES-256-GCM under one key, bound to a context (such as a record's id), so that a sealed value copied to
+ * another record does not open. Layout: version byte, 12-byte nonce, 16-byte tag, ciphertext.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+
+const VERSION = 1
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const HEADER_BYTES = 1 + NONCE_BYTES + TAG_BYTES
+export const SEALER_KEY_BYTES = 32
+
+export interface Sealer {
+  seal(plain: Uint8Array, context: string): Uint8Array
+  /** null when the bytes were not sealed under this key and context, or were changed. */
+  open(sealed: Uint8Array, context: string): Uint8Array | null
+}
+
+export function createSealer(key: Uint8Array): Sealer {
+  if (key.byteLength !== SEALER_KEY_BYTES) throw new RangeError(`a sealing key has ${SEALER_KEY_BYTES} bytes`)
+  return {
+    seal(plain, context) {
+      const nonce = randomBytes(NONCE_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce)
+      cipher.setAAD(Buffer.from(context))
+      const body = Buffer.concat([cipher.update(plain), cipher.final()])
+      return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), body])
+    },
+    open(sealed, context) {
+      if (sealed.byteLength < HEADER_BYTES || sealed[0] !== VERSION) return null
+      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      })
+      decipher.setAAD(Buffer.from(context))
+      decipher.setAuthTag(sealed.subarray(1 + NONCE_BYTES, HEADER_BYTES))
+      try {
+        return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()])
+      } catch {
+        return null
+      }
+    },
+  }
+}

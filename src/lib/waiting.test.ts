@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { abortable } from './abortable.ts'
+import { createBackoff } from './backoff.ts'
+import { createDoorbell } from './doorbell.ts'
+import { createSemaphore } from './semaphore.ts'
+import { settlesWithin, sleep } from './sleep.ts'
+
+test('a sleep ends early when its signal says so, also when it said so before', async () => {
+  const ending = new AbortController()
+  const sleeping = sleep(1_000_000, ending.signal)
+  ending.abort()
+  await sleeping
+  await sleep(1_000_000, ending.signal)
+})
+
+test('settlesWithin tells whether work ended in time, however it ended', async () => {
+  assert.equal(await settlesWithin(Promise.resolve(), 1000), true)
+  assert.equal(await settlesWithin(Promise.reject(new Error('x')), 1000), true)
+  assert.equal(await settlesWithin(new Promise(() => {}), 1), false)
+})
+
+test('a bell rung while nobody waits is heard by the next who does, once', async () => {
+  const bell = createDoorbell()
+  const ending = new AbortController()
+  bell.ring()
+  bell.ring()
+  await bell.wait(1_000_000, ending.signal)
+  let isWoken = false
+  const waiting = bell.wait(1_000_000, ending.signal).then(() => {
+    isWoken = true
+  })
+  await turn()
+  assert.equal(isWoken, false)
+  bell.ring()
+  await waiting
+  ending.abort()
+  await bell.wait(1_000_000, ending.signal)
+})
+
+test('a semaphore lets no more than its width in, and lets the next in after a failure', async () => {
+  const limited = createSemaphore(2)
+  let active = 0
+  let most = 0
+  const works = Array.from({ length: 9 }, (_, index) =>
+    limited(async () => {
+      most = Math.max(most, ++active)
+      await turn()
+      active--
+      if (index === 3) throw new Error('x')
+      return index
+    }),
+  )
+  const results = await Promise.allSettled(works)
+  assert.equal(most, 2)
+  assert.equal(results.filter((result) => result.status === 'fulfilled').length, 8)
+})
+
+test('pauses double up to a bound, with jitter, and start over', () => {
+  const backoff = createBackoff({ firstMs: 100, maxMs: 300, random: () => 1 })
+  assert.deepEqual([backoff.nextMs(), backoff.nextMs(), backoff.nextMs(), backoff.nextMs()], [100, 200, 300, 300])
+  backoff.reset()
+  assert.equal(backoff.nextMs(), 100)
+  assert.equal(createBackoff({ firstMs: 100, maxMs: 300, random: () => 0 }).nextMs(), 50)
+})
+
+test('a source that hangs is left when the signal says so', async () => {
+  const ending = new AbortController()
+  const seen: number[] = []
+  async function* source() {
+    yield 1
+    await new Promise(() => {})
+  }
+  const reading = (async () => {
+    for await (const value of abortable(source(), ending.signal)) seen.push(value)
+  })()
+  await turn()
+  ending.abort(new Error('enough'))
+  await assert.rejects(reading, /enough/)
+  assert.deepEqual(seen, [1])
+})
+
+test('a source that ends or throws by itself does so unchanged', async () => {
+  const { signal } = new AbortController()
+  async function* numbers() {
+    yield* [1, 2, 3]
+  }
+  assert.deepEqual(await collect(abortable(numbers(), signal)), [1, 2, 3])
+  // biome-ignore lint/correctness/useYield: it fails before it has anything to give
+  async function* broken(): AsyncGenerator<number> {
+    throw new Error('broken')
+  }
+  await assert.rejects(collect(abortable(broken(), signal)), /broken/)
+})
+
+async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of source) all.push(item)
+  return all
+}
+
+test('a wait beyond what a timer holds is still a wait', async () => {
+  const ending = new AbortController()
+  let isOver = false
+  const sleeping = sleep(Number.MAX_SAFE_INTEGER, ending.signal).then(() => {
+    isOver = true
+  })
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  assert.equal(isOver, false)
+  ending.abort()
+  await sleeping
+})
