@@ -8,13 +8,16 @@
  * | FakeSampler | `steps` steps, with a preview each |
  * | FakeSave | reports `count` PNG files with the bytes of `text` |
  * | FakeValue | reports `value` under `key` |
+ * | FakeFile | reports one file `filename` in `folder` under `key`, with the bytes of `text` |
+ * | FakeLoad | names a file of the caller |
+ * | FakeBlock | is blocked with a message, as ComfyUI tells it: by an error that is none |
  * | FakeLog | prints `text`, `times` times |
  * | FakeGate | waits until the gate is opened or the run is interrupted |
  * | FakeHang | waits until the run is interrupted |
  * | FakeFail | fails |
  */
 import type { Engine, EngineRun, RunOptions } from '../../src/domain/engine/engine.ts'
-import type { EngineEvent, NodeRef, ReportedItem } from '../../src/domain/engine/engine-event.ts'
+import type { EngineEvent, NodeRef, ReportedFile, ReportedItem } from '../../src/domain/engine/engine-event.ts'
 import type { GraphNode } from '../../src/domain/workflows/graph.ts'
 import { type FakeClass, fakeCatalog } from './fake-catalog.ts'
 
@@ -167,8 +170,13 @@ class ScriptedEngine implements FakeEngine {
         }
         return 'done'
       case 'FakeSave':
+      case 'FakeFile':
       case 'FakeValue':
         yield* this.#report(ref, node, false)
+        return 'done'
+      case 'FakeBlock':
+        yield { type: 'node_blocked', ...ref, message: 'nothing for you' }
+        yield { type: 'failed', failure: { ...toFailure(ref), exceptionType: 'ExecutionBlocked' } }
         return 'done'
       case 'FakeGate':
         await this.#gate(signal)
@@ -180,6 +188,7 @@ class ScriptedEngine implements FakeEngine {
         yield { type: 'failed', failure: toFailure(ref) }
         return 'failed'
       case 'FakeSource':
+      case 'FakeLoad':
         return 'done'
     }
   }
@@ -206,10 +215,17 @@ class ScriptedEngine implements FakeEngine {
         this.#toFile(`fake_${index + 1}_.png`, `${text}${index}`),
       )
       yield { type: 'node_report', ...ref, report: { images: items }, cached }
+    } else if (node.classType === 'FakeFile') {
+      const { key = 'images', filename = 'fake.png', text = 'file', folder, content_type } = node.inputs
+      const file = this.#toFile(String(filename), String(text), {
+        folder: folder === 'temp' ? 'temp' : 'output',
+        contentType: typeof content_type === 'string' ? content_type : null,
+      })
+      yield { type: 'node_report', ...ref, report: { [String(key)]: [file] }, cached }
     }
   }
 
-  #toFile(filename: string, text: string): ReportedItem {
+  #toFile(filename: string, text: string, fields: Partial<ReportedFile> = {}): ReportedItem {
     const { faults } = this
     return {
       kind: 'file',
@@ -217,6 +233,7 @@ class ScriptedEngine implements FakeEngine {
       subfolder: '',
       folder: 'output',
       contentType: null,
+      ...fields,
       async *read() {
         if (faults.readError !== null) throw faults.readError
         yield Buffer.from(text)

@@ -3,6 +3,7 @@
  * never rewritten; files belong to their owner only. The directory must be ours alone (whoever opens the data directory
  * holds its lock): then left-overs in `tmp/` are from a crash, and a lock per hash orders keeping and removing.
  */
+
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -12,6 +13,7 @@ import type { BlobListing, BlobStore, ByteRange, PendingBlob } from '../../domai
 import { ServiceError } from '../../domain/errors.ts'
 import type { Blake3 } from '../../lib/blake3.ts'
 import type { Log } from '../../lib/log.ts'
+import { passBuffer } from '../../lib/young-garbage.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
 import { createKeyedLock, type KeyedLock } from './keyed-lock.ts'
@@ -137,7 +139,9 @@ async function openStream(path: string, { range, files }: { range?: ByteRange; f
       cause: error,
     })
   }
-  return fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
+  const stream = fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
+  stream.on('data', (chunk) => passBuffer(chunk.length))
+  return stream.pause()
 }
 
 async function removeLeftOvers(temporary: string, { files, log }: { files: FileOps; log: Log }): Promise<void> {

@@ -3,7 +3,9 @@
  * written with a few writes in flight. While bytes still come, what is written is already being synced, so that the sync at
  * the end is short. Memory is bounded by the buffers; closing and removing the file is left to the caller.
  */
+
 import type { Blake3Hasher } from '../../lib/blake3.ts'
+import { passBuffer } from '../../lib/young-garbage.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { FileOps } from './file-ops.ts'
 
@@ -103,6 +105,7 @@ export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailur
 
   return {
     async push(chunk) {
+      passBuffer(chunk.length)
       for (let taken = 0; taken < chunk.length; ) {
         const part = chunk.subarray(taken, taken + filling.length - filled)
         filling.set(part, filled)

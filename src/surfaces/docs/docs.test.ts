@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { escapeHtml, toInlineHtml } from './escape-html.ts'
+import type { DocumentNode } from './openapi-types.ts'
+import { renderPage } from './render-page.ts'
+
+const EVIL = '<script>alert("x")</script>'
+
+test('text never becomes markup', () => {
+  assert.equal(escapeHtml(`<a href="x">'&`), '&lt;a href=&quot;x&quot;&gt;&#39;&amp;')
+  assert.equal(toInlineHtml('use `<b>` & go'), 'use <code>&lt;b&gt;</code> &amp; go')
+})
+
+test('whatever a document says, the page holds no script and no foreign markup', () => {
+  const document: DocumentNode = {
+    info: { title: EVIL, version: EVIL, description: EVIL },
+    tags: [{ name: 'jobs', description: EVIL }],
+    paths: {
+      [`/x${EVIL}`]: {
+        get: {
+          operationId: EVIL,
+          tags: ['jobs'],
+          summary: EVIL,
+          description: EVIL,
+          parameters: [{ name: EVIL, in: EVIL, description: EVIL, schema: { type: EVIL } }],
+          requestBody: { content: { [EVIL]: { schema: { $ref: `#/${EVIL}` } } } },
+          responses: { [EVIL]: { description: EVIL, content: { [EVIL]: {} } } },
+        },
+      },
+    },
+    components: { responses: {}, schemas: { [EVIL]: { properties: { [EVIL]: { enum: [EVIL], default: EVIL } } } } },
+  }
+  const page = renderPage(document, { baseUrl: `http://x${EVIL}` })
+  assert.doesNotMatch(page, /<script/i)
+})

@@ -1,0 +1,93 @@
+/**
+ * The API reference as one page, made from the contract on the server: no script, no request to anywhere. What the document
+ * says is shown as text, never as markup.
+ */
+import { escapeHtml, toInlineHtml } from './escape-html.ts'
+import type { DocumentNode, OperationNode, ResponseNode } from './openapi-types.ts'
+import { nameOf, renderSchema, renderType } from './render-schema.ts'
+import { STYLE } from './style.ts'
+
+interface Route {
+  readonly method: string
+  readonly path: string
+  readonly operation: OperationNode
+}
+
+export interface PageOptions {
+  /** Scheme, authority and mount prefix of this service. */
+  readonly baseUrl: string
+}
+
+export function renderPage(document: DocumentNode, { baseUrl }: PageOptions): string {
+  const { info } = document
+  const routes = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]): Route => ({ method, path, operation })),
+  )
+  const sections = (document.tags ?? []).map(({ name, description }) => {
+    const own = routes.filter((route) => route.operation.tags?.includes(name) === true)
+    const about = description === undefined ? '' : `<p class="dim">${toInlineHtml(description)}</p>`
+    return `<h2>${escapeHtml(name)}</h2>${about}${own.map((route) => renderRoute(route, document)).join('')}`
+  })
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>${escapeHtml(info.title)}</title><style>${STYLE}</style></head><body><main>
+<h1>${escapeHtml(info.title)}</h1><p class="dim">Version ${escapeHtml(info.version)} ·
+<a href="${escapeHtml(baseUrl)}/api/v2/openapi.json">openapi.json</a></p>
+<p>${toInlineHtml(info.description ?? '')}</p>
+<pre>curl ${escapeHtml(baseUrl)}/api/v2/health</pre>
+<nav><ul>${routes.map(renderEntry).join('')}</ul></nav>
+${sections.join('')}<h2>Schemas</h2>${renderSchemas(document)}
+</main></body></html>
+`
+}
+
+function renderEntry({ method, path, operation }: Route): string {
+  return `<li><a href="#${escapeHtml(operation.operationId)}">${method.toUpperCase()} ${escapeHtml(path)}</a></li>`
+}
+
+function renderRoute({ method, path, operation }: Route, document: DocumentNode): string {
+  const about = operation.description === undefined ? '' : `<p>${toInlineHtml(operation.description)}</p>`
+  return `<section id="${escapeHtml(operation.operationId)}"><h3><span class="verb ${method}">${method.toUpperCase()}</span>
+<code>${escapeHtml(path)}</code></h3><p><strong>${escapeHtml(operation.summary ?? '')}</strong></p>${about}
+${renderParameters(operation)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
+}
+
+function renderParameters({ parameters = [] }: OperationNode): string {
+  if (parameters.length === 0) return ''
+  const rows = parameters.map(
+    (parameter) =>
+      `<tr><td><code>${escapeHtml(parameter.name)}</code> <span class="dim">${escapeHtml(parameter.in)}${parameter.required === true ? '' : ', optional'}</span></td>` +
+      `<td>${renderType(parameter.schema)}</td><td>${toInlineHtml(parameter.description ?? '')}</td></tr>`,
+  )
+  return `<h4>Parameters</h4><table><tbody>${rows.join('')}</tbody></table>`
+}
+
+function renderRequest({ requestBody }: OperationNode): string {
+  if (requestBody === undefined) return ''
+  const kinds = Object.entries(requestBody.content).map(
+    ([mediaType, { schema }]) => `<code>${escapeHtml(mediaType)}</code> ${renderType(schema)}`,
+  )
+  return `<h4>Body</h4><p>${kinds.join(', ')}</p>`
+}
+
+function renderResponses({ responses }: OperationNode, document: DocumentNode): string {
+  const rows = Object.entries(responses).map(([status, response]) => {
+    const { description = '', content = {} } = resolve(response, document)
+    const types = Object.entries(content).map(([mediaType, { schema }]) =>
+      schema?.$ref === undefined ? escapeHtml(mediaType) : renderType(schema),
+    )
+    return `<tr><td><code>${escapeHtml(status)}</code></td><td>${types.join(', ')}</td><td>${toInlineHtml(description)}</td></tr>`
+  })
+  return `<h4>Answers</h4><table><tbody>${rows.join('')}</tbody></table>`
+}
+
+function resolve(response: ResponseNode, document: DocumentNode): ResponseNode {
+  return response.$ref === undefined ? response : document.components.responses[nameOf(response.$ref)]
+}
+
+function renderSchemas({ components: { schemas } }: DocumentNode): string {
+  return Object.entries(schemas)
+    .filter(([name]) => !name.startsWith('Nullable'))
+    .map(([name, schema]) => renderSchema(name, schemas[`Nullable${name}`] ?? schema))
+    .join('')
+}

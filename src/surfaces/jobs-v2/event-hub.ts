@@ -1,0 +1,150 @@
+/**
+ * Opens event streams: one domain watch per job and link base, shared by all its readers, a bound per account, and one timer
+ * for everything that happens by time. The limit is checked before the job is looked up, so that a refusal tells nothing
+ * about the job. A place is given back when the socket closes, however that comes about.
+ */
+import type { ServerResponse } from 'node:http'
+import { ServiceError } from '../../domain/errors.ts'
+import type { WatchJob } from '../../domain/jobs/watch-job.ts'
+import { EventStream } from '../kit/event-stream.ts'
+import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
+import type { Ticker } from '../kit/ticker.ts'
+import { createEventChannel, type EventChannel } from './event-channel.ts'
+import type { LinkBase } from './links.ts'
+
+export interface HubOptions {
+  readonly watchJob: WatchJob
+  readonly maxStreamsPerAccount: number
+  readonly ticker: Ticker
+}
+
+export interface StreamRequest {
+  readonly accountId: string
+  readonly jobId: string
+  readonly base: LinkBase
+  /** name, value, name, value. */
+  readonly headers: readonly string[]
+}
+
+export interface EventHub {
+  /** Takes the response over and streams until the job ends. Throws too_many_streams or not_found before the first byte. */
+  open(response: ServerResponse, request: StreamRequest): Promise<void>
+  openStreams(): number
+  /** Ends every stream with a closing comment; new ones are refused. */
+  close(): void
+}
+
+interface Shared {
+  readonly key: string
+  readonly channel: EventChannel
+  /** Resolves with the end of the watch. */
+  readonly ready: Promise<() => void>
+  /** Streams, and requests that wait to become one. */
+  readers: number
+}
+
+const TICK_MS = 125
+const CHECK_EVERY_TICKS = 8
+const RETRY_AFTER_SECONDS = 5
+
+export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOptions): EventHub {
+  const channels = new Map<string, Shared>()
+  const pending = new Set<EventChannel>()
+  const streams = new Set<EventStream>()
+  const used = new Map<string, number>()
+  let stopTicking: (() => void) | null = null
+  let ticks = 0
+  let isClosed = false
+
+  function tick(): void {
+    for (const channel of pending) if (!channel.flush()) pending.delete(channel)
+    ticks++
+    if (ticks % CHECK_EVERY_TICKS === 0) for (const stream of streams) stream.check()
+  }
+
+  function takePlace(accountId: string): void {
+    const count = used.get(accountId) ?? 0
+    if (isClosed || count >= maxStreamsPerAccount) throw tooManyStreams()
+    used.set(accountId, count + 1)
+  }
+
+  function freePlace(accountId: string): void {
+    const count = (used.get(accountId) ?? 1) - 1
+    if (count === 0) used.delete(accountId)
+    else used.set(accountId, count)
+  }
+
+  function share(key: string, { accountId, jobId, base }: StreamRequest): Shared {
+    const channel = createEventChannel({
+      base,
+      now: ticker.now,
+      onPending: (waiting) => pending.add(waiting),
+      onLeft: (stream) => {
+        streams.delete(stream)
+        giveBack(shared, accountId)
+        if (streams.size === 0) stopTicking?.()
+        if (streams.size === 0) stopTicking = null
+      },
+    })
+    const ready = watchJob(accountId, jobId, channel).then(({ job, preview, stop }) => {
+      channel.begin(job, preview)
+      return stop
+    })
+    const shared: Shared = { key, channel, ready, readers: 0 }
+    channels.set(key, shared)
+    return shared
+  }
+
+  function giveBack(shared: Shared, accountId: string): void {
+    freePlace(accountId)
+    shared.readers--
+    if (shared.readers > 0) return
+    if (channels.get(shared.key) === shared) channels.delete(shared.key)
+    pending.delete(shared.channel)
+    // A watch that never began has nothing to end, and whoever waited for it was told.
+    shared.ready.then(
+      (stop) => stop(),
+      () => {},
+    )
+  }
+
+  return {
+    async open(response, request) {
+      const { accountId, jobId, base } = request
+      takePlace(accountId)
+      const key = `${accountId} ${jobId} ${base.origin}${base.mountPrefix}`
+      const shared = channels.get(key) ?? share(key, request)
+      shared.readers++
+      try {
+        await shared.ready
+        if (isClosed) throw tooManyStreams()
+      } catch (error) {
+        giveBack(shared, accountId)
+        throw error
+      }
+      const socket = takeSocket(response)
+      if (socket === null) {
+        giveBack(shared, accountId)
+        return
+      }
+      stopTicking ??= ticker.every(TICK_MS, tick)
+      socket.cork()
+      socket.write(encodeStreamHead(request.headers))
+      const stream = new EventStream(socket, shared.channel, ticker)
+      streams.add(stream)
+      shared.channel.join(stream)
+      socket.uncork()
+    },
+    openStreams: () => streams.size,
+    close() {
+      isClosed = true
+      for (const stream of streams) stream.end()
+    },
+  }
+}
+
+function tooManyStreams(): ServiceError {
+  return new ServiceError('too_many_streams', 'too many event streams are open; poll the job, or try again later', {
+    retryAfterSeconds: RETRY_AFTER_SECONDS,
+  })
+}

@@ -1,0 +1,44 @@
+/** Event frames in the words of the wire, each made into bytes once for all its readers. Pure. */
+import type { Job, Output, Progress } from '../../domain/jobs/job.ts'
+import { isTerminal } from '../../domain/jobs/transitions.ts'
+import type { Preview } from '../../domain/jobs/watch-job.ts'
+import { encodeFrame } from '../kit/sse.ts'
+import { toJobErrorView, toOutputView, toProgressView } from './job-view.ts'
+import type { LinkBase } from './links.ts'
+
+/** A terminal status carries outputs and error, so that a reader needs no further request. */
+export function toStatusFrame(job: Job, base: LinkBase): Buffer {
+  return encodeFrame('status', JSON.stringify(toStatusData(job, base)))
+}
+
+function toStatusData(job: Job, base: LinkBase): object {
+  if (job.status === 'queued') return { status: job.status, queue_position: job.queuePosition }
+  if (!isTerminal(job.status)) return { status: job.status }
+  return {
+    status: job.status,
+    queue_position: null,
+    outputs: job.outputs.map((output) => toOutputView(output, job, base)),
+    error: job.error === null ? null : toJobErrorView(job.error),
+  }
+}
+
+/**
+ * What a stream of a finished job begins with when outputs follow: the first frame is a status, and no output may come after
+ * a terminal one, so the stream replays the state in which the outputs were made.
+ */
+export function toReplayedStatusFrame(): Buffer {
+  return encodeFrame('status', JSON.stringify({ status: 'running' }))
+}
+
+export function toProgressFrame(progress: Progress): Buffer {
+  return encodeFrame('progress', JSON.stringify(toProgressView(progress)))
+}
+
+export function toPreviewFrame({ nodeId, contentType, bytes }: Preview): Buffer {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+  return encodeFrame('preview', JSON.stringify({ node_id: nodeId, content_type: contentType, data_base64: data }))
+}
+
+export function toOutputFrame(output: Output, job: Job, base: LinkBase): Buffer {
+  return encodeFrame('output', JSON.stringify(toOutputView(output, job, base)))
+}

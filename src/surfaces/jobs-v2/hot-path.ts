@@ -1,0 +1,80 @@
+/**
+ * The two requests that come in masses, polling a job and opening an event stream, answered in front of the framework: it
+ * costs half of a poll's time, and a stream would hold its objects for as long as it is open. The same guards run here; at
+ * the first irregularity the request is left, untouched, to the framework, which then refuses it properly.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { JobReader } from '../../domain/jobs/read.ts'
+import { isUuid } from '../../lib/ids.ts'
+import type { Gate, Place } from '../kit/gate.ts'
+import { writeAnswer } from '../kit/raw-answer.ts'
+import { requestIdOf } from '../kit/request-id.ts'
+import { markRoute } from '../kit/route-name.ts'
+import type { AnswerError, HotRoute } from '../kit/surface.ts'
+import type { EventHub } from './event-hub.ts'
+import type { JobBytes } from './job-bytes.ts'
+import { API_PATH } from './links.ts'
+import { JOB_ROUTE } from './operations/get-job.ts'
+import { EVENTS_ROUTE } from './operations/get-job-events.ts'
+
+export interface HotPathDeps {
+  readonly gate: Gate
+  readonly peek: JobReader['peek']
+  readonly jobBytes: JobBytes
+  readonly hub: Pick<EventHub, 'open'>
+  readonly answerError: AnswerError
+}
+
+interface Caller {
+  readonly place: Place
+  readonly accountId: string
+}
+
+const UUID_LENGTH = 36
+const EVENTS = '/events'
+
+export function createHotPath({ gate, peek, jobBytes, hub, answerError }: HotPathDeps): HotRoute {
+  const jobsPath = `${gate.mountPrefix}${API_PATH}/jobs/`
+  const idEnd = jobsPath.length + UUID_LENGTH
+
+  function identify(request: IncomingMessage): Caller | null {
+    try {
+      return { place: gate.admit(request), accountId: gate.authenticate(request) }
+    } catch {
+      return null // the framework's hooks run into the same refusal and answer it
+    }
+  }
+
+  function answerJob(request: IncomingMessage, response: ServerResponse, jobId: string): boolean {
+    const caller = identify(request)
+    const job = caller === null ? undefined : peek(caller.accountId, jobId)
+    if (caller === null || job === undefined) return false
+    markRoute(request, JOB_ROUTE)
+    const bytes = jobBytes(job, caller.place)
+    const headers = gate.answerHeaders(request.headers.origin, requestIdOf(request))
+    headers.push('Content-Type', 'application/json', 'Content-Length', String(bytes.length))
+    response.writeHead(200, headers)
+    response.end(bytes)
+    return true
+  }
+
+  function streamEvents(request: IncomingMessage, response: ServerResponse, jobId: string): boolean {
+    const caller = isUuid(jobId) ? identify(request) : null
+    if (caller === null) return false
+    markRoute(request, EVENTS_ROUTE)
+    const requestId = requestIdOf(request)
+    const headers = gate.answerHeaders(request.headers.origin, requestId)
+    hub
+      .open(response, { accountId: caller.accountId, jobId, base: caller.place, headers })
+      .catch((error: unknown) => writeAnswer(response, headers, answerError(error, requestId)))
+    return true
+  }
+
+  return (request, response) => {
+    const { url } = request
+    if (request.method !== 'GET' || url === undefined || !url.startsWith(jobsPath)) return false
+    if (url.length === idEnd) return answerJob(request, response, url.slice(jobsPath.length))
+    const isEvents = url.length === idEnd + EVENTS.length && url.endsWith(EVENTS)
+    return isEvents && streamEvents(request, response, url.slice(jobsPath.length, idEnd))
+  }
+}

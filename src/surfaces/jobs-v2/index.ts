@@ -1,0 +1,124 @@
+/** The Jobs API v2 as one surface: its operations, its guards beyond the common ones, its envelope, its streams. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { CancelJob } from '../../domain/jobs/cancel.ts'
+import type { ListJobs } from '../../domain/jobs/list.ts'
+import type { JobReader } from '../../domain/jobs/read.ts'
+import type { Submit } from '../../domain/jobs/submit.ts'
+import type { WatchJob } from '../../domain/jobs/watch-job.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Gate } from '../kit/gate.ts'
+import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import type { AnswerError, Surface } from '../kit/surface.ts'
+import { systemTicker, type Ticker } from '../kit/ticker.ts'
+import { createEventHub } from './event-hub.ts'
+import { createHotPath } from './hot-path.ts'
+import { createJobBytes } from './job-bytes.ts'
+import type { OperationKit, RequestContext } from './operation.ts'
+import { type AssetFromHashDeps, assetFromHash } from './operations/asset-from-hash.ts'
+import { cancelJob } from './operations/cancel-job.ts'
+import { type DeleteAssetDeps, deleteAsset } from './operations/delete-asset.ts'
+import { type GetAssetDeps, getAsset } from './operations/get-asset.ts'
+import { type GetAssetContentDeps, getAssetContent } from './operations/get-asset-content.ts'
+import { getHealth } from './operations/get-health.ts'
+import { getJob } from './operations/get-job.ts'
+import { getJobEvents } from './operations/get-job-events.ts'
+import { getJobLogs } from './operations/get-job-logs.ts'
+import { getJobWorkflow } from './operations/get-job-workflow.ts'
+import { getOpenapi } from './operations/get-openapi.ts'
+import { type HeadAssetByHashDeps, headAssetByHash } from './operations/head-asset-by-hash.ts'
+import { listJobs } from './operations/list-jobs.ts'
+import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
+import { postJobs } from './operations/post-jobs.ts'
+import type { Spec } from './spec.ts'
+
+export interface JobsV2Options {
+  readonly gate: Gate
+  readonly spec: Spec
+  readonly answerError: AnswerError
+  readonly clock: Clock
+  readonly ticker?: Ticker
+  readonly maxBodyBytes: number
+  readonly maxStreamsPerAccount: number
+  readonly jobs: {
+    readonly submit: Submit
+    readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
+    readonly list: ListJobs
+    readonly cancel: CancelJob
+    readonly watchJob: WatchJob
+  }
+  readonly assets: AssetOperations
+}
+
+/** What the operations on assets need between them. */
+type AssetOperations = Omit<
+  PostAssetsDeps & AssetFromHashDeps & HeadAssetByHashDeps & GetAssetDeps & DeleteAssetDeps & GetAssetContentDeps,
+  'kit'
+>
+
+export interface JobsV2Surface extends Surface {
+  openStreams(): number
+}
+
+const ASSET_OPERATIONS = [postAssets, assetFromHash, headAssetByHash, getAsset, deleteAsset, getAssetContent]
+
+const ACCOUNT = Symbol('account')
+type Known = FastifyRequest & { [ACCOUNT]?: string }
+
+export function createJobsV2(options: JobsV2Options): JobsV2Surface {
+  const { gate, spec, answerError, jobs } = options
+  const jobBytes = createJobBytes()
+  const hub = createEventHub({
+    watchJob: jobs.watchJob,
+    maxStreamsPerAccount: options.maxStreamsPerAccount,
+    ticker: options.ticker ?? systemTicker,
+  })
+  const kit: OperationKit = { clock: options.clock, contextOf }
+
+  function registerGuarded(app: FastifyInstance): void {
+    app.decorateRequest(ACCOUNT, undefined)
+    app.addHook('onRequest', (request, _reply, done) => {
+      ;(request as Known)[ACCOUNT] = gate.authenticate(request.raw)
+      done()
+    })
+    postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
+    listJobs(app, { kit, jobBytes, list: jobs.list })
+    getJob(app, { kit, jobBytes, find: jobs.reader.find })
+    getJobWorkflow(app, { kit, findWorkflow: jobs.reader.workflow })
+    getJobLogs(app, { kit, findLog: jobs.reader.log })
+    getJobEvents(app, { kit, gate, hub })
+    cancelJob(app, { kit, jobBytes, cancel: jobs.cancel })
+    getOpenapi(app, { kit, specFor: spec.textFor })
+    const assets = { kit, ...options.assets }
+    for (const register of ASSET_OPERATIONS) register(app, assets)
+  }
+
+  return {
+    name: 'jobs-v2',
+    register(app) {
+      app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+      app.register(
+        (mounted, _options, done) => {
+          getHealth(mounted)
+          mounted.register((guarded, _none, ready) => {
+            registerGuarded(guarded)
+            ready()
+          })
+          done()
+        },
+        { prefix: gate.mountPrefix },
+      )
+    },
+    hotRoutes: [createHotPath({ gate, peek: jobs.reader.peek, jobBytes, hub, answerError })],
+    allowedMethods: (path) =>
+      path.startsWith(gate.mountPrefix) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [],
+    drain: hub.close,
+    openStreams: hub.openStreams,
+  }
+}
+
+function contextOf(request: FastifyRequest): RequestContext {
+  const { origin, mountPrefix } = placeOf(request)
+  const accountId = (request as Known)[ACCOUNT]
+  if (accountId === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return { accountId, requestId: request.id, origin, mountPrefix }
+}

@@ -1,0 +1,88 @@
+/**
+ * What to tell about a job: turns its snapshots and previews into frames, each encoded once. Knows no reader and no socket.
+ *
+ * Order: status, then outputs as they are committed, each once; the terminal status last. Progress never falls, and progress
+ * and previews come at most twice a second.
+ */
+import type { Job } from '../../domain/jobs/job.ts'
+import { isTerminal } from '../../domain/jobs/transitions.ts'
+import type { Preview } from '../../domain/jobs/watch-job.ts'
+import { toOutputFrame, toPreviewFrame, toProgressFrame, toReplayedStatusFrame, toStatusFrame } from './event-view.ts'
+import type { LinkBase } from './links.ts'
+import { createPacer } from './pacer.ts'
+
+export interface JobFrames {
+  /** What a newer snapshot adds, in order; ends with the terminal status when the job has ended. */
+  take(job: Job): readonly Buffer[]
+  /** The record is gone for good: the only end that fits, unless the job had one. */
+  takeGone(): readonly Buffer[]
+  offerPreview(preview: Preview): void
+  /** Progress and preview whose turn has come. */
+  due(): readonly Buffer[]
+  isWaiting(): boolean
+  hasEnded(): boolean
+  /** How many outputs there are: a reader that was told everything has been given as many. */
+  outputCount(): number
+  /** What brings a reader up to date that was given the first `outputsGiven` outputs. */
+  present(outputsGiven: number, isFirst: boolean): readonly Buffer[]
+}
+
+export function createJobFrames(base: LinkBase, now: () => number): JobFrames {
+  const outputFrames: Buffer[] = []
+  const seenOutputs = new Set<string>()
+  const progress = createPacer(now)
+  const preview = createPacer(now)
+  let job: Job | null = null
+  let shownValue = Number.NEGATIVE_INFINITY
+  let statusFrame: Buffer | null = null
+
+  function takeOutputs(next: Job): readonly Buffer[] {
+    const fresh = next.outputs.filter((output) => !seenOutputs.has(output.assetId))
+    const frames = fresh.map((output) => toOutputFrame(output, next, base))
+    for (const output of fresh) seenOutputs.add(output.assetId)
+    outputFrames.push(...frames)
+    return frames
+  }
+
+  function takeProgress(next: Job, before: Job | null): void {
+    if (next.progress === null || next.progress === before?.progress || next.progress.value < shownValue) return
+    shownValue = next.progress.value
+    progress.offer(toProgressFrame(next.progress))
+  }
+
+  function take(next: Job): readonly Buffer[] {
+    if (hasEnded() || (job !== null && next.version < job.version)) return []
+    const before = job
+    job = next
+    const outputs = takeOutputs(next)
+    takeProgress(next, before)
+    if (before?.status === next.status && before.queuePosition === next.queuePosition) return outputs
+    const frame = toStatusFrame(next, base)
+    statusFrame = frame
+    return isTerminal(next.status) ? [...outputs, ...asList(progress.take()), frame] : [frame, ...outputs]
+  }
+
+  function hasEnded(): boolean {
+    return job !== null && isTerminal(job.status)
+  }
+
+  return {
+    take,
+    takeGone: () => (job === null ? [] : take({ ...job, status: 'expired', queuePosition: null })),
+    offerPreview: (next) => preview.offer(toPreviewFrame(next)),
+    due: () => (hasEnded() ? [] : [...asList(progress.take()), ...asList(preview.take())]),
+    isWaiting: () => !hasEnded() && (progress.isWaiting() || preview.isWaiting()),
+    hasEnded,
+    outputCount: () => outputFrames.length,
+    present(outputsGiven, isFirst) {
+      const status = asList(statusFrame)
+      const missing = outputFrames.slice(outputsGiven)
+      if (!hasEnded()) return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]
+      return isFirst && missing.length > 0 ? [toReplayedStatusFrame(), ...missing, ...status] : [...missing, ...status]
+    },
+  }
+}
+
+function asList(frame: Buffer | null): readonly Buffer[] {
+  return frame === null ? [] : [frame]
+}

@@ -1,0 +1,26 @@
+/** Follows a job as server-sent events. Ordinarily opened in front of the framework (hot-path.ts); this is the same stream. */
+import type { FastifyInstance } from 'fastify'
+import type { Gate } from '../../kit/gate.ts'
+import type { EventHub } from '../event-hub.ts'
+import { jobIdOf } from '../job-id.ts'
+import { API_PATH } from '../links.ts'
+import type { OperationKit } from '../operation.ts'
+
+export interface GetJobEventsDeps {
+  readonly kit: OperationKit
+  readonly gate: Pick<Gate, 'answerHeaders'>
+  readonly hub: Pick<EventHub, 'open'>
+}
+
+export const EVENTS_ROUTE = `${API_PATH}/jobs/:id/events`
+
+export function getJobEvents(app: FastifyInstance, { kit, gate, hub }: GetJobEventsDeps): void {
+  app.get(EVENTS_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
+    const { accountId, requestId, ...base } = kit.contextOf(request)
+    const jobId = jobIdOf(request)
+    const headers = gate.answerHeaders(request.headers.origin, requestId)
+    await hub.open(reply.raw, { accountId, jobId, base, headers })
+    // Only now: a refusal above must still be answered by the framework.
+    return reply.hijack()
+  })
+}

@@ -1,0 +1,27 @@
+/**
+ * The polling workhorse, answered from our own store, whatever state the engine is in. A job in memory is answered in front
+ * of the framework (hot-path.ts) with the very same bytes; everything else, refusals included, comes here.
+ */
+import type { FastifyInstance } from 'fastify'
+import type { JobReader } from '../../../domain/jobs/read.ts'
+import type { JobBytes } from '../job-bytes.ts'
+import { jobIdOf } from '../job-id.ts'
+import { API_PATH } from '../links.ts'
+import type { OperationKit } from '../operation.ts'
+import { sendJson } from '../send-json.ts'
+
+export interface GetJobDeps {
+  readonly kit: OperationKit
+  readonly find: JobReader['find']
+  readonly jobBytes: JobBytes
+}
+
+export const JOB_ROUTE = `${API_PATH}/jobs/:id`
+
+export function getJob(app: FastifyInstance, { kit, find, jobBytes }: GetJobDeps): void {
+  app.get(JOB_ROUTE, async (request, reply) => {
+    const context = kit.contextOf(request)
+    const job = await find(context.accountId, jobIdOf(request))
+    return sendJson(reply, 200, jobBytes(job, context))
+  })
+}

@@ -1,0 +1,94 @@
+/**
+ * Upload: the file streams from the socket to the disk and is hashed on its way. 201 for bytes that are new to the caller,
+ * 200 for bytes that it already had. A refusal is sent as soon as it is certain; the rest of the body is not waited for.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
+import type { UploadAsset, UploadRequest } from '../../../domain/assets/upload.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
+import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
+import { readWireHash, toAssetView } from '../asset-view.ts'
+import { API_PATH } from '../links.ts'
+import type { OperationKit } from '../operation.ts'
+import { sendJson } from '../send-json.ts'
+
+export interface PostAssetsDeps {
+  readonly kit: OperationKit
+  readonly uploadAsset: UploadAsset
+  readonly maxUploadBytes: number
+}
+
+// Fields, part headers and boundaries around the file.
+const FORM_OVERHEAD_BYTES = 1024 * 1024
+const FORM = {
+  fileField: 'file',
+  repeatable: ['tags'],
+  // The known fields, and room for some that we do not know.
+  maxFields: TAGS_MAX_COUNT + 32,
+  maxFieldBytes: 8 * 1024,
+}
+
+export function postAssets(app: FastifyInstance, { kit, uploadAsset, maxUploadBytes }: PostAssetsDeps): void {
+  async function upload(form: MultipartForm, caller: Pick<UploadRequest, 'accountId' | 'idempotencyKey'>) {
+    try {
+      return await uploadAsset({ ...caller, source: form.file, ...readFields(form) })
+    } catch (error) {
+      form.abandon()
+      throw error
+    }
+  }
+
+  app.post(`${API_PATH}/assets`, async (request, reply) => {
+    const context = kit.contextOf(request)
+    const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
+    refuseDeclaredLength(request.raw, maxUploadBytes)
+    const form = await readMultipart(request.raw, FORM)
+    const { asset, createdNew } = await upload(form, { accountId: context.accountId, idempotencyKey })
+    const view = toAssetView(asset, context, { now: kit.clock.now(), createdNew })
+    return sendJson(reply, createdNew ? 201 : 200, JSON.stringify(view))
+  })
+}
+
+/** Nobody should send gigabytes to learn that they are too many. */
+function refuseDeclaredLength(request: IncomingMessage, maxUploadBytes: number): void {
+  const declared = Number(request.headers['content-length'])
+  if (!(declared > maxUploadBytes + FORM_OVERHEAD_BYTES)) return
+  throw new ServiceError('payload_too_large', `the file is larger than the limit of ${maxUploadBytes} bytes`, {
+    details: { max_bytes: maxUploadBytes },
+  })
+}
+
+function readFields({ fields }: MultipartForm) {
+  const expectedHash = fields.get('expected_hash')?.[0]
+  const expiresIn = fields.get('expires_in')?.[0]
+  return {
+    contentType: required(fields, 'content_type'),
+    filePath: required(fields, 'file_path'),
+    expectedHash: expectedHash === undefined ? null : readExpectedHash(expectedHash),
+    tags: fields.get('tags') ?? [],
+    expiresInSeconds: expiresIn === undefined ? null : readSeconds(expiresIn),
+  }
+}
+
+function required(fields: MultipartForm['fields'], name: string): string {
+  const value = fields.get(name)?.[0]
+  if (value === undefined) throw invalid(name, 'is missing; send it before the file, which must be the last part')
+  return value
+}
+
+function readExpectedHash(text: string): string {
+  const hash = readWireHash(text.trim())
+  if (hash === null) throw invalid('expected_hash', 'must be blake3: followed by 64 hexadecimal digits')
+  return hash
+}
+
+function readSeconds(text: string): number {
+  if (!/^\d{1,9}$/.test(text.trim())) throw invalid('expires_in', 'must be a whole number of seconds')
+  return Number(text)
+}
+
+function invalid(field: string, problem: string): ServiceError {
+  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
+}

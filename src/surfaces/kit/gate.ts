@@ -1,0 +1,142 @@
+/**
+ * The guards in their order, as functions over a raw request, so that the path in front of the framework and the framework's
+ * own hooks share them: where did the caller reach us (`place`), may it (`admit`), who is it (`authenticate`), and which
+ * headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
+ */
+import type { IncomingMessage } from 'node:http'
+import { LOCAL_ACCOUNT_ID } from '../../domain/accounts/account.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { type Cors, createCors } from './cors.ts'
+import { createBearerCheck } from './credentials.ts'
+import { createTrustedProxies, type ProxyNetwork, readForwarded } from './forwarded.ts'
+import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
+import { originRefusal } from './origin-guard.ts'
+import { requestIdHeaderNames } from './request-id.ts'
+import { ANY_ORIGIN, SAME_ORIGIN_ONLY, SECURITY_HEADERS } from './security-headers.ts'
+
+export interface GateOptions {
+  /** Header name parts, first the canonical one. */
+  readonly brands: readonly string[]
+  /** The address that we listen on; decides which Host values are safe. */
+  readonly bindHost: string
+  readonly token: string | null
+  /** Further Host names without port; `*` allows every name. */
+  readonly allowedHosts: readonly string[]
+  readonly corsOrigins: readonly string[]
+  /** The origin that clients use, such as https://host, for every absolute link; null: whatever the request says. */
+  readonly publicUrl: string | null
+  /** '' or '/some/prefix': where the routes are served. */
+  readonly mountPrefix: string
+  /** Networks whose `X-Forwarded-*` we believe. */
+  readonly trustedProxies: readonly ProxyNetwork[]
+}
+
+/** How the caller reached us. One object per Host value, so that it can key caches. */
+export interface Place {
+  /** Scheme and authority, without a trailing slash. */
+  readonly origin: string
+  /** '' or '/some/prefix', before every host-relative link. */
+  readonly mountPrefix: string
+  readonly host: HostParts
+}
+
+export interface Gate {
+  readonly mountPrefix: string
+  readonly cors: Cors
+  /** Throws invalid_request or forbidden_host. */
+  place(request: IncomingMessage): Place
+  /** `place`, then the browser guard: throws forbidden_origin as well. */
+  admit(request: IncomingMessage): Place
+  /** The account of the caller; throws unauthorized. */
+  authenticate(request: IncomingMessage): string
+  /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
+  answerHeaders(origin: string | undefined, requestId: string): string[]
+}
+
+// Caches must know that an answer depends on who asks, also where this caller gets no CORS headers.
+const VARY = ['Vary', 'Origin']
+// Bounds what a caller with ever-changing Host values can make us remember.
+const PLACES_MAX = 256
+// Three metadata filters of 512 characters, each character four bytes and so twelve letters once escaped, and a cursor.
+const URL_MAX_LENGTH = 24_576
+
+export function createGate(options: GateOptions): Gate {
+  const requestIdNames = requestIdHeaderNames(options.brands)
+  const cors = createCors(options.corsOrigins, requestIdNames)
+  const isBearerValid = createBearerCheck(options.token)
+  const place = createPlace(options)
+
+  function admit(request: IncomingMessage): Place {
+    const found = place(request)
+    const { origin } = request.headers
+    const fetchSite = request.headers['sec-fetch-site'] as string | undefined
+    const refusal = originRefusal({ host: found.host, origin, fetchSite }, cors.isAllowed)
+    if (refusal !== null) throw new ServiceError('forbidden_origin', refusal)
+    return found
+  }
+
+  function authenticate(request: IncomingMessage): string {
+    if (isBearerValid(request.headers.authorization)) return LOCAL_ACCOUNT_ID
+    throw new ServiceError('unauthorized', 'a valid bearer token is required: send Authorization: Bearer <token>')
+  }
+
+  const common = [...SECURITY_HEADERS, ...(cors.isConfigured ? VARY : [])]
+  const forOthers = [...common, ...SAME_ORIGIN_ONLY]
+  const forAllowed = [...common, ...ANY_ORIGIN]
+
+  function answerHeaders(origin: string | undefined, requestId: string): string[] {
+    const mayRead = origin !== undefined && cors.isAllowed(origin)
+    const headers = mayRead ? forAllowed.concat(cors.answerHeaders(origin)) : forOthers.slice()
+    for (const name of requestIdNames) headers.push(name, requestId)
+    return headers
+  }
+
+  return { mountPrefix: options.mountPrefix, cors, place, admit, authenticate, answerHeaders }
+}
+
+function createPlace(options: GateOptions): Gate['place'] {
+  const publicUrl = options.publicUrl === null ? null : new URL(options.publicUrl)
+  const ownHosts = publicUrl === null ? options.allowedHosts : [...options.allowedHosts, publicUrl.host]
+  const isAllowed = createHostGuard({
+    bindHost: options.bindHost,
+    hasToken: options.token !== null,
+    allowedHosts: ownHosts,
+  })
+  const isTrusted = createTrustedProxies(options.trustedProxies)
+  const believesProxies = options.trustedProxies.length > 0
+  const places = new Map<string, Place>()
+
+  function open(scheme: string, hostText: string, prefix: string): Place {
+    const host = readHost(hostText)
+    if (host === null) throw new ServiceError('invalid_request', 'the Host header is not a host name')
+    if (!isAllowed(host.name)) {
+      throw new ServiceError(
+        'forbidden_host',
+        'this host name is not allowed; list it in the allowed hosts to allow it',
+      )
+    }
+    return { origin: publicUrl?.origin ?? `${scheme}://${hostText}`, mountPrefix: prefix + options.mountPrefix, host }
+  }
+
+  function remember(scheme: string, host: string, prefix: string): Place {
+    const key = `${scheme} ${host} ${prefix}`
+    const known = places.get(key)
+    if (known !== undefined) return known
+    const made = open(scheme, host, prefix)
+    if (places.size >= PLACES_MAX) places.clear()
+    places.set(key, made)
+    return made
+  }
+
+  return (request) => {
+    const url = request.url ?? ''
+    // The absolute form would carry a second host beside the header that we check.
+    if (url.charCodeAt(0) !== 47 && url !== '*')
+      throw new ServiceError('invalid_request', 'the request target must be a path')
+    if (url.length > URL_MAX_LENGTH) throw new ServiceError('invalid_request', 'the URL is too long')
+    const host = request.headers.host ?? ''
+    if (!believesProxies || !isTrusted(request.socket.remoteAddress)) return remember('http', host, '')
+    const forwarded = readForwarded(request.headers)
+    return remember(forwarded.scheme ?? 'http', forwarded.host ?? host, forwarded.prefix)
+  }
+}

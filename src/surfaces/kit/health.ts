@@ -1,0 +1,37 @@
+/**
+ * For whoever runs the service: liveness (the process answers), readiness (it can do its work) and metrics. The first two
+ * need no token, since probes have none; metrics are guarded like the API. They lie at the root, outside any mount prefix.
+ */
+import type { Gate } from './gate.ts'
+import type { Surface } from './surface.ts'
+
+export interface OperatorOptions {
+  readonly gate: Pick<Gate, 'authenticate'>
+  /** null when ready, else a reason that is safe to show. */
+  readonly notReadyReason: () => string | null
+  /** Prometheus text and its media type. */
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
+}
+
+const PATHS = ['/healthz', '/readyz', '/metrics']
+
+export function createOperatorSurface({ gate, notReadyReason, metrics }: OperatorOptions): Surface {
+  return {
+    name: 'operator',
+    register(app) {
+      app.get('/healthz', () => ({ status: 'alive' }))
+      app.get('/readyz', (_request, reply) => {
+        const reason = notReadyReason()
+        return reply.code(reason === null ? 200 : 503).send({ status: reason === null ? 'ready' : 'not_ready', reason })
+      })
+      app.get('/metrics', async (request, reply) => {
+        gate.authenticate(request.raw)
+        const { contentType, text } = await metrics()
+        return reply.header('content-type', contentType).send(text)
+      })
+    },
+    hotRoutes: [],
+    allowedMethods: (path) => (PATHS.includes(path) ? ['GET', 'HEAD'] : []),
+    drain() {},
+  }
+}

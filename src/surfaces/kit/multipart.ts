@@ -1,0 +1,151 @@
+/**
+ * A multipart form with some short fields and ONE file, which comes last: then everything about the file is known before its
+ * first byte, and its bytes can stream to where they belong. Nothing is gathered but the bounded fields. The file ends only
+ * when the whole form has ended well, so a form that is cut off, or that goes on after its file, fails the reader of the file.
+ */
+import type { IncomingMessage } from 'node:http'
+import { ServiceError } from '../../domain/errors.ts'
+import { FormError, FormReader } from './form-reader.ts'
+
+export interface MultipartOptions {
+  /** The name of the file part. */
+  readonly fileField: string
+  /** Fields that may come more than once. */
+  readonly repeatable: readonly string[]
+  readonly maxFields: number
+  readonly maxFieldBytes: number
+}
+
+export interface MultipartForm {
+  /** What came before the file, by name. */
+  readonly fields: ReadonlyMap<string, readonly string[]>
+  /** To be read once. Giving up in the middle abandons the form. */
+  readonly file: AsyncIterable<Uint8Array>
+  /** To be called when the file will not be read: the rest of the request is then left alone. */
+  abandon(): void
+}
+
+interface PartHead {
+  readonly name: string
+  readonly isFile: boolean
+}
+
+const MAX_HEAD_BYTES = 16 * 1024
+// No client of ours sends anything around the parts; the standard allows it.
+const MAX_AROUND_BYTES = 64 * 1024
+const MAX_BOUNDARY_LENGTH = 200
+
+/** Resolves when the file part begins. Refuses with `invalid_field`, `invalid_request` or `payload_too_large`. */
+export async function readMultipart(request: IncomingMessage, options: MultipartOptions): Promise<MultipartForm> {
+  const reader = new FormReader(openChunks(request), readBoundary(request.headers['content-type'] ?? ''))
+  try {
+    await reader.skipPreamble(MAX_AROUND_BYTES)
+    const fields = await readFields(reader, options)
+    return { fields, file: readFile(reader, options), abandon: () => reader.close() }
+  } catch (error) {
+    reader.close()
+    throw toRefusal(error)
+  }
+}
+
+/** The request's bytes. Whoever stops in the middle leaves the connection alone: an answer has still to go out on it. */
+function openChunks(request: IncomingMessage): AsyncIterator<Buffer> {
+  const chunks = request.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]()
+  return {
+    async next() {
+      try {
+        return (await chunks.next()) as IteratorResult<Buffer>
+      } catch {
+        throw new FormError('incomplete', 'the request ended before the form was complete')
+      }
+    },
+    async return() {
+      await chunks.return?.()
+      return { done: true, value: undefined }
+    },
+  }
+}
+
+async function readFields(reader: FormReader, options: MultipartOptions): Promise<Map<string, string[]>> {
+  const fields = new Map<string, string[]>()
+  for (let count = 0; ; count++) {
+    const head = await nextPart(reader, options)
+    if (head === null) throw invalid(options.fileField, 'is missing')
+    if (head.isFile) {
+      if (head.name !== options.fileField) throw invalid(head.name, 'is not expected as a file part')
+      return fields
+    }
+    if (count >= options.maxFields) throw invalid(options.fileField, 'comes with too many other parts')
+    addField(fields, head.name, await readField(reader, head.name, options), options)
+  }
+}
+
+async function readField(reader: FormReader, name: string, { maxFieldBytes }: MultipartOptions): Promise<string> {
+  try {
+    return (await reader.readBody(maxFieldBytes)).toString('utf8')
+  } catch (error) {
+    const isTooLarge = error instanceof FormError && error.problem === 'too_large'
+    throw isTooLarge ? invalid(name, `must have at most ${maxFieldBytes} bytes`) : error
+  }
+}
+
+async function* readFile(reader: FormReader, options: MultipartOptions): AsyncGenerator<Uint8Array> {
+  try {
+    yield* reader.streamBody()
+    if ((await nextPart(reader, options)) !== null)
+      throw invalid(options.fileField, 'must be the last part of the form')
+    await reader.skipEpilogue(MAX_AROUND_BYTES)
+  } catch (error) {
+    throw toRefusal(error)
+  } finally {
+    reader.close()
+  }
+}
+
+async function nextPart(reader: FormReader, { fileField }: MultipartOptions): Promise<PartHead | null> {
+  const head = await reader.nextHead(MAX_HEAD_BYTES)
+  if (head === null) return null
+  const disposition = /^content-disposition:[ \t]*form-data[ \t]*(;.*)$/im.exec(head)?.[1] ?? ''
+  const found = /;[ \t]*name=(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))/i.exec(disposition)
+  const name = found?.[1]?.replaceAll(/\\(.)/g, '$1') ?? found?.[2] ?? ''
+  if (name === '') throw malformed('a part of the form has no name')
+  // A part with a file name is a file; so is the file part, should it come without one.
+  return { name, isFile: name === fileField || /;[ \t]*filename\*?=/i.test(disposition) }
+}
+
+function readBoundary(contentType: string): string {
+  if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) throw notMultipart('the body must be multipart/form-data')
+  const found = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType)
+  const boundary = found?.[1] ?? found?.[2] ?? ''
+  if (boundary.length === 0 || boundary.length > MAX_BOUNDARY_LENGTH)
+    throw notMultipart('the Content-Type must name a boundary')
+  return boundary
+}
+
+function addField(fields: Map<string, string[]>, name: string, value: string, options: MultipartOptions): void {
+  const known = fields.get(name)
+  if (known === undefined) fields.set(name, [value])
+  else if (options.repeatable.includes(name)) known.push(value)
+  else throw invalid(name, 'may be sent only once')
+}
+
+function toRefusal(error: unknown): unknown {
+  if (!(error instanceof FormError)) return error
+  if (error.problem === 'too_large') return new ServiceError('payload_too_large', error.message)
+  return malformed(error.message)
+}
+
+const SHOWN_NAME_LENGTH = 64
+
+function invalid(field: string, problem: string): ServiceError {
+  const shown = field.slice(0, SHOWN_NAME_LENGTH)
+  return new ServiceError('invalid_field', `${shown} ${problem}`, { details: { field: shown } })
+}
+
+function notMultipart(message: string): ServiceError {
+  return new ServiceError('invalid_field', message)
+}
+
+function malformed(message: string): ServiceError {
+  return new ServiceError('invalid_request', message)
+}

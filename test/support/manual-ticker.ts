@@ -1,0 +1,38 @@
+import type { Ticker } from '../../src/surfaces/kit/ticker.ts'
+
+export interface ManualTicker extends Ticker {
+  /** Lets time pass, running what is due in between. */
+  advance(ms: number): void
+  /** How many things wait for time to pass. */
+  count(): number
+}
+
+export function createManualTicker(): ManualTicker {
+  interface Entry {
+    readonly intervalMs: number
+    readonly run: () => void
+    dueAt: number
+  }
+  const entries = new Set<Entry>()
+  let now = 1000
+  return {
+    now: () => now,
+    every(intervalMs, run) {
+      const entry = { intervalMs, run, dueAt: now + intervalMs }
+      entries.add(entry)
+      return () => void entries.delete(entry)
+    },
+    advance(ms) {
+      const end = now + ms
+      for (;;) {
+        const due = [...entries].filter((entry) => entry.dueAt <= end).sort((a, b) => a.dueAt - b.dueAt)[0]
+        if (due === undefined) break
+        now = due.dueAt
+        due.dueAt += due.intervalMs
+        due.run()
+      }
+      now = end
+    },
+    count: () => entries.size,
+  }
+}

@@ -1,0 +1,80 @@
+/** The real listener with the real Jobs API over jobs in memory, on a port of its own. */
+import { ServiceError } from '../../src/domain/errors.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { type Log, silentLog } from '../../src/lib/log.ts'
+import { createDocs } from '../../src/surfaces/docs/index.ts'
+import { createAnswerError } from '../../src/surfaces/jobs-v2/errors.ts'
+import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../src/surfaces/jobs-v2/index.ts'
+import { loadSpec } from '../../src/surfaces/jobs-v2/spec.ts'
+import { createGate, type GateOptions } from '../../src/surfaces/kit/gate.ts'
+import { createOperatorSurface } from '../../src/surfaces/kit/health.ts'
+import { DEFAULT_BRANDS } from '../../src/surfaces/kit/request-id.ts'
+import { openServer, type RunningServer, type ServerOptions } from '../../src/surfaces/server.ts'
+import { createMemoryJobs, type MemoryJobs } from './memory-jobs.ts'
+
+export interface TestSurface extends AsyncDisposable {
+  readonly url: string
+  readonly server: RunningServer
+  readonly api: JobsV2Surface
+  readonly jobs: MemoryJobs
+}
+
+export interface TestSurfaceOptions {
+  readonly gate?: Partial<GateOptions>
+  readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes' | 'maxStreamsPerAccount'>>
+  readonly server?: Partial<ServerOptions>
+  readonly notReadyReason?: string | null
+  readonly log?: Log
+}
+
+const GATE: GateOptions = {
+  brands: DEFAULT_BRANDS,
+  bindHost: '127.0.0.1',
+  token: null,
+  allowedHosts: [],
+  corsOrigins: [],
+  publicUrl: null,
+  mountPrefix: '',
+  trustedProxies: [],
+}
+
+export async function startSurface(options: TestSurfaceOptions = {}): Promise<TestSurface> {
+  const gate = createGate({ ...GATE, ...options.gate })
+  const answerError = createAnswerError(options.log ?? silentLog)
+  const spec = loadSpec(options.gate?.brands)
+  const jobs = createMemoryJobs()
+  const api = createJobsV2({
+    gate,
+    spec,
+    answerError,
+    clock: systemClock,
+    maxBodyBytes: 1024 * 1024,
+    maxStreamsPerAccount: 100,
+    ...options.api,
+    jobs: jobs.operations,
+    assets: noAssets,
+  })
+  const operator = createOperatorSurface({
+    gate,
+    notReadyReason: () => options.notReadyReason ?? null,
+    metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
+  })
+  const docs = createDocs({ gate, document: spec.document })
+  const surfaces = [api, operator, docs]
+  const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
+  return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }
+}
+
+async function unknownAsset(): Promise<never> {
+  throw new ServiceError('not_found', 'there is no asset with this id')
+}
+
+const noAssets: JobsV2Options['assets'] = {
+  maxUploadBytes: 1024,
+  uploadAsset: unknownAsset,
+  assetFromHash: unknownAsset,
+  hasBlob: async () => false,
+  findAsset: unknownAsset,
+  removeAsset: unknownAsset,
+  openContent: unknownAsset,
+}

@@ -1,0 +1,37 @@
+/** The reference page: readable, complete, and silent towards the network. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { call } from '../support/call.ts'
+import { startSurface } from '../support/start-surface.ts'
+
+test('the page shows every operation and every schema, without scripts or anything to fetch', async () => {
+  await using service = await startSurface()
+  const { status, headers, text } = await call(service.url, '/docs')
+  assert.equal(status, 200)
+  assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+  const spec = (await call(service.url, '/api/v2/openapi.json')).json
+  for (const path of Object.keys(spec.paths)) assert.ok(text.includes(path), path)
+  for (const name of Object.keys(spec.components.schemas)) {
+    const anchor = `schema-${name.replace('Nullable', '').toLowerCase()}`
+    assert.ok(text.includes(`id="${anchor}"`), name)
+  }
+  for (const [, target] of text.matchAll(/href="#([^"]+)"/g)) assert.ok(text.includes(`id="${target}"`), target)
+  assert.doesNotMatch(text, /<script|<img|<link|<iframe|@import|url\(| on\w+=| style=/i)
+})
+
+test('its policy allows its own style and nothing else', async () => {
+  await using service = await startSurface()
+  const { headers } = await call(service.url, '/docs')
+  const policy = String(headers['content-security-policy'])
+  assert.match(policy, /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]{44}'; /)
+  assert.match(policy, /frame-ancestors 'none'/)
+  assert.doesNotMatch(policy, /unsafe|\*|http/)
+})
+
+test('the root leads there, and a link on another site may too', async () => {
+  await using service = await startSurface({ gate: { mountPrefix: '/x' } })
+  const root = await call(service.url, '/x/')
+  assert.deepEqual([root.status, root.headers.location], [302, '/x/docs'])
+  const linked = await call(service.url, '/x/docs', { headers: { 'sec-fetch-site': 'cross-site' } })
+  assert.equal(linked.status, 200)
+})

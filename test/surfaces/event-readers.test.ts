@@ -1,0 +1,186 @@
+/** Many readers, slow readers, dead readers: what a stream may cost, and who pays for it. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { openEvents } from '../support/event-reader.ts'
+import { createManualTicker } from '../support/manual-ticker.ts'
+import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/memory-jobs.ts'
+import { startSurface, type TestSurface } from '../support/start-surface.ts'
+
+const EVENTS = `/api/v2/jobs/${JOB_ID}/events`
+
+async function until(isTrue: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + 10_000
+  while (!isTrue()) {
+    assert.ok(performance.now() < deadline, `waited in vain until ${what}`)
+    await nextTurn()
+  }
+}
+
+test('an idle stream gets a comment before 15 seconds pass, again and again, from one timer', async () => {
+  const ticker = createManualTicker()
+  await using service = await startSurface({ api: { ticker } })
+  service.jobs.put(makeJob())
+  using one = openEvents(service.url, EVENTS)
+  using two = openEvents(service.url, EVENTS)
+  await one.next()
+  await two.next()
+  assert.equal(ticker.count(), 1)
+  for (let round = 0; round < 3; round++) {
+    ticker.advance(15_000)
+    assert.deepEqual(await one.next(), { event: 'comment', data: 'keepalive' })
+    assert.deepEqual(await two.next(), { event: 'comment', data: 'keepalive' })
+  }
+  one.socket.destroy()
+  two.socket.destroy()
+  await until(() => ticker.count() === 0, 'the timer stops with the last stream')
+})
+
+test('a stream that was written to gets no needless comment', async () => {
+  const ticker = createManualTicker()
+  await using service = await startSurface({ api: { ticker } })
+  service.jobs.put(makeJob())
+  using reader = openEvents(service.url, EVENTS)
+  await reader.next()
+  ticker.advance(10_000)
+  service.jobs.change({ progress: makeProgress(0.5) })
+  assert.equal((await reader.next())!.event, 'progress')
+  ticker.advance(10_000)
+  service.jobs.change({ status: 'canceling' })
+  assert.equal((await reader.next())!.event, 'status')
+})
+
+test('over the limit a stream is refused with Retry-After, and a place is freed by an end and by a dead client', async () => {
+  await using service = await startSurface({ api: { maxStreamsPerAccount: 2 } })
+  service.jobs.put(makeJob())
+  const one = openEvents(service.url, EVENTS)
+  using two = openEvents(service.url, EVENTS)
+  await one.next()
+  await two.next()
+  const refused = await fetch(service.url + EVENTS)
+  assert.equal(refused.status, 429)
+  assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert.equal(((await refused.json()) as { error: { code: string } }).error.code, 'too_many_streams')
+  const unknown = await fetch(`${service.url}/api/v2/jobs/0199b3f4-1d2e-7a3b-8c4d-000000000000/events`)
+  assert.equal(unknown.status, 429, 'the refusal tells nothing about the job')
+  assert.equal((await fetch(`${service.url}/api/v2/jobs/${JOB_ID}`)).status, 200, 'polling stays available')
+  one.socket.destroy()
+  await until(() => service.api.openStreams() === 1, 'the dead client gave its place back')
+  using three = openEvents(service.url, EVENTS)
+  await three.next()
+  service.jobs.change({ status: 'succeeded' })
+  await two.rest()
+  await three.rest()
+  await until(() => service.api.openStreams() === 0, 'ended streams gave their places back')
+  assert.equal(service.jobs.watcherCount(), 0, 'nobody watches any more')
+})
+
+test('a client that leaves while its job is looked up leaves nothing behind', async () => {
+  await using service = await startSurface({ api: { maxStreamsPerAccount: 1 } })
+  service.jobs.put(makeJob())
+  for (let round = 0; round < 5; round++) {
+    const reader = openEvents(service.url, EVENTS)
+    await once(reader.socket, 'connect')
+    reader.socket.destroy()
+  }
+  await until(() => service.api.openStreams() === 0 && service.jobs.watcherCount() === 0, 'everything is released')
+  using reader = openEvents(service.url, EVENTS)
+  assert.equal((await reader.next())!.event, 'status')
+})
+
+test('a failed look-up frees the place', async () => {
+  await using service = await startSurface({ api: { maxStreamsPerAccount: 1 } })
+  for (let round = 0; round < 3; round++) assert.equal((await fetch(service.url + EVENTS)).status, 404)
+})
+
+/** Sends previews until the reader's socket is full and the service has begun to skip. */
+async function fill(service: TestSurface, ticker: { advance(ms: number): void }): Promise<void> {
+  const bytes = Buffer.alloc(512 * 1024, 7)
+  for (let round = 0; round < 40; round++) {
+    service.jobs.show({ nodeId: '3', contentType: 'image/png', bytes })
+    ticker.advance(600)
+    await nextTurn()
+  }
+}
+
+test('a slow reader skips to the newest state and misses no output, while others get everything at once', async () => {
+  const ticker = createManualTicker()
+  await using service = await startSurface({ api: { ticker } })
+  service.jobs.put(makeJob())
+  using slow = openEvents(service.url, EVENTS)
+  await slow.next()
+  slow.socket.pause()
+  await fill(service, ticker)
+  using quick = openEvents(service.url, EVENTS)
+  await quick.next()
+  await quick.next()
+  service.jobs.change({ progress: makeProgress(0.5) })
+  service.jobs.change({ outputs: [makeOutput()] })
+  service.jobs.change({ progress: makeProgress(0.9) })
+  assert.equal((await quick.next())!.event, 'progress')
+  assert.equal((await quick.next())!.event, 'output')
+  slow.socket.resume()
+  let frame = await slow.next()
+  while (frame?.event !== 'status') frame = await slow.next()
+  const rest = [await slow.next(), await slow.next(), await slow.next()]
+  assert.deepEqual(
+    rest.map((found) => found!.event),
+    ['progress', 'preview', 'output'],
+  )
+  assert.equal(rest[0]!.data.value, 0.9)
+  service.jobs.change({ status: 'succeeded' })
+  const last = await slow.rest()
+  assert.deepEqual(
+    last.map((found) => found.data.status ?? found.event),
+    ['succeeded'],
+  )
+})
+
+test('a slow reader whose job ended meanwhile still gets its outputs and then the end', async () => {
+  const ticker = createManualTicker()
+  await using service = await startSurface({ api: { ticker } })
+  service.jobs.put(makeJob())
+  using slow = openEvents(service.url, EVENTS)
+  await slow.next()
+  slow.socket.pause()
+  await fill(service, ticker)
+  service.jobs.change({ outputs: [makeOutput()], status: 'succeeded' })
+  slow.socket.resume()
+  const frames = (await slow.rest()).filter((frame) => frame.event !== 'preview')
+  assert.deepEqual(
+    frames.map((frame) => frame.event),
+    ['output', 'status'],
+  )
+})
+
+test('a reader that takes nothing for a minute is cut off', async () => {
+  const ticker = createManualTicker()
+  await using service = await startSurface({ api: { ticker } })
+  service.jobs.put(makeJob())
+  using stuck = openEvents(service.url, EVENTS)
+  await stuck.next()
+  stuck.socket.pause()
+  await fill(service, ticker)
+  ticker.advance(62_000)
+  await until(() => service.api.openStreams() === 0, 'the stuck reader is gone')
+})
+
+test('a second request on a stream’s connection ends it', async () => {
+  await using service = await startSurface()
+  service.jobs.put(makeJob())
+  using reader = openEvents(service.url, EVENTS)
+  await reader.next()
+  reader.socket.write(`GET /api/v2/health HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\n\r\n`)
+  assert.deepEqual(await reader.rest(), [])
+})
+
+test('streams end with a closing comment when the service closes', async () => {
+  const service = await startSurface()
+  service.jobs.put(makeJob())
+  using reader = openEvents(service.url, EVENTS)
+  await reader.next()
+  await service.server.close()
+  assert.deepEqual(await reader.rest(), [{ event: 'comment', data: 'closing' }])
+  assert.equal(service.jobs.watcherCount(), 0)
+})

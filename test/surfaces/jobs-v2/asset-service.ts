@@ -1,0 +1,152 @@
+/** The six asset operations over the real store and the real blob files, on a socket: what the tests of them talk to. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fastify } from 'fastify'
+import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
+import { openModelFiles } from '../../../src/adapters/blobs/model-files.ts'
+import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
+import { createFindAsset, createOpenContent, createRemoveAsset } from '../../../src/domain/assets/content.ts'
+import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/from-hash.ts'
+import { createModelPlacement } from '../../../src/domain/assets/model-placement.ts'
+import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
+import { openBlake3 } from '../../../src/lib/blake3.ts'
+import { newUuidV4 } from '../../../src/lib/ids.ts'
+import { silentLog } from '../../../src/lib/log.ts'
+import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
+import type { OperationKit } from '../../../src/surfaces/jobs-v2/operation.ts'
+import { assetFromHash } from '../../../src/surfaces/jobs-v2/operations/asset-from-hash.ts'
+import { deleteAsset } from '../../../src/surfaces/jobs-v2/operations/delete-asset.ts'
+import { getAsset } from '../../../src/surfaces/jobs-v2/operations/get-asset.ts'
+import { getAssetContent } from '../../../src/surfaces/jobs-v2/operations/get-asset-content.ts'
+import { headAssetByHash } from '../../../src/surfaces/jobs-v2/operations/head-asset-by-hash.ts'
+import { postAssets } from '../../../src/surfaces/jobs-v2/operations/post-assets.ts'
+import { dropRestOf } from '../../../src/surfaces/kit/linger.ts'
+
+export interface AssetServiceOptions {
+  readonly maxUploadBytes?: number
+  readonly withModels?: boolean
+}
+
+/** The account is chosen by a header, so that tests can be two callers. */
+const ACCOUNT_HEADER = 'x-test-account'
+export const asAccount = (accountId: string) => ({ [ACCOUNT_HEADER]: accountId })
+
+export async function openAssetService({ maxUploadBytes = 50_000_000, withModels = false }: AssetServiceOptions = {}) {
+  const directory = await mkdtemp(join(tmpdir(), 'atelier-assets-'))
+  const modelsDirectory = await mkdtemp(join(tmpdir(), 'atelier-models-'))
+  const store = await openSqliteStore({ directory })
+  const blake3 = await openBlake3()
+  const blobs = await openFsBlobs({ directory: join(directory, 'blobs'), blake3, log: silentLog })
+  const clock = { now: () => new Date(Date.now() + service.aheadMs) }
+  for (const id of ['local', 'other']) await store.accounts.put({ id, maxRunning: 1, maxQueued: 10 })
+  const modelFiles = withModels ? await openModelFiles({ modelsDirectory, blobs, blake3 }) : null
+  const placement = createModelPlacement({ modelFiles, blobs })
+  const shared = { assets: store.assets, blobs, clock, newId: newUuidV4, placement, retentionMs: null }
+
+  const app = fastify()
+  const kit: OperationKit = {
+    clock,
+    contextOf: (request) => ({
+      accountId: String(request.headers[ACCOUNT_HEADER] ?? 'local'),
+      requestId: 'test',
+      origin: 'http://atelier.test',
+      mountPrefix: '/mounted',
+    }),
+  }
+  const defects: unknown[] = []
+  const answerError = createAnswerError({ ...silentLog, error: (fields) => void defects.push(fields) })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  app.addHook('onResponse', async (request) => dropRestOf(request.raw))
+  app.setErrorHandler((error, _request, reply) => {
+    const answer = answerError(error, 'test')
+    return reply.code(answer.status).headers(answer.headers).send(answer.body)
+  })
+  postAssets(app, {
+    kit,
+    uploadAsset: createUploadAsset({ ...shared, keys: store.keys, maxBytes: maxUploadBytes }),
+    maxUploadBytes,
+  })
+  assetFromHash(app, { kit, assetFromHash: createAssetFromHash(shared) })
+  headAssetByHash(app, { kit, hasBlob: createHasBlob(shared) })
+  getAsset(app, { kit, findAsset: createFindAsset(shared) })
+  deleteAsset(app, { kit, removeAsset: createRemoveAsset(shared) })
+  getAssetContent(app, { kit, openContent: createOpenContent(shared) })
+  const service = {
+    aheadMs: 0,
+    origin: '',
+    port: 0,
+    directory,
+    modelsDirectory,
+    store,
+    blobs,
+    blake3,
+    defects,
+    /** Every file of the blob store, unfinished ones included. */
+    async storedFiles(): Promise<string[]> {
+      const entries = await readdir(join(directory, 'blobs'), { recursive: true, withFileTypes: true })
+      return entries.filter((entry) => entry.isFile()).map((entry) => entry.name)
+    },
+    async [Symbol.asyncDispose]() {
+      await app.close()
+      await store[Symbol.asyncDispose]()
+      await rm(directory, { recursive: true })
+      await rm(modelsDirectory, { recursive: true })
+    },
+  }
+  service.origin = await app.listen({ host: '127.0.0.1', port: 0 })
+  service.port = Number(new URL(service.origin).port)
+  return service
+}
+
+export type AssetService = Awaited<ReturnType<typeof openAssetService>>
+
+export interface UploadFields {
+  readonly fields?: Readonly<Record<string, string | readonly string[]>>
+  readonly bytes?: Uint8Array
+  readonly fileName?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export const FIELDS = { content_type: 'image/png', file_path: 'photo.png' }
+
+/** Sends a form as the official client does: fields first, then the file. */
+export function upload(
+  service: AssetService,
+  { fields = FIELDS, bytes = Buffer.from('bytes'), ...more }: UploadFields = {},
+) {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields)) {
+    for (const one of [value].flat()) form.append(name, one)
+  }
+  form.append('file', new Blob([new Uint8Array(bytes)]), more.fileName ?? 'photo.png')
+  return fetch(`${service.origin}/api/v2/assets`, { method: 'POST', body: form, headers: more.headers })
+}
+
+export interface WireAsset {
+  readonly id: string
+  readonly hash: string
+  readonly size_bytes: number
+  readonly content_type: string
+  readonly file_path: string | null
+  readonly created_at: string
+  readonly expires_at: string | null
+  readonly url: string
+  readonly url_expires_at: string
+  readonly created_new?: boolean
+  readonly job_id?: string
+}
+
+export async function uploaded(service: AssetService, options: UploadFields = {}): Promise<WireAsset> {
+  const response = await upload(service, options)
+  if (!response.ok) throw new Error(`upload refused: ${response.status} ${await response.text()}`)
+  return (await response.json()) as WireAsset
+}
+
+export async function errorOf(response: Response) {
+  const { error } = (await response.json()) as {
+    error: { code: string; message: string; details: Record<string, unknown> | null }
+  }
+  return { status: response.status, ...error }
+}
