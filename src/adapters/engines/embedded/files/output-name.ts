@@ -1,0 +1,77 @@
+/**
+ * Names of output files: `{folder of the prefix}/{base name}_{number}_.ext`. The prefix is the caller's text, so it is
+ * judged as text and never touches a file system here.
+ */
+import { NodeError } from '../node-error.ts'
+
+export interface OutputName {
+  readonly subfolder: string
+  /** May still hold %batch_num%. */
+  readonly baseName: string
+}
+
+export interface NameValues {
+  readonly width: number
+  readonly height: number
+  readonly now: Date
+}
+
+export const BATCH_TOKEN = '%batch_num%'
+// What file systems take as one name, less room for the number and the extension.
+const MAX_NAME_LENGTH = 200
+
+const two = (value: number) => String(value).padStart(2, '0')
+
+function replaceTokens(prefix: string, { width, height, now }: NameValues): string {
+  if (!prefix.includes('%')) return prefix
+  const tokens: Readonly<Record<string, string>> = {
+    '%width%': String(width),
+    '%height%': String(height),
+    '%year%': String(now.getFullYear()),
+    '%month%': two(now.getMonth() + 1),
+    '%day%': two(now.getDate()),
+    '%hour%': two(now.getHours()),
+    '%minute%': two(now.getMinutes()),
+    '%second%': two(now.getSeconds()),
+  }
+  return Object.entries(tokens).reduce((text, [token, value]) => text.replaceAll(token, value), prefix)
+}
+
+function outsideOutput(): NodeError {
+  return new NodeError('Exception', '**** ERROR: Saving image outside the output folder is not allowed.')
+}
+
+/** The path with `.` and `..` resolved; null when it leaves its root. */
+function resolveParts(path: string): string[] | null {
+  const parts: string[] = []
+  for (const part of path.split('/')) {
+    if (part === '' || part === '.') continue
+    if (part === '..' && parts.pop() === undefined) return null
+    if (part !== '..') parts.push(part)
+  }
+  return parts
+}
+
+/** Throws NodeError when the prefix leads out of the output folder, or cannot be a file name. */
+export function readPrefix(prefix: string, values: NameValues): OutputName {
+  // Both slashes separate, whatever the system: a name must mean the same everywhere.
+  const path = replaceTokens(prefix, values).replaceAll('\\', '/')
+  if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw outsideOutput()
+  const cut = path.lastIndexOf('/')
+  const folders = resolveParts(path.slice(0, Math.max(cut, 0)))
+  const baseName = path.slice(cut + 1)
+  if (folders === null || baseName === '..') throw outsideOutput()
+  const subfolder = folders.join('/')
+  for (const part of [...folders, baseName]) {
+    if (part.includes('\0')) throw new NodeError('ValueError', 'filename_prefix: embedded null byte')
+    if (Buffer.byteLength(part) > MAX_NAME_LENGTH) {
+      throw new NodeError('OSError', `filename_prefix: a name is longer than ${MAX_NAME_LENGTH} bytes`)
+    }
+  }
+  return { subfolder, baseName }
+}
+
+/** `name_00001_.png`. Numbers above 99999 simply grow. */
+export function numberedName(baseName: string, number: number, extension: string): string {
+  return `${baseName}_${String(number).padStart(5, '0')}_.${extension}`
+}

@@ -1,0 +1,86 @@
+/**
+ * How a node fails. `exceptionType` is the name Python would show (`ValueError`, `PIL.UnidentifiedImageError`), because
+ * clients match on it; the message is safe to show and holds no path of this machine.
+ */
+import { fileURLToPath } from 'node:url'
+
+export class NodeError extends Error {
+  readonly exceptionType: string
+  /** Set when the error happened on another thread. */
+  readonly traceback: string | null
+
+  constructor(exceptionType: string, message: string, traceback: string | null = null) {
+    super(message)
+    this.name = 'NodeError'
+    this.exceptionType = exceptionType
+    this.traceback = traceback
+  }
+}
+
+/** Thrown inside a node when its run was cancelled; never reaches a client as an error. */
+export class Interrupted extends Error {
+  constructor() {
+    super('the run was cancelled')
+    this.name = 'Interrupted'
+  }
+}
+
+/** A failure in the form that crosses threads. */
+export interface FailureText {
+  readonly exceptionType: string
+  readonly message: string
+  readonly traceback: string
+}
+
+const OWN_FOLDER = fileURLToPath(new URL('.', import.meta.url))
+const MAX_FRAMES = 16
+const MAX_MESSAGE_LENGTH = 4000
+
+/** What a JavaScript error is called in the vocabulary of clients. Anything else is a RuntimeError. */
+const PYTHON_NAMES: Readonly<Record<string, string>> = {
+  TypeError: 'TypeError',
+  RangeError: 'ValueError',
+  SyntaxError: 'ValueError',
+}
+
+function hasErrorCode(error: unknown): error is Error & { code: string } {
+  return error instanceof Error && typeof (error as { code?: unknown }).code === 'string'
+}
+
+function describe(error: unknown): { exceptionType: string; message: string } {
+  if (error instanceof NodeError) return { exceptionType: error.exceptionType, message: error.message }
+  // Errors of the operating system quote paths: only their code is shown.
+  if (hasErrorCode(error) && 'syscall' in error)
+    return {
+      exceptionType: error.code === 'ENOENT' ? 'FileNotFoundError' : 'OSError',
+      message: `a file of this run could not be read (${error.code})`,
+    }
+  if (error instanceof Error) {
+    return { exceptionType: PYTHON_NAMES[error.name] ?? 'RuntimeError', message: error.message }
+  }
+  return { exceptionType: 'RuntimeError', message: `a node threw ${String(error)}` }
+}
+
+// "    at resize (file:///…/embedded/tensor/resize.ts:10:3)" becomes "  in resize, tensor/resize.ts line 10".
+const FRAME = /^\s*at (?:async )?(?:(.+?) \()?(?:file:\/\/)?(.+?):(\d+):\d+\)?$/
+
+function ownFrames(stack: string): string[] {
+  const frames: string[] = []
+  for (const line of stack.split('\n')) {
+    const match = FRAME.exec(line)
+    if (match === null || !match[2].startsWith(OWN_FOLDER)) continue
+    frames.push(`  in ${match[1] ?? 'module'}, ${match[2].slice(OWN_FOLDER.length)} line ${match[3]}`)
+    if (frames.length === MAX_FRAMES) break
+  }
+  return frames
+}
+
+export function toFailureText(error: unknown): FailureText {
+  const { exceptionType, message } = describe(error)
+  const shown = message.slice(0, MAX_MESSAGE_LENGTH)
+  if (error instanceof NodeError && error.traceback !== null) {
+    return { exceptionType, message: shown, traceback: error.traceback }
+  }
+  const frames = error instanceof Error && typeof error.stack === 'string' ? ownFrames(error.stack) : []
+  return { exceptionType, message: shown, traceback: [...frames, `${exceptionType}: ${shown}`].join('\n') }
+}

@@ -1,0 +1,69 @@
+/** Brightness, contrast and normalisation: one multiplication and one addition per value. */
+import { defineNode } from '../../define-node.ts'
+import { float, image } from '../../input-kinds.ts'
+import { mapBlocks } from '../../tensor/map-pixels.ts'
+import type { Tensor } from '../../tensor/tensor.ts'
+import type { PixelWork } from '../../tensor/upscale.ts'
+import { costOf } from '../image-cost.ts'
+
+const facts = {
+  style: 'schema',
+  outputs: [{ type: 'IMAGE', name: 'images' }],
+  experimental: true,
+  cost: ({ images }: { readonly images: Tensor }) => costOf(images.data.length),
+} as const
+
+const factor = () => float({ default: 1, min: 0, max: 2 })
+
+/** x·gain + offset, held within 0..1. */
+function adjusted(images: Tensor, { gain, offset }: { gain: number; offset: number }, work: PixelWork): Tensor {
+  return mapBlocks(images, work, (from, to, { start, end }) => {
+    for (let i = start; i < end; i++) {
+      const value = from[i] * gain + offset
+      to[i] = value < 0 ? 0 : value > 1 ? 1 : value
+    }
+  })
+}
+
+export const adjustBrightness = defineNode({
+  ...facts,
+  classType: 'AdjustBrightness',
+  displayName: 'Adjust Brightness',
+  category: 'image/adjustments',
+  description: 'Multiplies every value by a factor.',
+  required: { images: image({}), factor: factor() },
+  run: ({ images, factor: gain }, context) => ({ outputs: [adjusted(images, { gain, offset: 0 }, context)] }),
+})
+
+const MIDDLE_GREY = 0.5
+
+export const adjustContrast = defineNode({
+  ...facts,
+  classType: 'AdjustContrast',
+  displayName: 'Adjust Contrast',
+  category: 'image/adjustments',
+  description: 'Moves every value away from middle grey, or towards it.',
+  required: { images: image({}), factor: factor() },
+  run: ({ images, factor: gain }, context) => ({
+    outputs: [adjusted(images, { gain, offset: MIDDLE_GREY * (1 - gain) }, context)],
+  }),
+})
+
+export const normalizeImages = defineNode({
+  ...facts,
+  classType: 'NormalizeImages',
+  displayName: 'Normalize Image Colors',
+  category: 'image/color',
+  description: 'Subtracts a mean and divides by a deviation; the values may leave 0..1.',
+  required: {
+    images: image({}),
+    mean: float({ advanced: true, default: 0.5, min: 0, max: 1 }),
+    std: float({ advanced: true, default: 0.5, min: 0.001, max: 1 }),
+  },
+  run({ images, mean, std }, context) {
+    const normalized = mapBlocks(images, context, (from, to, { start, end }) => {
+      for (let i = start; i < end; i++) to[i] = (from[i] - mean) / std
+    })
+    return { outputs: [normalized] }
+  },
+})

@@ -1,0 +1,135 @@
+/** Gives images the colours of others: by mean and spread in Lab, or level by level. */
+import { defineDynamicNode } from '../../dynamic-node.ts'
+import { type Chosen, dynamicCombo } from '../../dynamic-kinds.ts'
+import { combo, float, image, int } from '../../input-kinds.ts'
+import type { NodeContext } from '../../node-context.ts'
+import { type ColorMap, covarianceMap, deviationMap, statisticsOf } from '../../tensor/color-statistics.ts'
+import { cumulativeShares, levelOf, matchTable } from '../../tensor/histogram-match.ts'
+import { labOf, writeRgb } from '../../tensor/lab.ts'
+import { type Tensor, viewOf } from '../../tensor/tensor.ts'
+import { frameAt } from '../../tensor/window.ts'
+import { requireRgb } from './rgb-only.ts'
+
+const STATS = {
+  per_frame: {},
+  uniform: {},
+  target_frame: { required: { target_index: int({ default: 0, min: 0, max: 10_000 }) } },
+} as const
+
+interface Transfer {
+  readonly target: Tensor
+  readonly reference: Tensor
+  readonly stats: Chosen<typeof STATS>
+  readonly strength: number
+  readonly context: NodeContext
+}
+
+interface FrameRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** Which frames tell what the colours of frame `index` are, and which what they shall be. */
+function rangesFor({ target, reference, stats }: Transfer, index: number): { from: FrameRange; to: FrameRange } {
+  const [frames, references] = [target.shape[0], reference.shape[0]]
+  const all = (count: number) => ({ first: 0, last: count - 1 })
+  const only = (frame: number) => ({ first: frame, last: frame })
+  if (stats.key === 'per_frame') return { from: only(index), to: only(Math.min(index, references - 1)) }
+  if (stats.key === 'uniform') return { from: all(frames), to: all(references) }
+  return { from: only(Math.min(stats.inputs.target_index, frames - 1)), to: all(references) }
+}
+
+/** Computes once what is the same for every frame. */
+function perFrameOrOnce<T>({ stats }: Transfer, compute: (index: number) => T): (index: number) => T {
+  if (stats.key === 'per_frame') return compute
+  const once = compute(0)
+  return () => once
+}
+
+function clamped(value: number): number {
+  return value < 0 ? 0 : value > 1 ? 1 : value
+}
+
+function mixColors(lab: Tensor, out: Float32Array, { matrix, offset, strength }: ColorMap & { strength: number }): void {
+  const [aa, ab, ac, ba, bb, bc, ca, cb, cc] = matrix
+  const [a, b, c] = offset
+  const { data } = lab
+  for (let at = 0; at < data.length; at += 3) {
+    const [x, y, z] = [data[at], data[at + 1], data[at + 2]]
+    const light = x + strength * (aa * x + ab * y + ac * z + a - x)
+    const green = y + strength * (ba * x + bb * y + bc * z + b - y)
+    const blue = z + strength * (ca * x + cb * y + cc * z + c - z)
+    writeRgb(out, at, { light, a: green, b: blue })
+  }
+}
+
+function transferLab(transfer: Transfer, mapFor: typeof deviationMap): Tensor {
+  const { target, reference, strength, context } = transfer
+  requireRgb(target)
+  requireRgb(reference)
+  const statistics = (images: Tensor, { first, last }: FrameRange) =>
+    statisticsOf(last - first + 1, (index) => labOf(images, first + index, context), context.checkpoint)
+  const mapOf = perFrameOrOnce(transfer, (index) => {
+    const { from, to } = rangesFor(transfer, index)
+    return mapFor(statistics(target, from), statistics(reference, to))
+  })
+  const result = context.allocate(target.shape)
+  const frames = target.shape[0]
+  for (let index = 0; index < frames; index++) {
+    const map = mapOf(index)
+    mixColors(labOf(target, index, context), frameAt(result, index).data, { ...map, strength })
+    context.progress(index + 1, frames)
+  }
+  return result
+}
+
+function transferLevels(transfer: Transfer): Tensor {
+  const { target, reference, strength, context } = transfer
+  const { checkpoint } = context
+  const tablesOf = perFrameOrOnce(transfer, (index) => {
+    const { from, to } = rangesFor(transfer, index)
+    const wanted = cumulativeShares(reference, { ...to, checkpoint })
+    return cumulativeShares(target, { ...from, checkpoint }).map((shares, c) => matchTable(shares, wanted[c]))
+  })
+  const result = context.allocate(target.shape)
+  const { batch, channels } = viewOf(target)
+  for (let index = 0; index < batch; index++) {
+    const tables = tablesOf(index)
+    const source = frameAt(target, index).data
+    const out = frameAt(result, index).data
+    for (let i = 0; i < source.length; i++) {
+      const value = source[i]
+      out[i] = clamped(value + strength * (tables[i % channels][levelOf(value)] - value))
+    }
+    context.progress(index + 1, batch)
+  }
+  return result
+}
+
+const METHODS = ['reinhard_lab', 'mkl_lab', 'histogram'] as const
+const TRANSFER: Readonly<Record<(typeof METHODS)[number], (transfer: Transfer) => Tensor>> = {
+  reinhard_lab: (transfer) => transferLab(transfer, deviationMap),
+  mkl_lab: (transfer) => transferLab(transfer, covarianceMap),
+  histogram: transferLevels,
+}
+
+export const colorTransfer = defineDynamicNode({
+  classType: 'ColorTransfer',
+  displayName: 'Transfer Color',
+  category: 'image/filters',
+  description: 'Gives images the colours of a reference, frame by frame or all frames in the same way.',
+  style: 'schema',
+  required: {
+    image_target: image({}),
+    image_ref: image({}),
+    method: combo(METHODS),
+    source_stats: dynamicCombo(STATS),
+    strength: float({ default: 1, min: 0, max: 10, step: 0.01 }),
+  },
+  outputs: [{ type: 'IMAGE', name: 'image' }],
+  cost: 'compute',
+  run({ image_target: target, image_ref: reference, method, source_stats: stats, strength }, context) {
+    if (strength === 0) return { outputs: [target] }
+    return { outputs: [TRANSFER[method]({ target, reference, stats, strength, context })] }
+  },
+})

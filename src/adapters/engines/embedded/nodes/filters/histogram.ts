@@ -1,0 +1,44 @@
+import { defineNode, values } from '../../define-node.ts'
+import { image } from '../../input-kinds.ts'
+import { inBlocks } from '../../tensor/map-pixels.ts'
+import { viewOf } from '../../tensor/tensor.ts'
+import { costOf } from '../image-cost.ts'
+
+const LEVELS = 256
+
+function levelOf(value: number): number {
+  const scaled = Math.fround(255 * value)
+  // NaN compares false both times and counts as 0.
+  return scaled >= 255 ? 255 : scaled > 0 ? scaled | 0 : 0
+}
+
+const histogram = (name: string) => ({ type: 'HISTOGRAM', name })
+
+export const imageHistogram = defineNode({
+  classType: 'ImageHistogram',
+  displayName: 'Image Histogram',
+  category: 'utilities',
+  description: 'How often each of 256 levels occurs in the first image: colours together, brightness, and each colour.',
+  style: 'schema',
+  required: { image: image({}) },
+  outputs: [histogram('rgb'), histogram('luminance'), histogram('red'), histogram('green'), histogram('blue')],
+  cost: ({ image: tensor }) => costOf(tensor.data.length),
+  run({ image: tensor }, { checkpoint }) {
+    const { width, height, channels, data } = viewOf(tensor)
+    const counts = [0, 1, 2, 3].map(() => new Int32Array(LEVELS))
+    const [red, green, blue, luminance] = counts
+    // Grey images count as three equal colours.
+    const [second, third] = channels >= 3 ? [1, 2] : [0, 0]
+    inBlocks(width * height, checkpoint, (start, end) => {
+      for (let at = start * channels; at < end * channels; at += channels) {
+        const [r, g, b] = [data[at], data[at + second], data[at + third]]
+        red[levelOf(r)]++
+        green[levelOf(g)]++
+        blue[levelOf(b)]++
+        luminance[levelOf(0.2126 * r + 0.7152 * g + 0.0722 * b)]++
+      }
+    })
+    const rgb = red.map((count, level) => Math.floor((count + green[level] + blue[level]) / 3))
+    return values([...rgb], [...luminance], [...red], [...green], [...blue])
+  },
+})

@@ -1,0 +1,101 @@
+/** Between red, green, blue and brightness with two colour differences, as JPEG has them; all within 0..1. */
+import { defineNode } from '../../define-node.ts'
+import { image } from '../../input-kinds.ts'
+import { NodeError } from '../../node-error.ts'
+import { inBlocks } from '../../tensor/map-pixels.ts'
+import { type Tensor, viewOf } from '../../tensor/tensor.ts'
+import type { PixelWork } from '../../tensor/upscale.ts'
+import { costOf } from '../image-cost.ts'
+import { requireRgb } from './rgb-only.ts'
+
+export const imageRgbToYuv = defineNode({
+  classType: 'ImageRGBToYUV',
+  displayName: 'Image RGB to YUV',
+  category: 'image/color',
+  description: 'Brightness and the two colour differences of images, each as a grey image.',
+  style: 'schema',
+  required: { image: image({}) },
+  outputs: [
+    { type: 'IMAGE', name: 'Y' },
+    { type: 'IMAGE', name: 'U' },
+    { type: 'IMAGE', name: 'V' },
+  ],
+  cost: ({ image: tensor }) => costOf(tensor.data.length * 3),
+  run({ image: tensor }, { allocate, checkpoint }) {
+    requireRgb(tensor)
+    const planes = [allocate(tensor.shape), allocate(tensor.shape), allocate(tensor.shape)]
+    const [luma, blueness, redness] = planes.map((plane) => plane.data)
+    const { data } = tensor
+    inBlocks(data.length / 3, checkpoint, (start, end) => {
+      for (let at = start * 3; at < end * 3; at += 3) {
+        const y = 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2]
+        const u = (data[at + 2] - y) * 0.564 + 0.5
+        const v = (data[at] - y) * 0.713 + 0.5
+        for (let c = at; c < at + 3; c++) {
+          luma[c] = y
+          blueness[c] = u
+          redness[c] = v
+        }
+      }
+    })
+    return { outputs: planes }
+  },
+})
+
+/** The mean over the channels of every pixel. */
+function meanPlane(tensor: Tensor, { allocate, checkpoint }: PixelWork): Float32Array {
+  const { batch, height, width, channels, data } = viewOf(tensor)
+  const plane = allocate([batch, height, width]).data
+  inBlocks(plane.length, checkpoint, (start, end) => {
+    for (let pixel = start, at = start * channels; pixel < end; pixel++) {
+      let sum = 0
+      for (let c = 0; c < channels; c++) sum += data[at++]
+      plane[pixel] = sum / channels
+    }
+  })
+  return plane
+}
+
+function requireSameSize(first: Tensor, others: readonly Tensor[]): void {
+  for (const { shape } of others) {
+    const axis = [0, 1, 2].find((index) => shape[index] !== first.shape[index])
+    if (axis === undefined) continue
+    const message =
+      `Sizes of tensors must match except in dimension 3. Expected size ${first.shape[axis]} ` +
+      `but got size ${shape[axis]} in the list`
+    throw new NodeError('RuntimeError', message)
+  }
+}
+
+function held(value: number): number {
+  return value < 0 ? 0 : value > 1 ? 1 : value
+}
+
+export const imageYuvToRgb = defineNode({
+  classType: 'ImageYUVToRGB',
+  displayName: 'Image YUV to RGB',
+  category: 'image/color',
+  description: 'Puts brightness and two colour differences together to a colour image.',
+  style: 'schema',
+  required: { Y: image({}), U: image({}), V: image({}) },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ Y }) => costOf(Y.data.length * 3),
+  run({ Y, U, V }, context) {
+    requireSameSize(Y, [U, V])
+    const [luma, blueness, redness] = [Y, U, V].map((tensor) => meanPlane(tensor, context))
+    const [batch, height, width] = Y.shape
+    const result = context.allocate([batch, height, width, 3])
+    const { data } = result
+    inBlocks(luma.length, context.checkpoint, (start, end) => {
+      for (let pixel = start, at = start * 3; pixel < end; pixel++, at += 3) {
+        const y = luma[pixel]
+        const u = blueness[pixel] - 0.5
+        const v = redness[pixel] - 0.5
+        data[at] = held(y + 1.403 * v)
+        data[at + 1] = held(y - 0.714 * v - 0.344 * u)
+        data[at + 2] = held(y + 1.773 * u)
+      }
+    })
+    return { outputs: [result] }
+  },
+})

@@ -1,0 +1,115 @@
+/** An image as a list of overlapping tiles, and back: overlaps are blended with weights that fall off towards the edges. */
+import { defineListNode, defineNode, values } from '../../define-node.ts'
+import { image, int } from '../../input-kinds.ts'
+import { NodeError } from '../../node-error.ts'
+import { type Tensor, viewOf } from '../../tensor/tensor.ts'
+import { tileGrid } from '../../tensor/tile-grid.ts'
+import type { PixelWork } from '../../tensor/upscale.ts'
+import { cutWindow, type Window } from '../../tensor/window.ts'
+import { MAX_RESOLUTION, type Size } from './target-size.ts'
+
+const tileSide = () => int({ default: 1024, min: 64, max: MAX_RESOLUTION })
+const finalSide = () => int({ default: 1024, min: 64, max: 32_768 })
+const overlapWidth = () => int({ default: 128, min: 0, max: 4096 })
+
+export const splitImageToTileList = defineNode({
+  classType: 'SplitImageToTileList',
+  displayName: 'Split Image into List of Tiles',
+  category: 'image/batch',
+  description: 'Cuts images into overlapping tiles, row by row.',
+  style: 'schema',
+  required: { image: image({}), tile_width: tileSide(), tile_height: tileSide(), overlap: overlapWidth() },
+  outputs: [{ type: 'IMAGE', isList: true }],
+  cost: 'compute',
+  run({ image: tensor, tile_width: width, tile_height: height, overlap }, context) {
+    const grid = tileGrid(viewOf(tensor), { width, height, overlap })
+    return values(grid.map((window) => cutWindow(tensor, window, context)))
+  },
+})
+
+const LEAST_WEIGHT = 1e-5
+
+/** Half a sine over the length of a tile, so that edges count least; 1 everywhere when tiles do not overlap. */
+function edgeWeights(length: number, isBlended: boolean): Float32Array {
+  const weights = new Float32Array(length).fill(1)
+  if (!isBlended) return weights
+  return weights.map((_, i) => Math.max(LEAST_WEIGHT, Math.sin((Math.PI * i) / Math.max(1, length - 1))))
+}
+
+interface Blend {
+  readonly across: Float32Array
+  readonly down: Float32Array
+  /** One sum of weights per pixel of the canvas. */
+  readonly sums: Float32Array
+}
+
+function addTile(canvas: Tensor, tile: Tensor, at: Window, { across, down, sums, checkpoint }: Blend & PixelWork): void {
+  const to = viewOf(canvas)
+  const from = viewOf(tile)
+  const height = Math.min(at.height, from.height)
+  const width = Math.min(at.width, from.width)
+  for (let index = 0; index < to.batch; index++) {
+    // A single tile serves every image of the batch.
+    const frame = from.batch === 1 ? 0 : index
+    for (let y = 0; y < height; y++) {
+      checkpoint()
+      const pixel = (at.y + y) * to.width + at.x
+      let out = (index * to.height * to.width + pixel) * to.channels
+      let source = (frame * from.height + y) * from.width * from.channels
+      for (let x = 0; x < width; x++) {
+        const weight = Math.fround(down[y] * across[x])
+        if (index === 0) sums[pixel + x] += weight
+        for (let c = 0; c < to.channels; c++) canvas.data[out++] += from.data[source++] * weight
+      }
+    }
+  }
+}
+
+function divide(canvas: Tensor, sums: Float32Array, checkpoint: () => void): void {
+  const { batch, height, width, channels, data } = viewOf(canvas)
+  for (let row = 0, at = 0; row < batch * height; row++) {
+    checkpoint()
+    const first = (row % height) * width
+    for (let x = 0; x < width; x++) {
+      const sum = sums[first + x]
+      for (let c = 0; c < channels; c++, at++) data[at] = sum === 0 ? data[at] : data[at] / sum
+    }
+  }
+}
+
+/** Tiles in the order in which an image of this size would have been cut; what no tile covers stays black. */
+function merge(tiles: readonly Tensor[], size: Size & { readonly overlap: number }, context: PixelWork): Tensor {
+  const [batch, tileHeight, tileWidth, channels] = tiles[0].shape
+  const unlike = tiles.find((tile) => tile.shape[3] !== channels || (tile.shape[0] !== batch && tile.shape[0] !== 1))
+  if (unlike !== undefined) {
+    const shapes = `[${unlike.shape.join(', ')}] and [${tiles[0].shape.join(', ')}]`
+    throw new NodeError('RuntimeError', `tiles of unlike batch or channels cannot be merged: ${shapes}`)
+  }
+  const { width, height, overlap } = size
+  const canvas = context.allocate([batch, height, width, channels])
+  canvas.data.fill(0)
+  const sums = context.allocate([height, width]).data
+  sums.fill(0)
+  const blend = { across: edgeWeights(tileWidth, overlap > 0), down: edgeWeights(tileHeight, overlap > 0), sums }
+  const grid = tileGrid(size, { width: tileWidth, height: tileHeight, overlap })
+  grid.slice(0, tiles.length).forEach((at, index) => {
+    addTile(canvas, tiles[index], at, { ...blend, allocate: context.allocate, checkpoint: context.checkpoint })
+  })
+  divide(canvas, sums, context.checkpoint)
+  return canvas
+}
+
+export const imageMergeTileList = defineListNode({
+  classType: 'ImageMergeTileList',
+  displayName: 'Merge List of Tiles to Image',
+  category: 'image/batch',
+  description: 'Puts tiles together again and blends them where they overlap.',
+  style: 'schema',
+  required: { image_list: image({}), final_width: finalSide(), final_height: finalSide(), overlap: overlapWidth() },
+  outputs: [{ type: 'IMAGE' }],
+  cost: 'compute',
+  run({ image_list: tiles, final_width: [width], final_height: [height], overlap: [overlap] }, context) {
+    if (tiles.length === 0) throw new NodeError('IndexError', 'list index out of range')
+    return values(merge(tiles, { width, height, overlap }, context))
+  },
+})

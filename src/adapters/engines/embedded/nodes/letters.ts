@@ -1,0 +1,2 @@
+/** a to z: how values are called in templates and expressions. */
+export const LETTERS: readonly string[] = Array.from('abcdefghijklmnopqrstuvwxyz')

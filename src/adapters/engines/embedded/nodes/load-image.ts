@@ -1,0 +1,62 @@
+import { defineNode } from '../define-node.ts'
+import { decodeImage, toImageTensor, toMaskTensor } from '../images/decode.ts'
+import { choice, inputFile } from '../input-kinds.ts'
+import type { InputFile, NodeContext } from '../node-context.ts'
+import { NodeError } from '../node-error.ts'
+
+function findImage(name: string, context: Pick<NodeContext, 'files'>): InputFile {
+  const file = context.files.find(name)
+  if (file === null) throw new NodeError('FileNotFoundError', `Invalid image file: ${name}`)
+  return file
+}
+
+/** Equal bytes give equal pictures, whatever the file is called. */
+function contentOf({ image }: { readonly image?: string }, context: Pick<NodeContext, 'files'>): string | null {
+  return image === undefined ? null : findImage(image, context).hash
+}
+
+async function decode(name: string, context: NodeContext) {
+  const decoded = await decodeImage(findImage(name, context), { name, maxPixels: context.maxImagePixels })
+  context.checkpoint()
+  return decoded
+}
+
+const ALPHA = 3
+
+export const loadImage = defineNode({
+  classType: 'LoadImage',
+  displayName: 'Load Image',
+  category: 'image',
+  description: 'Reads an uploaded picture; every frame of an animation becomes one image of the batch.',
+  style: 'classic',
+  required: { image: inputFile({ image_upload: true }) },
+  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  async run({ image }, context) {
+    const decoded = await decode(image, context)
+    return { outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)] }
+  },
+})
+
+const CHANNELS = { alpha: ALPHA, red: 0, green: 1, blue: 2 } as const
+
+export const loadImageMask = defineNode({
+  classType: 'LoadImageMask',
+  displayName: 'Load Image (as Mask)',
+  category: 'image',
+  description: 'Reads one channel of an uploaded picture as a mask.',
+  style: 'classic',
+  required: {
+    image: inputFile({ image_upload: true }),
+    channel: choice(['alpha', 'red', 'green', 'blue']),
+  },
+  outputs: [{ type: 'MASK' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  async run({ image, channel }, context) {
+    return { outputs: [toMaskTensor(await decode(image, context), CHANNELS[channel], context)] }
+  },
+})

@@ -1,0 +1,24 @@
+import { values } from '../../define-node.ts'
+import { autogrow, MATCHED_OUTPUT, matchType } from '../../dynamic-kinds.ts'
+import { defineDynamicListNode } from '../../dynamic-node.ts'
+
+/** One list of everything that its inputs bring, in the order of their names. */
+export const createList = defineDynamicListNode({
+  classType: 'CreateList',
+  displayName: 'Create List',
+  category: 'utilities',
+  description: 'Joins its inputs into one list; nodes after it run once per element.',
+  style: 'schema',
+  required: {
+    inputs: autogrow({
+      member: 'input',
+      kind: matchType({ id: 'type', allowedTypes: '*' }),
+      naming: { prefix: 'input', max: 10 },
+      min: 1,
+    }),
+  },
+  outputs: [{ type: MATCHED_OUTPUT, name: 'list', isList: true }],
+  outputMatchTypes: ['type'],
+  cost: 'inline',
+  run: ({ inputs }) => values(Object.values(inputs).flat()),
+})

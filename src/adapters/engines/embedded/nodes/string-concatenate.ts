@@ -1,0 +1,18 @@
+import { defineNode, values } from '../define-node.ts'
+import { string } from '../input-kinds.ts'
+
+export const stringConcatenate = defineNode({
+  classType: 'StringConcatenate',
+  displayName: 'Concatenate Text',
+  category: 'text',
+  description: 'Joins two texts with a third between them.',
+  style: 'schema',
+  required: {
+    string_a: string({ multiline: true }),
+    string_b: string({ multiline: true }),
+    delimiter: string({ default: '', multiline: false }),
+  },
+  outputs: [{ type: 'STRING' }],
+  cost: 'inline',
+  run: ({ string_a: a, string_b: b, delimiter }) => values(a + delimiter + b),
+})

@@ -1,0 +1,67 @@
+/** A text as an output file. JSON that can be read is written anew with an indent; anything else as it is. */
+import { defineNode } from '../../define-node.ts'
+import { readPrefix } from '../../files/output-name.ts'
+import { combo, string } from '../../input-kinds.ts'
+import type { CallResult, MadeFile, NodeContext } from '../../node-context.ts'
+import { NodeError } from '../../node-error.ts'
+import { dumpPyJson, readPyJson } from '../../python/json-text.ts'
+import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
+
+const FORMATS = ['txt', 'csv', 'md', 'json'] as const
+type TextFormat = (typeof FORMATS)[number]
+
+const CONTENT_TYPES: Readonly<Record<TextFormat, string>> = {
+  txt: 'text/plain',
+  csv: 'text/csv',
+  md: 'text/markdown',
+  json: 'application/json',
+}
+const JSON_INDENT = 2
+
+function toFileText(text: string, format: TextFormat): string {
+  const data = format === 'json' ? readPyJson(text) : undefined
+  return data === undefined ? text : dumpPyJson(data, JSON_INDENT)
+}
+
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  if (!text.isWellFormed()) {
+    throw new NodeError('UnicodeEncodeError', 'text: half of a surrogate pair cannot be written as UTF-8')
+  }
+  refuseLongText(text.length)
+  return new TextEncoder().encode(text)
+}
+
+interface SaveInputs {
+  readonly text: string
+  readonly filename_prefix: string
+  readonly format: TextFormat
+}
+
+async function saveText({ text, filename_prefix, format }: SaveInputs, context: NodeContext): Promise<CallResult> {
+  // As upstream: a text counts as one pixel in the tokens of the prefix.
+  const { subfolder, baseName } = readPrefix(filename_prefix, { width: 1, height: 1, now: context.now })
+  const bytes = encode(toFileText(text, format))
+  const number = await context.reserveNumbers('output', subfolder, baseName, 1)
+  const filename = `${baseName}_${String(number).padStart(5, '0')}.${format}`
+  const contentType = CONTENT_TYPES[format]
+  const file: MadeFile = { kind: 'file', filename, subfolder, folder: 'output', contentType, bytes }
+  return { outputs: [text], report: { text: [{ kind: 'value', value: text }], files: [file] } }
+}
+
+export const saveTextNode = defineNode({
+  classType: 'SaveText',
+  displayName: 'Save Text',
+  category: 'text',
+  description: 'Writes a text as an output file and hands it on.',
+  style: 'schema',
+  required: {
+    text: string({ forceInput: true, multiline: false }),
+    filename_prefix: string({ default: 'ComfyUI', multiline: false }),
+    format: combo(FORMATS, { default: 'txt' }),
+  },
+  hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
+  outputs: [{ type: 'STRING', name: 'text' }],
+  isOutputNode: true,
+  cost: costOfTexts,
+  run: saveText,
+})

@@ -1,0 +1,80 @@
+/** Quotients and powers rounded once, from the exact value: what CPython gets from big integers and from a good libm. */
+import { NodeError } from '../../node-error.ts'
+
+const MANTISSA_BITS = 53
+// Two bits more than a double holds: one to round by, one to remember that something was cut off.
+const WORKING_BITS = MANTISSA_BITS + 2
+const MAX_EXPONENT = 1023
+const HALF_RANGE = 500
+
+export function bitLength(value: bigint): number {
+  const hex = (value < 0n ? -value : value).toString(16)
+  return hex === '0' ? 0 : (hex.length - 1) * 4 + (32 - Math.clz32(Number.parseInt(hex[0], 16)))
+}
+
+const shifted = (value: bigint, bits: number) => (bits >= 0 ? value << BigInt(bits) : value >> BigInt(-bits))
+
+/** `value` times two to the `exponent`, in steps that stay in the range of a double. */
+function scale(value: number, exponent: number): number {
+  let [scaled, left] = [value, exponent]
+  while (Math.abs(left) > HALF_RANGE) {
+    const step = Math.sign(left) * HALF_RANGE
+    scaled *= 2 ** step
+    left -= step
+  }
+  return scaled * 2 ** left
+}
+
+/** The double nearest to a fraction of positive integers; infinite when there is none. */
+export function nearest(numerator: bigint, denominator: bigint): number {
+  const shift = WORKING_BITS + bitLength(denominator) - bitLength(numerator)
+  if (-shift > MAX_EXPONENT) return Number.POSITIVE_INFINITY
+  const [top, bottom] =
+    shift >= 0 ? [shifted(numerator, shift), denominator] : [numerator, shifted(denominator, -shift)]
+  const quotient = top / bottom
+  const withRest = top % bottom === 0n ? quotient : quotient | 1n
+  return scale(Number(withRest), -shift)
+}
+
+/** `a / b` of ints; the divisor is not zero. */
+export function divideInts(dividend: bigint, divisor: bigint): number {
+  const [a, b] = [Number(dividend), Number(divisor)]
+  if (Number.isSafeInteger(a) && Number.isSafeInteger(b)) return a === 0 ? 0 : a / b
+  const isNegative = dividend < 0n !== divisor < 0n
+  const absolute = (value: bigint) => (value < 0n ? -value : value)
+  const quotient = dividend === 0n ? 0 : nearest(absolute(dividend), absolute(divisor))
+  if (!Number.isFinite(quotient)) {
+    throw new NodeError('OverflowError', 'integer division result too large for a float')
+  }
+  return isNegative ? -quotient : quotient
+}
+
+export interface Fraction {
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+/** A finite double, without its sign, as a fraction. */
+export function toFraction(value: number): Fraction {
+  let [scaled, bits] = [value, 0]
+  while (!Number.isInteger(scaled)) {
+    scaled *= 2
+    bits += 1
+  }
+  return { numerator: BigInt(scaled), denominator: 1n << BigInt(bits) }
+}
+
+const MAX_EXACT_POWER = 64
+
+/** `base ** exponent` of floats, where the result is real. */
+export function powFloat(base: number, exponent: number): number {
+  // As in C: one to any power is one, also where JavaScript has NaN.
+  if (base === 1 || (base === -1 && !Number.isFinite(exponent) && !Number.isNaN(exponent))) return 1
+  const isExact = Number.isFinite(base) && base !== 0 && Number.isInteger(exponent)
+  if (!isExact || Math.abs(exponent) > MAX_EXACT_POWER) return base ** exponent
+  const { numerator, denominator } = toFraction(Math.abs(base))
+  const count = BigInt(Math.abs(exponent))
+  const [top, bottom] = exponent < 0 ? [denominator, numerator] : [numerator, denominator]
+  const power = nearest(top ** count, bottom ** count)
+  return base < 0 && count % 2n === 1n ? -power : power
+}

@@ -1,0 +1,30 @@
+/** Refusals of the evaluator, under the names that clients know from ComfyUI's. */
+import { NodeError } from '../../node-error.ts'
+import { type PyValue, pyStr, pyTypeName } from '../value.ts'
+
+export function tooHigh(left: PyValue, operator: string, right: PyValue): NodeError {
+  const shown = (value: PyValue) => {
+    const text = pyStr(value)
+    return text.length > 100 ? `${text.slice(0, 100)}…` : text
+  }
+  return new NodeError(
+    'simpleeval.NumberTooHigh',
+    `Sorry! I don't want to evaluate ${shown(left)} ${operator} ${shown(right)}`,
+  )
+}
+
+export function tooLong(): NodeError {
+  return new NodeError('simpleeval.IterableTooLong', 'Sorry, I will not evaluate something that long.')
+}
+
+export function notAvailable(what: string): NodeError {
+  return new NodeError('simpleeval.FeatureNotAvailable', `Sorry, ${what} is not available in this evaluator`)
+}
+
+export function typeError(message: string): NodeError {
+  return new NodeError('TypeError', message)
+}
+
+export function unsupported(operator: string, left: PyValue, right: PyValue): NodeError {
+  return typeError(`unsupported operand type(s) for ${operator}: '${pyTypeName(left)}' and '${pyTypeName(right)}'`)
+}

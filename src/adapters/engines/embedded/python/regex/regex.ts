@@ -1,0 +1,123 @@
+/** Python's `re` on whole texts: search, all matches, replacement. */
+import { refuseLongText } from '../text-limit.ts'
+import { compileRegex, type Program } from './compile.ts'
+import { Matcher } from './matcher.ts'
+import { parseRegex } from './parse.ts'
+import type { RegexFlags } from './syntax.ts'
+import { parseTemplate } from './template.ts'
+
+export interface RegexMatch {
+  readonly start: number
+  readonly end: number
+  /** null when the group took no part; group 0 is the whole match. */
+  group(index: number): string | null
+}
+
+export interface Regex {
+  readonly groupCount: number
+  readonly groupNames: ReadonlyMap<string, number>
+  /** Matches from left to right, as `re.finditer` gives them. */
+  matches(text: string): IterableIterator<RegexMatch>
+  /** `re.sub(replacement, text, count)`; 0 replaces all. */
+  replace(text: string, replacement: string, count: number): string
+}
+
+export interface RegexOptions {
+  readonly flags: RegexFlags
+  /** Called again and again while matching; throws to stop it. */
+  checkpoint(): void
+}
+
+/** Throws RegexError when the pattern is wrong. */
+export function createRegex(pattern: string, { flags, checkpoint }: RegexOptions): Regex {
+  const program = compileRegex(parseRegex(pattern, flags))
+  const { groupCount, groupNames } = program
+  const matches = (text: string) => findAll(program, toCodes(text), checkpoint)
+  return {
+    groupCount,
+    groupNames,
+    matches,
+    replace: (text, replacement, count) =>
+      replaceAll({ groupCount, groupNames, matches }, { text, replacement, count }),
+  }
+}
+
+function toCodes(text: string): Int32Array {
+  const codes = new Int32Array(text.length)
+  let length = 0
+  for (let at = 0; at < text.length; length += 1) {
+    const code = text.codePointAt(at) ?? 0
+    codes[length] = code
+    at += code > 0xffff ? 2 : 1
+  }
+  return codes.subarray(0, length)
+}
+
+const CHUNK = 8192
+
+function fromCodes(codes: Int32Array, start: number, end: number): string {
+  const parts: string[] = []
+  for (let at = start; at < end; at += CHUNK)
+    parts.push(String.fromCodePoint(...codes.subarray(at, Math.min(end, at + CHUNK))))
+  return parts.join('')
+}
+
+function toMatch(codes: Int32Array, registers: Int32Array, [start, end]: readonly [number, number]): RegexMatch {
+  const captured = registers.slice()
+  return {
+    start,
+    end,
+    group(index) {
+      if (index === 0) return fromCodes(codes, start, end)
+      const [from, to] = [captured[2 * index], captured[2 * index + 1]]
+      return from < 0 || to < 0 ? null : fromCodes(codes, from, to)
+    },
+  }
+}
+
+/** An empty match is not followed by another at the same place, but by a longer one if there is one. */
+function* findAll(program: Program, codes: Int32Array, checkpoint: () => void): IterableIterator<RegexMatch> {
+  const matcher = new Matcher(program, codes, checkpoint)
+  const { firstCode } = program
+  let mustAdvance = false
+  for (let start = 0; start <= codes.length; start += 1) {
+    if (firstCode !== null) {
+      start = codes.indexOf(firstCode, start)
+      if (start === -1) return
+    }
+    const end = matcher.matchAt(start, mustAdvance)
+    mustAdvance = false
+    if (end === -1) continue
+    yield toMatch(codes, matcher.registers, [start, end])
+    mustAdvance = end === start
+    start = end - 1
+  }
+}
+
+type Searchable = Pick<Regex, 'groupCount' | 'groupNames' | 'matches'>
+
+function replaceAll(
+  regex: Searchable,
+  { text, replacement, count }: { text: string; replacement: string; count: number },
+): string {
+  const template = parseTemplate(replacement, regex)
+  const codes = toCodes(text)
+  const parts: string[] = []
+  let length = 0
+  const append = (part: string) => {
+    length += part.length
+    refuseLongText(length)
+    parts.push(part)
+  }
+  let [done, replaced] = [0, 0]
+  for (const match of regex.matches(text)) {
+    append(fromCodes(codes, done, match.start))
+    // A group that took no part is replaced by nothing.
+    for (const piece of template) append(typeof piece === 'string' ? piece : (match.group(piece) ?? ''))
+    done = match.end
+    replaced += 1
+    if (replaced === count) break
+  }
+  append(fromCodes(codes, done, codes.length))
+  return parts.join('')
+}

@@ -1,0 +1,26 @@
+/**
+ * How much text a node may make. Python has no limit but memory; a service has: a few characters of input (an empty search
+ * text, a width of a billion) could otherwise ask for more than the process has.
+ */
+import type { Cost } from '../define-node.ts'
+import { NodeError } from '../node-error.ts'
+
+export const MAX_TEXT_LENGTH = 2 ** 24
+
+export function refuseLongText(length: number): void {
+  if (length <= MAX_TEXT_LENGTH) return
+  throw new NodeError(
+    'MemoryError',
+    `the text would be ${length} characters long; at most ${MAX_TEXT_LENGTH} are allowed`,
+  )
+}
+
+// A text of this length is handled in well under a millisecond, also by the slower of the text nodes.
+const INLINE_LENGTH = 8192
+
+/** Short texts are handled where they are, long ones on the pool. */
+export function costOfTexts(inputs: Readonly<Record<string, unknown>>): Cost {
+  let length = 0
+  for (const input of Object.values(inputs)) if (typeof input === 'string') length += input.length
+  return length <= INLINE_LENGTH ? 'inline' : 'compute'
+}

@@ -1,0 +1,94 @@
+/**
+ * Where a call runs: cheap nodes here on the engine thread, heavy ones on the pool. Either way the memory that the call
+ * asked for belongs to the call until the executor has taken over what it wants to keep.
+ */
+import type { EngineNode } from '../define-node.ts'
+import { type CallHost, type CallSurroundings, performCall } from '../node-call.ts'
+import type { CallResult } from '../node-context.ts'
+import { readInputs } from '../read-inputs.ts'
+import type { MemoryLedger } from '../tensor/memory.ts'
+import type { CallInputs } from './map-calls.ts'
+import { buffersOf } from './result-cache.ts'
+
+/** Heavy calls go here. Resolves or rejects with what the node did; rejects too when its thread is lost. */
+export interface ComputePool {
+  readonly size: number
+  call(task: ComputeTask): Promise<CallResult>
+}
+
+export interface ComputeTask {
+  readonly node: EngineNode
+  readonly inputs: CallInputs
+  readonly call: CallSurroundings
+  readonly host: CallHost
+  readonly cancelFlag: Int32Array<SharedArrayBuffer>
+}
+
+export interface CallOutcome {
+  readonly result: CallResult
+  /** Gives the call's memory back, except what has been retained meanwhile. */
+  free(): void
+}
+
+export interface CallNodeDeps {
+  readonly ledger: MemoryLedger
+  readonly pool: ComputePool
+  readonly cancelFlag: Int32Array<SharedArrayBuffer>
+}
+
+export type NodeCalls = (
+  node: EngineNode,
+  inputs: CallInputs,
+  around: { readonly call: CallSurroundings; readonly host: Omit<CallHost, 'allocate' | 'isCancelled'> },
+) => CallOutcome | Promise<CallOutcome>
+
+export function createNodeCalls({ ledger, pool, cancelFlag }: CallNodeDeps): NodeCalls {
+  function runOnPool(task: ComputeTask, free: () => void): Promise<CallOutcome> {
+    // The inputs stay alive until the thread is done, even when the run has been given up meanwhile.
+    const inputBuffers = buffersOf([Object.values(task.inputs)])
+    for (const buffer of inputBuffers) ledger.retain(buffer)
+    return pool.call(task).then(
+      (result) => {
+        for (const buffer of inputBuffers) ledger.release(buffer)
+        return { result, free }
+      },
+      (error) => {
+        for (const buffer of inputBuffers) ledger.release(buffer)
+        free()
+        throw error
+      },
+    )
+  }
+
+  return function callNode(node, inputs, { call, host: parts }) {
+    const allocated: SharedArrayBuffer[] = []
+    const free = () => {
+      for (const buffer of allocated.splice(0)) ledger.release(buffer)
+    }
+    const host: CallHost = {
+      ...parts,
+      isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
+      allocate(bytes) {
+        const buffer = ledger.allocate(bytes)
+        allocated.push(buffer)
+        return buffer
+      },
+    }
+    const read = readInputs(node, inputs)
+    if (node.costOf(read) === 'compute') return runOnPool({ node, inputs, call, host, cancelFlag }, free)
+    try {
+      const result = performCall(node, read, { call, host })
+      if (!(result instanceof Promise)) return { result, free }
+      return result.then(
+        (late) => ({ result: late, free }),
+        (error) => {
+          free()
+          throw error
+        },
+      )
+    } catch (error) {
+      free()
+      throw error
+    }
+  }
+}

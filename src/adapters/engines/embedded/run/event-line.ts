@@ -1,0 +1,70 @@
+/**
+ * Events of nodes that run at the same time, told one node after the other: the node that started first speaks, the others
+ * are heard once it is done. So every reader sees whole nodes in the order in which they were started.
+ * What waits is bounded: of progress and previews only the newest is kept.
+ */
+import type { NodeRef } from '../../../../domain/engine/engine-event.ts'
+import type { RunEvent } from './run-event.ts'
+
+/** An event of one node, before it is told whose it is. */
+export type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } & NodeRef> }[RunEvent['type']]
+
+export interface NodeVoice {
+  send(event: NodeEvent): void
+  /** The node has nothing more to say for now. */
+  close(): void
+}
+
+export interface EventLine {
+  open(): NodeVoice
+  /** Tells everything that still waits: the run ends. */
+  flush(): void
+}
+
+const ONLY_NEWEST: ReadonlySet<RunEvent['type']> = new Set(['node_progress', 'preview'])
+
+interface Speaker {
+  waiting: NodeEvent[]
+  isClosed: boolean
+}
+
+export function createEventLine(emit: (event: RunEvent) => void): EventLine {
+  const speakers: Speaker[] = []
+
+  function tell(speaker: Speaker): void {
+    for (const event of speaker.waiting) emit(event)
+    speaker.waiting = []
+  }
+
+  function advance(): void {
+    while (speakers.length > 0) {
+      tell(speakers[0])
+      if (!speakers[0].isClosed) return
+      speakers.shift()
+    }
+  }
+
+  return {
+    open() {
+      const speaker: Speaker = { waiting: [], isClosed: false }
+      speakers.push(speaker)
+      return {
+        send(event) {
+          if (speaker === speakers[0]) {
+            emit(event)
+            return
+          }
+          if (ONLY_NEWEST.has(event.type)) speaker.waiting = speaker.waiting.filter(({ type }) => type !== event.type)
+          speaker.waiting.push(event)
+        },
+        close() {
+          speaker.isClosed = true
+          advance()
+        },
+      }
+    },
+    flush() {
+      for (const speaker of speakers) tell(speaker)
+    },
+  }
+}

@@ -1,0 +1,202 @@
+/**
+ * In which order nodes run; pure. A node waits for the producers of its links; among the ready ones an output node comes
+ * first, then a node that feeds an output node, then one two steps before it, then the rest, each in the order in which
+ * they were added. So previews appear as early as they can. Links of lazy inputs are added only when they are asked for.
+ */
+export interface ScheduleDeps {
+  /** Producers over links that count from the start, in the order of the node's inputs. */
+  producersOf(nodeId: string): readonly string[]
+  isCached(nodeId: string): boolean
+  isOutput(nodeId: string): boolean
+}
+
+export interface Schedule {
+  /** Adds nodes with everything they wait for. */
+  add(nodeIds: readonly string[]): void
+  /** Makes `consumer` wait for `producer`, unless that is cached or done. */
+  addLink(producer: string, consumer: string): void
+  /** Takes the next node to run, or null when none is ready. It stays pending until completed or put back. */
+  next(): string | null
+  complete(nodeId: string): void
+  /** The node has more to wait for, or must be looked at again. */
+  putBack(nodeId: string): void
+  isEmpty(): boolean
+  /** Nodes that wait for each other, in order around the loop; empty when there is no loop. */
+  findCycle(): readonly string[]
+}
+
+interface Pending {
+  readonly id: string
+  readonly sequence: number
+  readonly isOutput: boolean
+  readonly blocks: Set<string>
+  waitsFor: number
+  isTaken: boolean
+}
+
+const RANKS = 4
+
+export function createSchedule({ producersOf, isCached, isOutput }: ScheduleDeps): Schedule {
+  const pending = new Map<string, Pending>()
+  const done = new Set<string>()
+  let sequence = 0
+  let ready = createReadyQueue()
+
+  function addPending(id: string): Pending {
+    const node = {
+      id,
+      sequence: sequence++,
+      isOutput: isOutput(id),
+      blocks: new Set<string>(),
+      waitsFor: 0,
+      isTaken: false,
+    }
+    pending.set(id, node)
+    return node
+  }
+
+  function rankOf(node: Pending): number {
+    if (node.isOutput) return 0
+    let best = 3
+    for (const id of node.blocks) {
+      const blocked = pending.get(id)
+      if (blocked?.isOutput) return 1
+      if (best > 2 && blocked !== undefined && blocksOutput(blocked)) best = 2
+    }
+    return best
+  }
+
+  function blocksOutput(node: Pending): boolean {
+    for (const id of node.blocks) if (pending.get(id)?.isOutput) return true
+    return false
+  }
+
+  const isReady = (node: Pending) => node.waitsFor === 0 && !node.isTaken
+
+  // A new link can change the rank of nodes up to two steps above it. Links come late only with lazy inputs and expansion,
+  // so ranking the few ready nodes anew is cheaper than keeping track.
+  function rankAnew(): void {
+    ready = createReadyQueue()
+    for (const node of pending.values()) if (isReady(node)) ready.push(node.sequence, rankOf(node), node.id)
+  }
+
+  function link(producer: string, consumer: string): void {
+    const from = pending.get(producer)
+    const to = pending.get(consumer)
+    if (from === undefined || to === undefined || from.blocks.has(consumer)) return
+    from.blocks.add(consumer)
+    to.waitsFor += 1
+  }
+
+  function addWithProducers(nodeId: string): void {
+    const stack = [nodeId]
+    const links: [string, string][] = []
+    for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
+      if (pending.has(id) || done.has(id)) continue
+      addPending(id)
+      // A cached node only has its old report repeated: what it was made from is not needed.
+      if (isCached(id)) continue
+      for (const producer of producersOf(id)) {
+        if (isCached(producer) || done.has(producer)) continue
+        stack.push(producer)
+        links.push([producer, id])
+      }
+    }
+    for (const [producer, consumer] of links) link(producer, consumer)
+  }
+
+  return {
+    add(nodeIds) {
+      for (const id of nodeIds) addWithProducers(id)
+      rankAnew()
+    },
+    addLink(producer, consumer) {
+      if (isCached(producer) || done.has(producer)) return
+      addWithProducers(producer)
+      link(producer, consumer)
+      rankAnew()
+    },
+    next() {
+      for (let id = ready.pop(); id !== null; id = ready.pop()) {
+        const node = pending.get(id)
+        // An entry can be out of date: its node got something more to wait for.
+        if (node === undefined || !isReady(node)) continue
+        node.isTaken = true
+        return id
+      }
+      return null
+    },
+    complete(nodeId) {
+      const node = pending.get(nodeId)
+      if (node === undefined) return
+      pending.delete(nodeId)
+      done.add(nodeId)
+      for (const id of node.blocks) {
+        const blocked = pending.get(id)
+        if (blocked === undefined) continue
+        blocked.waitsFor -= 1
+        if (isReady(blocked)) ready.push(blocked.sequence, rankOf(blocked), id)
+      }
+    },
+    putBack(nodeId) {
+      const node = pending.get(nodeId)
+      if (node === undefined) return
+      node.isTaken = false
+      if (isReady(node)) ready.push(node.sequence, rankOf(node), nodeId)
+    },
+    isEmpty: () => pending.size === 0,
+    findCycle: () => findCycle(pending),
+  }
+}
+
+/** Follows "blocked by" from any stuck node: every one of them leads into the loop that blocks it. */
+function findCycle(pending: ReadonlyMap<string, Pending>): readonly string[] {
+  const blockedBy = new Map<string, string>()
+  for (const node of pending.values()) for (const id of node.blocks) if (pending.has(id)) blockedBy.set(id, node.id)
+  const [start] = blockedBy.keys()
+  const seen = new Map<string, number>()
+  for (let id: string | undefined = start; id !== undefined; id = blockedBy.get(id)) {
+    const firstSeen = seen.get(id)
+    if (firstSeen !== undefined) return [...seen.keys()].slice(firstSeen)
+    seen.set(id, seen.size)
+  }
+  return []
+}
+
+/** Ready nodes: one binary heap per rank, ordered by when the node was added. */
+function createReadyQueue() {
+  const heaps = Array.from({ length: RANKS }, () => [] as { sequence: number; id: string }[])
+
+  function push(sequence: number, rank: number, id: string): void {
+    const heap = heaps[rank]
+    let at = heap.length
+    heap.push({ sequence, id })
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (heap[parent].sequence <= heap[at].sequence) return
+      ;[heap[parent], heap[at]] = [heap[at], heap[parent]]
+      at = parent
+    }
+  }
+
+  function pop(): string | null {
+    const heap = heaps.find((candidate) => candidate.length > 0)
+    if (heap === undefined) return null
+    const top = heap[0].id
+    const last = heap.pop()
+    if (last === undefined || heap.length === 0) return top
+    heap[0] = last
+    for (let at = 0; ; ) {
+      const left = 2 * at + 1
+      const right = left + 1
+      let least = at
+      if (left < heap.length && heap[left].sequence < heap[least].sequence) least = left
+      if (right < heap.length && heap[right].sequence < heap[least].sequence) least = right
+      if (least === at) return top
+      ;[heap[least], heap[at]] = [heap[at], heap[least]]
+      at = least
+    }
+  }
+
+  return { push, pop }
+}

@@ -1,0 +1,150 @@
+/**
+ * Canny's edges as kornia finds them: blur, gradient, keep only the crest of every slope, then keep weak crests that
+ * touch strong ones. Everything in single precision where a comparison could come out otherwise.
+ */
+import { filterSeparable, type HalfKernel } from './separable-filter.ts'
+import { type Tensor, viewOf } from './tensor.ts'
+import type { PixelWork } from './upscale.ts'
+
+const { fround } = Math
+
+// A bell of five weights with a deviation of one pixel.
+const BLUR: HalfKernel = (() => {
+  const half = Float64Array.from([0, 1, 2], (k) => Math.exp(-(k * k) / 2))
+  const sum = half[0] + 2 * (half[1] + half[2])
+  return half.map((weight) => weight / sum)
+})()
+
+// Keeps the root away from zero, as in the original, where gradients are trained through it.
+const EPSILON = 1e-6
+
+/** Steps to the neighbour in each of eight directions, from the right clockwise as the picture is seen. */
+const STEPS = [
+  [1, 0],
+  [1, 1],
+  [0, 1],
+  [-1, 1],
+  [-1, 0],
+  [-1, -1],
+  [0, -1],
+  [1, -1],
+] as const
+
+/** Brightness of every pixel; images of one channel are taken as they are. */
+function greyOf(image: Tensor, { allocate, checkpoint }: PixelWork): Tensor {
+  const { batch, height, width, channels, data } = viewOf(image)
+  const grey = allocate([batch, height, width])
+  const rows = batch * height
+  for (let row = 0, at = 0, out = 0; row < rows; row++) {
+    checkpoint()
+    for (let x = 0; x < width; x++, at += channels, out++) {
+      grey.data[out] = channels === 3 ? 0.299 * data[at] + 0.587 * data[at + 1] + 0.114 * data[at + 2] : data[at]
+    }
+  }
+  return grey
+}
+
+interface Slopes {
+  readonly magnitudes: Float32Array
+  /** Which of the eight directions each slope rises to. */
+  readonly directions: Uint8Array
+}
+
+/** Half to even, as the angle is rounded upstream. */
+function roundEven(value: number): number {
+  const rounded = Math.round(value)
+  return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded
+}
+
+/** Sobel's gradient of one image, whose edge pixels are repeated outwards. */
+function slopesOf(pixels: Float32Array, width: number, height: number, checkpoint: () => void): Slopes {
+  const magnitudes = new Float32Array(width * height)
+  const directions = new Uint8Array(width * height)
+  for (let y = 0, at = 0; y < height; y++) {
+    checkpoint()
+    const row = y * width
+    const above = y === 0 ? row : row - width
+    const below = y === height - 1 ? row : row + width
+    for (let x = 0; x < width; x++, at++) {
+      const left = x === 0 ? 0 : x - 1
+      const right = x === width - 1 ? x : x + 1
+      const [a, b, c] = [pixels[above + left], pixels[above + x], pixels[above + right]]
+      const [d, f] = [pixels[row + left], pixels[row + right]]
+      const [g, h, i] = [pixels[below + left], pixels[below + x], pixels[below + right]]
+      const across = fround(c - a + 2 * (f - d) + (i - g))
+      const down = fround(g - a + 2 * (h - b) + (i - c))
+      magnitudes[at] = Math.sqrt(fround(fround(across * across) + fround(down * down)) + EPSILON)
+      directions[at] = (roundEven(Math.atan2(down, across) * (4 / Math.PI)) + 8) % 8
+    }
+  }
+  return { magnitudes, directions }
+}
+
+const NONE = 0
+const WEAK = 1
+const STRONG = 2
+
+interface Thresholds {
+  readonly low: number
+  readonly high: number
+}
+
+/** Pixels that are larger than both neighbours along their slope, by strength. Outside the image there is nothing. */
+function crestsOf({ magnitudes, directions }: Slopes, width: number, { low, high }: Thresholds): Uint8Array {
+  const height = magnitudes.length / width
+  const valueAt = (x: number, y: number) =>
+    x < 0 || y < 0 || x >= width || y >= height ? 0 : magnitudes[y * width + x]
+  const crests = new Uint8Array(magnitudes.length)
+  for (let y = 0, at = 0; y < height; y++) {
+    for (let x = 0; x < width; x++, at++) {
+      const magnitude = magnitudes[at]
+      if (!(magnitude > low)) continue
+      const [right, down] = STEPS[directions[at]]
+      if (magnitude > valueAt(x + right, y + down) && magnitude > valueAt(x - right, y - down)) {
+        crests[at] = magnitude > high ? STRONG : WEAK
+      }
+    }
+  }
+  return crests
+}
+
+/** Makes every weak crest strong that is connected to a strong one; `crests` is changed. */
+function connect(crests: Uint8Array, width: number, checkpoint: () => void): void {
+  const height = crests.length / width
+  const waiting: number[] = []
+  crests.forEach((crest, at) => {
+    if (crest === STRONG) waiting.push(at)
+  })
+  for (let done = 0; waiting.length > 0; done++) {
+    if (done % 65_536 === 0) checkpoint()
+    const at = waiting.pop() as number
+    const x = at % width
+    const y = (at - x) / width
+    for (const [right, down] of STEPS) {
+      const [nextX, nextY] = [x + right, y + down]
+      if (nextX < 0 || nextY < 0 || nextX >= width || nextY >= height) continue
+      const next = nextY * width + nextX
+      if (crests[next] !== WEAK) continue
+      crests[next] = STRONG
+      waiting.push(next)
+    }
+  }
+}
+
+/** Images of 0 and 1 with three equal channels. */
+export function canny(image: Tensor, { low, high }: Thresholds, work: PixelWork): Tensor {
+  const blurred = filterSeparable(greyOf(image, work), { half: BLUR }, work)
+  const { batch, height, width, data } = viewOf(blurred)
+  const result = work.allocate([batch, height, width, 3])
+  const size = width * height
+  // Thresholds meet single-precision magnitudes.
+  const thresholds = { low: fround(low), high: fround(high) }
+  for (let index = 0; index < batch; index++) {
+    const pixels = data.subarray(index * size, (index + 1) * size)
+    const crests = crestsOf(slopesOf(pixels, width, height, work.checkpoint), width, thresholds)
+    connect(crests, width, work.checkpoint)
+    const out = result.data.subarray(index * size * 3, (index + 1) * size * 3)
+    for (let i = 0; i < size; i++) out.fill(crests[i] === STRONG ? 1 : NONE, i * 3, i * 3 + 3)
+  }
+  return result
+}

@@ -1,0 +1,25 @@
+/** Element-wise work on tensors, in blocks between which a cancelled run is noticed. */
+
+import type { PixelWork, Tensor } from './tensor.ts'
+
+// A few hundred microseconds of work: short against any deadline, long against the price of looking at the flag.
+export const BLOCK_ELEMENTS = 262_144
+
+/** Calls `work` with [from, to) ranges that together cover `count` elements. */
+export function inBlocks(count: number, checkpoint: () => void, work: (from: number, to: number) => void): void {
+  for (let from = 0; from < count; from += BLOCK_ELEMENTS) {
+    checkpoint()
+    work(from, Math.min(from + BLOCK_ELEMENTS, count))
+  }
+}
+
+/** A new tensor of the same shape; `fill` writes the elements from..to-1 of it. */
+export function mapBlocks(
+  source: Tensor,
+  { allocate, checkpoint }: PixelWork,
+  fill: (from: Float32Array, to: Float32Array, range: { readonly start: number; readonly end: number }) => void,
+): Tensor {
+  const result = allocate(source.shape)
+  inBlocks(source.data.length, checkpoint, (start, end) => fill(source.data, result.data, { start, end }))
+  return result
+}

@@ -1,0 +1,105 @@
+/**
+ * The entry of a compute thread: takes one call at a time, runs it, answers. Whatever a node throws is its call's failure;
+ * a node that takes the whole thread down is noticed by the pool.
+ */
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import sharp from 'sharp'
+import { type CallHost, performCall } from '../node-call.ts'
+import { Interrupted, NodeError, toFailureText } from '../node-error.ts'
+import { readInputs } from '../read-inputs.ts'
+import { fromWireRecord } from '../wire-value.ts'
+import { createCollectGarbage } from './collect-garbage.ts'
+import { loadNodes } from './load-nodes.ts'
+import type { ComputeThreadData, FromCompute, MemoryAnswer, ToCompute } from './protocol.ts'
+import { toWireResult, transferable } from './wire-result.ts'
+
+// The engine thread answers within microseconds; if it does not within this time, it is gone.
+const MEMORY_WAIT_MS = 30_000
+// A loop may report every row: one report per screen refresh is enough.
+const PROGRESS_EVERY_MS = 16
+// What one call may print; a node in a loop must not fill the memory of its readers.
+const LOG_LIMIT = 1_048_576
+
+const { nodeModules, memory } = workerData as ComputeThreadData
+const port = parentPort
+if (port === null) throw new Error('this module runs as a worker thread')
+// Parallelism comes from the pool; a library that starts threads of its own would only get in the way.
+sharp.concurrency(1)
+sharp.cache(false)
+
+const table = await loadNodes(nodeModules)
+const collectGarbage = createCollectGarbage()
+const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
+let nextRequestId = 0
+
+function post(message: FromCompute, transfer: ArrayBuffer[] = []): void {
+  port?.postMessage(message, transfer)
+}
+
+function allocate(bytes: number): SharedArrayBuffer {
+  Atomics.store(memory.bell, 0, 0)
+  memory.port.postMessage(bytes)
+  Atomics.wait(memory.bell, 0, 0, MEMORY_WAIT_MS)
+  const answer = receiveMessageOnPort(memory.port)?.message as MemoryAnswer | undefined
+  if (answer === undefined) throw new NodeError('MemoryError', 'the engine did not answer a request for memory')
+  if ('failure' in answer) throw new NodeError(answer.failure.exceptionType, answer.failure.message)
+  return answer.buffer
+}
+
+function createHost(cancelFlag: Int32Array): CallHost {
+  let progressAt = Number.NEGATIVE_INFINITY
+  let logRoom = LOG_LIMIT
+  return {
+    isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
+    progress(value, max) {
+      const now = performance.now()
+      if (value < max && now - progressAt < PROGRESS_EVERY_MS) return
+      progressAt = now
+      post({ type: 'progress', value, max })
+    },
+    preview: (contentType, bytes) => post({ type: 'preview', contentType, bytes }),
+    log(text) {
+      if (logRoom <= 0) return
+      const shown = text.slice(0, logRoom)
+      logRoom -= shown.length
+      post({
+        type: 'log',
+        text: logRoom > 0 ? shown : `${shown}\n(this node printed too much; the rest is left out)\n`,
+      })
+    },
+    text: (text) => post({ type: 'text', text: text.slice(0, LOG_LIMIT) }),
+    allocate,
+    reserveNumbers(folder, subfolder, prefix, count) {
+      const requestId = nextRequestId++
+      const answer = Promise.withResolvers<number>()
+      waitingForNumbers.set(requestId, answer)
+      post({ type: 'reserve', requestId, folder, subfolder, prefix, count })
+      return answer.promise
+    },
+  }
+}
+
+async function handleCall(message: Extract<ToCompute, { type: 'call' }>): Promise<void> {
+  const { callId, classType, inputs, call, cancelFlag } = message
+  try {
+    const node = table.get(classType)
+    if (node === undefined) throw new NodeError('KeyError', `this engine has no node class ${classType}`)
+    const host = createHost(cancelFlag)
+    const result = toWireResult(await performCall(node, readInputs(node, fromWireRecord(inputs)), { call, host }))
+    post({ type: 'done', callId, result }, transferable(result.report))
+  } catch (error) {
+    post({ type: 'failed', callId, failure: error instanceof Interrupted ? 'interrupted' : toFailureText(error) })
+  }
+}
+
+port.on('message', (message: ToCompute) => {
+  if (message.type === 'call') void handleCall(message)
+  else if (message.type === 'collect') collectGarbage()
+  else {
+    const answer = waitingForNumbers.get(message.requestId)
+    waitingForNumbers.delete(message.requestId)
+    if (message.first === null) answer?.reject(new NodeError('OSError', 'no number for the output name could be had'))
+    else answer?.resolve(message.first)
+  }
+})
+post({ type: 'ready' })

@@ -1,0 +1,157 @@
+/**
+ * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A run
+ * that does not end soon after it was aborted means that the thread is stuck; then it is ended and replaced as well.
+ */
+import { Worker } from 'node:worker_threads'
+import type { EngineRun } from '../../../../domain/engine/engine.ts'
+import type { EngineEvent } from '../../../../domain/engine/engine-event.ts'
+import type { Log } from '../../../../lib/log.ts'
+import { sleep } from '../../../../lib/sleep.ts'
+import type { CancelFlag, EngineThreadData, FromEngine, RunMessage, ToEngine } from './protocol.ts'
+import { createRunStream, type RunStream } from './run-stream.ts'
+
+export interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
+  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  readonly signal: AbortSignal
+}
+
+export interface EngineThreadLink {
+  run(run: ThreadRun): AsyncGenerator<EngineEvent, void, undefined>
+  close(): Promise<void>
+}
+
+// An abort is answered within milliseconds; a thread that takes this long will not answer any more.
+const ABORT_ANSWER_MS = 10_000
+const RESTART_PAUSE_MS = 1_000
+
+interface LiveRun {
+  readonly stream: RunStream
+  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+}
+
+interface Incarnation {
+  readonly worker: Worker
+  readonly runs: Map<number, LiveRun>
+  isEnded: boolean
+}
+
+export async function openEngineThread(deps: { data: EngineThreadData; log: Log }): Promise<EngineThreadLink> {
+  const closing = new AbortController()
+  let nextRunId = 0
+  let current = start(deps)
+  let replaced: Promise<void> = Promise.resolve()
+  await current.ready
+
+  function watch({ incarnation, startedAt, ended }: Started): void {
+    void ended.then((reason) => {
+      for (const { stream } of incarnation.runs.values()) stream.fail(new Error(`the engine thread ended: ${reason}`))
+      if (closing.signal.aborted) return
+      deps.log.error({ reason }, 'the engine thread ended; a new one takes its place')
+      replaced = replace(startedAt)
+    })
+  }
+
+  async function replace(startedAt: number): Promise<void> {
+    // A thread that died at once would die again at once.
+    if (performance.now() - startedAt < RESTART_PAUSE_MS) await sleep(RESTART_PAUSE_MS, closing.signal)
+    if (closing.signal.aborted) return
+    current = start(deps)
+    watch(current)
+  }
+  watch(current)
+
+  async function* run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
+    while (current.incarnation.isEnded && !closing.signal.aborted) await replaced
+    if (closing.signal.aborted) throw new Error('the engine is closed')
+    const { reserveOutputNumbers, signal, ...message } = threadRun
+    const { incarnation } = current
+    const runId = nextRunId++
+    const cancelFlag: CancelFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const stream = createRunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
+    incarnation.runs.set(runId, { stream, reserveOutputNumbers })
+    let stuck: NodeJS.Timeout | undefined
+    const abort = () => {
+      Atomics.store(cancelFlag, 0, 1)
+      send(incarnation, { type: 'cancel', runId })
+      stuck = setTimeout(() => void incarnation.worker.terminate(), ABORT_ANSWER_MS)
+    }
+    try {
+      if (signal.aborted) Atomics.store(cancelFlag, 0, 1)
+      else signal.addEventListener('abort', abort, { once: true })
+      send(incarnation, { type: 'run', runId, cancelFlag, ...message })
+      yield* stream.read()
+    } finally {
+      clearTimeout(stuck)
+      signal.removeEventListener('abort', abort)
+      incarnation.runs.delete(runId)
+      // A reader that leaves early ends the run; after its own end this changes nothing.
+      Atomics.store(cancelFlag, 0, 1)
+      send(incarnation, { type: 'cancel', runId })
+    }
+  }
+
+  return {
+    run,
+    async close() {
+      closing.abort()
+      await current.incarnation.worker.terminate()
+      await current.ended
+    },
+  }
+}
+
+interface Started {
+  readonly incarnation: Incarnation
+  readonly startedAt: number
+  /** Rejects when the thread ends before it was ready. */
+  readonly ready: Promise<void>
+  /** Resolves with the reason once the thread is gone. */
+  readonly ended: Promise<string>
+}
+
+function start({ data, log }: { data: EngineThreadData; log: Log }): Started {
+  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data })
+  const incarnation: Incarnation = { worker, runs: new Map(), isEnded: false }
+  const ready = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<string>()
+  let reason = 'it was stopped'
+  worker.on('message', (message: FromEngine) => {
+    if (message.type === 'ready') ready.resolve()
+    else handle(incarnation, message, log)
+  })
+  worker.on('error', (error) => {
+    reason = error.message
+  })
+  worker.on('exit', () => {
+    incarnation.isEnded = true
+    ready.reject(new Error(`the engine thread did not start: ${reason}`))
+    ended.resolve(reason)
+  })
+  // Only the first start is waited for; a later thread that fails is replaced by the next.
+  ready.promise.catch(() => {})
+  return { incarnation, startedAt: performance.now(), ready: ready.promise, ended: ended.promise }
+}
+
+function handle(incarnation: Incarnation, message: Exclude<FromEngine, { type: 'ready' }>, log: Log): void {
+  const live = incarnation.runs.get(message.runId)
+  if (message.type === 'events') live?.stream.push(message.events)
+  else if (message.type === 'reserve') void answerReserve(incarnation, message, live)
+  else {
+    log.error({ detail: message.detail }, 'a run was ended by a defect of the engine')
+    live?.stream.fail(new Error('the engine failed to run this graph'))
+  }
+}
+
+async function answerReserve(
+  incarnation: Incarnation,
+  { requestId, subfolder, prefix, count }: Extract<FromEngine, { type: 'reserve' }>,
+  live: LiveRun | undefined,
+): Promise<void> {
+  // A run that has ended has no use for numbers; a store that fails is reported by whoever owns it.
+  const first = (await live?.reserveOutputNumbers(subfolder, prefix, count).catch(() => null)) ?? null
+  send(incarnation, { type: 'numbers', requestId, first })
+}
+
+function send({ worker }: Incarnation, message: ToEngine): void {
+  worker.postMessage(message)
+}

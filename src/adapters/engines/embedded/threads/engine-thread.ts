@@ -1,0 +1,122 @@
+/**
+ * The entry of the engine thread: hosts every run's scheduler, the cache and the memory ledger, and executes cheap nodes.
+ * It never blocks for long, so compute threads can wait for its answers. One thread for all runs keeps the cache single.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import sharp from 'sharp'
+import { readGraph } from '../../../../domain/workflows/read-graph.ts'
+import { parseLosslessJson } from '../../../../lib/lossless-json.ts'
+import { NodeError } from '../node-error.ts'
+import { createNodeCalls } from '../run/call-node.ts'
+import { createResultCache, type ResultCache } from '../run/result-cache.ts'
+import { runGraph } from '../run/run-graph.ts'
+import type { RunDeps, RunRequest } from '../run/run-state.ts'
+import { createMemoryLedger } from '../tensor/memory.ts'
+import { createCollectGarbage } from './collect-garbage.ts'
+import { createComputePool } from './compute-pool.ts'
+import { createInstances, randomLetters } from './instances.ts'
+import { loadNodes } from './load-nodes.ts'
+import { createOutbox, type Outbox } from './outbox.ts'
+import type { EngineThreadData, FromEngine, NumberRequest, RunMessage, ToEngine } from './protocol.ts'
+
+// Of the memory limit, what results may occupy that nobody reads at the moment.
+const CACHE_SHARE = 0.5
+
+const { threads, memoryLimitBytes, maxImagePixels, nodeModules, letters } = workerData as EngineThreadData
+const port = parentPort
+if (port === null) throw new Error('this module runs as a worker thread')
+const post = (message: FromEngine) => port.postMessage(message)
+sharp.concurrency(1)
+sharp.cache(false)
+
+const table = await loadNodes(nodeModules)
+const collectOwnGarbage = createCollectGarbage()
+const pool = createComputePool({ size: threads, nodeModules, recognise: (buffer) => ledger.recognise(buffer) })
+const ledger = createMemoryLedger({
+  limitBytes: memoryLimitBytes,
+  evict: () => cache.evictOldest(),
+  collectGarbage() {
+    // Later, not now: buffers that are being dropped are still referenced further up the stack.
+    setImmediate(collectOwnGarbage)
+    pool.collectGarbage()
+  },
+})
+const cache: ResultCache = createResultCache({ budgetBytes: memoryLimitBytes * CACHE_SHARE, ledger })
+const fixedLetters = letters?.values()
+const instances = createInstances(() => fixedLetters?.next().value ?? randomLetters())
+
+interface LiveRun {
+  readonly outbox: Outbox
+  readonly cancel: () => void
+}
+
+const runs = new Map<number, LiveRun>()
+const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
+let nextRequestId = 0
+
+function reserveOutputNumbers(runId: number, request: NumberRequest): Promise<number> {
+  const requestId = nextRequestId++
+  const answer = Promise.withResolvers<number>()
+  waitingForNumbers.set(requestId, answer)
+  post({ type: 'reserve', runId, requestId, ...request })
+  return answer.promise
+}
+
+function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): RunDeps {
+  const { runId, accountId, cancelFlag, nowMs } = message
+  return {
+    table,
+    cache,
+    ledger,
+    callNode: createNodeCalls({ ledger, pool, cancelFlag }),
+    maxInFlight: pool.size,
+    maxImagePixels,
+    emit: outbox.emit,
+    room: outbox.room,
+    isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
+    cancelled,
+    async reserveNumbers(folder, subfolder, prefix, count) {
+      if (folder === 'temp') return instances.reserveTempNumbers(accountId, `${subfolder}/${prefix}`, count)
+      return reserveOutputNumbers(runId, { subfolder, prefix, count })
+    },
+    instanceLetters: instances.letters,
+    nowMs: () => nowMs,
+  }
+}
+
+function toRequest({ accountId, graphText, extraPngInfoText, files }: RunMessage): RunRequest {
+  const graph = readGraph(parseLosslessJson(graphText))
+  return { accountId, graph, files, promptText: graphText, extraPngInfoText }
+}
+
+async function handleRun(message: RunMessage): Promise<void> {
+  const { runId, cancelFlag } = message
+  const outbox = createOutbox((events) => post({ type: 'events', runId, events }))
+  const cancelled = Promise.withResolvers<void>()
+  runs.set(runId, { outbox, cancel: cancelled.resolve })
+  try {
+    await runGraph(toRequest(message), toDeps(message, outbox, cancelled.promise))
+  } catch (error) {
+    post({ type: 'broken', runId, detail: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  } finally {
+    // Calls that are still out belong to a run that has ended: they stop at their next look at the flag.
+    Atomics.store(cancelFlag, 0, 1)
+    outbox.flush()
+    runs.delete(runId)
+  }
+}
+
+function handleNumbers(requestId: number, first: number | null): void {
+  const answer = waitingForNumbers.get(requestId)
+  waitingForNumbers.delete(requestId)
+  if (first === null) answer?.reject(new NodeError('OSError', 'no number for the output name could be had'))
+  else answer?.resolve(first)
+}
+
+port.on('message', (message: ToEngine) => {
+  if (message.type === 'run') void handleRun(message)
+  else if (message.type === 'cancel') runs.get(message.runId)?.cancel()
+  else if (message.type === 'taken') runs.get(message.runId)?.outbox.taken(message.weight)
+  else handleNumbers(message.requestId, message.first)
+})
+post({ type: 'ready' })

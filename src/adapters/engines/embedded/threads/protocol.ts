@@ -1,0 +1,98 @@
+/**
+ * What the three kinds of thread say to each other. The main thread posts runs to the engine thread and gets batches of
+ * events; the engine thread posts calls to compute threads and gets results. Everything is plain data; tensors are shared.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { CallSurroundings } from '../node-call.ts'
+import type { InputFile, MadeReport } from '../node-context.ts'
+import type { FailureText } from '../node-error.ts'
+import type { RunEvent } from '../run/run-event.ts'
+import type { WireRecord, WireValue } from '../wire-value.ts'
+
+/** Given to the engine thread when it starts. */
+export interface EngineThreadData {
+  readonly threads: number
+  readonly memoryLimitBytes: number
+  readonly maxImagePixels: number
+  readonly nodeModules: readonly string[]
+  /** Fixed letters for preview names, or null for random ones. */
+  readonly letters: readonly string[] | null
+}
+
+/** One word of shared memory: not zero once the run is cancelled. */
+export type CancelFlag = Int32Array<SharedArrayBuffer>
+
+export interface RunMessage {
+  readonly type: 'run'
+  readonly runId: number
+  readonly accountId: string
+  /** Text, because cloning would turn `1.0` into `1`. */
+  readonly graphText: string
+  readonly extraPngInfoText: string | null
+  readonly files: Readonly<Record<string, InputFile>>
+  readonly cancelFlag: CancelFlag
+  /** The time that output names may show. */
+  readonly nowMs: number
+}
+
+export type ToEngine =
+  | RunMessage
+  | { readonly type: 'cancel'; readonly runId: number }
+  /** The reader has taken events of this weight. */
+  | { readonly type: 'taken'; readonly runId: number; readonly weight: number }
+  | { readonly type: 'numbers'; readonly requestId: number; readonly first: number | null }
+
+export type FromEngine =
+  | { readonly type: 'ready' }
+  | { readonly type: 'events'; readonly runId: number; readonly events: readonly RunEvent[] }
+  | ({ readonly type: 'reserve'; readonly runId: number; readonly requestId: number } & NumberRequest)
+  /** A defect of the engine ended the run: no further events come. */
+  | { readonly type: 'broken'; readonly runId: number; readonly detail: string }
+
+export interface NumberRequest {
+  readonly subfolder: string
+  readonly prefix: string
+  readonly count: number
+}
+
+export interface ComputeThreadData {
+  readonly nodeModules: readonly string[]
+  readonly memory: MemoryLine
+}
+
+/** How a compute thread asks for memory and waits for it without leaving its loop. */
+export interface MemoryLine {
+  readonly port: MessagePort
+  /** Set to 1 when an answer lies in the port. */
+  readonly bell: Int32Array<SharedArrayBuffer>
+}
+
+export type MemoryAnswer = { readonly buffer: SharedArrayBuffer } | { readonly failure: FailureText }
+
+export type ToCompute =
+  | {
+      readonly type: 'call'
+      readonly callId: number
+      readonly classType: string
+      readonly inputs: WireRecord
+      readonly call: CallSurroundings
+      readonly cancelFlag: CancelFlag
+    }
+  | { readonly type: 'numbers'; readonly requestId: number; readonly first: number | null }
+  | { readonly type: 'collect' }
+
+export interface WireResult {
+  readonly outputs: WireValue
+  readonly report: MadeReport | null
+  readonly expand: readonly { readonly id: string; readonly classType: string; readonly inputs: WireRecord }[] | null
+}
+
+export type FromCompute =
+  | { readonly type: 'ready' }
+  | { readonly type: 'progress'; readonly value: number; readonly max: number }
+  | { readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array }
+  | { readonly type: 'log'; readonly text: string }
+  | { readonly type: 'text'; readonly text: string }
+  | ({ readonly type: 'reserve'; readonly requestId: number; readonly folder: 'output' | 'temp' } & NumberRequest)
+  | { readonly type: 'done'; readonly callId: number; readonly result: WireResult }
+  | { readonly type: 'failed'; readonly callId: number; readonly failure: FailureText | 'interrupted' }
