@@ -1,0 +1,88 @@
+/**
+ * A server under measurement lives in a process of its own, so that its CPU time and memory are its own too.
+ * `forkServer` is the parent's end; `reportToParent` is what the server's module calls once it listens.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+
+export interface Usage {
+  readonly cpuMicros: number
+  readonly rssBytes: number
+}
+
+export interface ServerChild extends AsyncDisposable {
+  readonly url: string
+  usage(): Promise<Usage>
+  /** Hands one command to the server's own handler and returns its answer. */
+  ask<Answer>(command: string, argument?: unknown): Promise<Answer>
+}
+
+interface Answered {
+  readonly id: number
+  readonly answer: unknown
+}
+
+export async function forkServer(modulePath: string, settings: object = {}): Promise<ServerChild> {
+  const child = fork(modulePath, [JSON.stringify(settings)], {
+    execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const [ready] = (await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(() => Promise.reject(new Error(`${modulePath} stopped before it listened`))),
+  ])) as [{ url: string }]
+  const ask = createAsk(child)
+  return {
+    url: ready.url,
+    ask,
+    usage: () => ask<Usage>('usage'),
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+    },
+  }
+}
+
+function createAsk(child: ChildProcess) {
+  const waiting = new Map<number, (answer: unknown) => void>()
+  let lastId = 0
+  child.on('message', (message: Answered) => {
+    waiting.get(message.id)?.(message.answer)
+    waiting.delete(message.id)
+  })
+  return <Answer>(command: string, argument: unknown = null): Promise<Answer> => {
+    const id = ++lastId
+    return new Promise<Answer>((resolve) => {
+      waiting.set(id, (answer) => resolve(answer as Answer))
+      child.send({ id, command, argument })
+    })
+  }
+}
+
+export type CommandHandler = (command: string, argument: unknown) => unknown
+
+/** The server's end: announces its address and answers the parent's questions until it is told to stop. */
+export function reportToParent(url: string, options: { handle?: CommandHandler; close: () => Promise<void> }): void {
+  process.on('message', async ({ id, command, argument }: { id: number; command: string; argument: unknown }) => {
+    const answer = command === 'usage' ? readUsage() : await options.handle?.(command, argument)
+    process.send?.({ id, answer })
+  })
+  process.once('SIGTERM', async () => {
+    await options.close()
+    process.disconnect?.()
+    process.exit(0)
+  })
+  process.send?.({ url })
+}
+
+function readUsage(): Usage {
+  globalThis.gc?.()
+  const cpu = process.cpuUsage()
+  return { cpuMicros: cpu.user + cpu.system, rssBytes: process.memoryUsage().rss }
+}
+
+export function readSettings<Settings>(): Settings {
+  return JSON.parse(process.argv[2] ?? '{}') as Settings
+}

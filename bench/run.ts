@@ -1,0 +1,45 @@
+/**
+ * `npm run bench [scenario …]`: every figure of the README, measured now, as a ratio inside this one run. Prints a table and
+ * writes bench/results/latest.json. Exits 1 when a bar is missed.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism, cpus } from 'node:os'
+import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { jobOverhead } from './scenarios/job-overhead.ts'
+import { poll } from './scenarios/poll.ts'
+import { streams } from './scenarios/streams.ts'
+import { submit } from './scenarios/submit.ts'
+import { transfer } from './scenarios/transfer.ts'
+
+const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
+  poll,
+  submit,
+  streams,
+  transfer,
+  overhead: jobOverhead,
+}
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !(name in SCENARIOS))
+if (unknown.length > 0) {
+  console.error(`No scenario ${unknown.join(', ')}; there are ${Object.keys(SCENARIOS).join(', ')}.`)
+  process.exit(2)
+}
+
+const figures: Figure[] = []
+for (const [name, run] of Object.entries(SCENARIOS)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  console.error(`measuring ${name} …`)
+  figures.push(...(await run()))
+}
+
+console.log(toTable(figures.map(toRow)))
+mkdirSync('bench/results', { recursive: true })
+const machine = {
+  cores: availableParallelism(),
+  cpu: cpus()[0]?.model,
+  node: process.version,
+  measuredAt: new Date().toISOString(),
+}
+writeFileSync('bench/results/latest.json', `${JSON.stringify({ machine, figures }, null, 2)}\n`)
+process.exitCode = figures.every(isMet) ? 0 : 1

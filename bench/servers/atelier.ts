@@ -1,0 +1,61 @@
+/** The whole service under measurement, with the switches that the scenarios need. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import type { Engine } from '../../src/domain/engine/engine.ts'
+import { readGraph } from '../../src/domain/workflows/read-graph.ts'
+import { silentLog } from '../../src/lib/log.ts'
+import type { JsonValue } from '../../src/lib/lossless-json.ts'
+import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { freshWorkflow } from '../kit/workflows.ts'
+import { createHeldEngine, type HeldEngine } from './held-engine.ts'
+
+interface Settings {
+  readonly engine?: 'held'
+  readonly [flag: string]: unknown
+}
+
+const { engine: engineKind, ...flags } = readSettings<Settings>()
+const dataDir = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
+const held = engineKind === 'held' ? createHeldEngine() : null
+const texts = Object.fromEntries(Object.entries(flags).map(([name, value]) => [name, String(value)]))
+const { config, secrets } = loadConfig({ flags: { port: '0', dataDir, ...texts }, env: {}, cwd: dataDir })
+const overrides = held === null ? {} : { engine: held }
+const app = await startApp(config, secrets, { log: silentLog, version: 'bench', overrides })
+
+/** Milliseconds that the engine alone needs for graphs like those that were submitted. */
+async function timeEngine(engine: Engine, { first, count }: { first: number; count: number }): Promise<number[]> {
+  const times: number[] = []
+  for (let index = first; index < first + count; index++) {
+    const startedAt = performance.now()
+    const graph = readGraph(freshWorkflow(index) as JsonValue)
+    const run = {
+      jobId: `bench-${index}`,
+      accountId: 'local',
+      attempt: 1,
+      graph,
+      inputs: new Map(),
+      extraData: null,
+      reserveOutputNumbers: async () => index,
+    }
+    for await (const _event of engine.run(run, { signal: new AbortController().signal }));
+    times.push(performance.now() - startedAt)
+  }
+  return times
+}
+
+reportToParent(app.url, {
+  handle(command, argument) {
+    if (command === 'runEngine') return timeEngine(app.engine, argument as { first: number; count: number })
+    if (command === 'waitForRun') return (held as HeldEngine).started.then(() => true)
+    ;(held as HeldEngine).progress(argument as { value: number; max: number })
+    return true
+  },
+  async close() {
+    held?.release()
+    await app[Symbol.asyncDispose]()
+    rmSync(dataDir, { recursive: true, force: true })
+  },
+})

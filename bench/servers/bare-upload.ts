@@ -1,0 +1,37 @@
+/** The yardstick of uploads and downloads: the same hash-and-write pipeline on a raw body, and a plain file sent back. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream'
+import { openFsBlobs } from '../../src/adapters/blobs/fs.ts'
+import { openBlake3 } from '../../src/lib/blake3.ts'
+import { silentLog } from '../../src/lib/log.ts'
+import { readSettings, reportToParent } from '../kit/server-child.ts'
+
+readSettings()
+const directory = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
+const blobs = await openFsBlobs({ directory, blake3: await openBlake3(), log: silentLog })
+const server = createServer(async (request, response) => {
+  if (request.method === 'POST') {
+    const pending = await blobs.receive(request, { maxBytes: Number.MAX_SAFE_INTEGER })
+    await pending.keep()
+    response.writeHead(201).end(JSON.stringify({ id: pending.hash }))
+    return
+  }
+  const hash = (request.url ?? '').slice(1)
+  const size = (await blobs.stat(hash))?.sizeBytes ?? 0
+  response.writeHead(200, { 'content-length': size })
+  pipeline(await blobs.open(hash), response, () => {})
+})
+server.listen(0, '127.0.0.1', () => {
+  const { port } = server.address() as AddressInfo
+  reportToParent(`http://127.0.0.1:${port}`, {
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  })
+})

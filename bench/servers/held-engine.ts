@@ -1,0 +1,69 @@
+/** An engine whose one run says only what the bench tells it to say. */
+import type { Engine } from '../../src/domain/engine/engine.ts'
+import type { EngineEvent } from '../../src/domain/engine/engine-event.ts'
+import type { NodeCatalog, NodeDefinition } from '../../src/domain/workflows/node-catalog.ts'
+
+export interface HeldEngine extends Engine {
+  readonly started: Promise<void>
+  progress(step: { readonly value: number; readonly max: number }): void
+  release(): void
+}
+
+const NODE = { nodeId: '2', classType: 'SaveImage', displayNodeId: '2', parentNodeId: null }
+
+export function createHeldEngine(): HeldEngine {
+  const start = Promise.withResolvers<void>()
+  const waiting: EngineEvent[] = []
+  let wake = Promise.withResolvers<void>()
+  const say = (event: EngineEvent) => {
+    waiting.push(event)
+    wake.resolve()
+  }
+  return {
+    started: start.promise,
+    catalog: () => catalog,
+    progress: ({ value, max }) => say({ type: 'node_progress', ...NODE, value, max }),
+    release: () => say({ type: 'succeeded' }),
+    async *run() {
+      yield { type: 'started', nodesTotal: 2 } as const
+      yield { type: 'node_started', ...NODE } as const
+      start.resolve()
+      while (true) {
+        await wake.promise
+        wake = Promise.withResolvers()
+        for (const event of waiting.splice(0)) {
+          yield event
+          if (event.type === 'succeeded') return
+        }
+      }
+    },
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+function define(name: string, required: NodeDefinition['input']['required'], isOutput: boolean): NodeDefinition {
+  return {
+    input: { required },
+    input_order: { required: Object.keys(required ?? {}) },
+    is_input_list: false,
+    output: ['IMAGE'],
+    output_is_list: [false],
+    output_name: ['IMAGE'],
+    name,
+    display_name: name,
+    category: 'bench',
+    output_node: isOutput,
+    has_intermediate_output: false,
+  }
+}
+
+const DEFINITIONS = new Map([
+  ['EmptyImage', define('EmptyImage', {}, false)],
+  ['SaveImage', define('SaveImage', { images: ['IMAGE'] }, true)],
+])
+
+const catalog: NodeCatalog = {
+  find: (classType) => DEFINITIONS.get(classType) ?? null,
+  classTypes: () => [...DEFINITIONS.keys()],
+  selfCheckedInputs: () => [],
+}

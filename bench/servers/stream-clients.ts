@@ -1,0 +1,60 @@
+/** Holds many event streams open on raw sockets in a process of its own and tells when a marked frame has reached all of them. */
+import { connect, type Socket } from 'node:net'
+import { readSettings, reportToParent } from '../kit/server-child.ts'
+
+const { url } = readSettings<{ url: string }>()
+const { hostname, port, host } = new URL(url)
+const sockets: Socket[] = []
+let connected = 0
+let received = 0
+let marker = ''
+let lastReceivedAt = 0
+
+function open(path: string): void {
+  const socket = connect(Number(port), hostname)
+  let first = true
+  let seen = ''
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: text/event-stream\r\n\r\n`)
+  socket.on('data', (chunk) => {
+    const text = chunk.toString('latin1')
+    if (first && text.includes('event: status')) {
+      first = false
+      connected++
+    }
+    if (marker !== '' && seen !== marker && text.includes(marker)) {
+      seen = marker
+      received++
+      lastReceivedAt = Date.now()
+    }
+  })
+  socket.on('error', () => {})
+  sockets.push(socket)
+}
+
+async function openAll(path: string, count: number): Promise<number> {
+  while (sockets.length < count) {
+    open(path)
+    // The listener's backlog is finite: wait for what is under way before opening more.
+    while (sockets.length - connected > 200) await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  while (connected < count) await new Promise((resolve) => setTimeout(resolve, 5))
+  return connected
+}
+
+reportToParent('', {
+  async handle(command, argument) {
+    if (command === 'open') {
+      const { path, count } = argument as { path: string; count: number }
+      return openAll(path, count)
+    }
+    if (command === 'expect') {
+      marker = argument as string
+      received = 0
+      return null
+    }
+    return { received, lastReceivedAt }
+  },
+  async close() {
+    for (const socket of sockets) socket.destroy()
+  },
+})

@@ -1,0 +1,47 @@
+/** Everything that can be done with assets, over one store and one blob store. */
+
+import type { AssetsConfig } from '../config/config.ts'
+import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
+import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/content.ts'
+import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.ts'
+import { createModelPlacement } from '../domain/assets/model-placement.ts'
+import { createStoreBlob } from '../domain/assets/store-blob.ts'
+import { createUploadAsset } from '../domain/assets/upload.ts'
+import type { Clock } from '../lib/clock.ts'
+import { newUuidV4 } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import type { Blobs } from './open-blobs.ts'
+import type { Store } from './open-store.ts'
+
+export interface AssetParts {
+  readonly store: Store
+  readonly opened: Blobs
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export type AssetActions = ReturnType<typeof createAssetActions>
+
+export function createAssetActions(config: AssetsConfig, { store, opened, clock, log }: AssetParts) {
+  const { blobs, modelFiles } = opened
+  const { assets, keys } = store
+  const shared = {
+    assets,
+    blobs,
+    clock,
+    newId: newUuidV4,
+    placement: createModelPlacement({ modelFiles, blobs }),
+    retentionMs: config.retentionMs,
+  }
+  return {
+    uploadAsset: createUploadAsset({ ...shared, keys, maxBytes: config.maxUploadBytes }),
+    assetFromHash: createAssetFromHash(shared),
+    hasBlob: createHasBlob(shared),
+    findAsset: createFindAsset(shared),
+    openContent: createOpenContent(shared),
+    removeAsset: createRemoveAsset(shared),
+    storeBlob: createStoreBlob(shared),
+    collect: createCollect({ ...shared, log }),
+    sweepOrphans: createSweepOrphans({ ...shared, log }),
+  }
+}

@@ -1,0 +1,89 @@
+/** Everything that can be done with jobs, and what goes on by itself: the worker and the chores. */
+import type { JobsConfig } from '../config/config.ts'
+import type { Engine } from '../domain/engine/engine.ts'
+import type { EngineEvent } from '../domain/engine/engine-event.ts'
+import type { EventBus } from '../domain/events/event-bus.ts'
+import { createCancelJob } from '../domain/jobs/cancel.ts'
+import { createJobChores } from '../domain/jobs/chores.ts'
+import { createExpiry } from '../domain/jobs/expire.ts'
+import { createExtraDataKeeper } from '../domain/jobs/extra-data.ts'
+import { type Chore, createHousekeeping } from '../domain/jobs/housekeeping.ts'
+import { createListJobs } from '../domain/jobs/list.ts'
+import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
+import { createJobReader } from '../domain/jobs/read.ts'
+import { createRecover } from '../domain/jobs/recover.ts'
+import { createRetryEstimate } from '../domain/jobs/retry-estimate.ts'
+import { createSubmit } from '../domain/jobs/submit.ts'
+import { createWatchJob } from '../domain/jobs/watch-job.ts'
+import { createWorker } from '../domain/jobs/worker.ts'
+import { createPrepareWorkflow } from '../domain/workflows/prepare.ts'
+import type { Clock } from '../lib/clock.ts'
+import { createUuidV7, newUuidV4 } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import type { Sealer } from '../lib/sealer.ts'
+import type { AssetActions } from './asset-actions.ts'
+import type { Blobs } from './open-blobs.ts'
+import type { Store } from './open-store.ts'
+
+export interface JobParts {
+  readonly store: Store
+  readonly blobs: Blobs['blobs']
+  readonly bus: EventBus<EngineEvent>
+  readonly engine: Engine
+  readonly assets: AssetActions
+  readonly sealer: Sealer | null
+  readonly observer: JobObserver
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** One queue for everybody until deployments bring pools of their own. */
+const POOL = 'default'
+const MINUTE_MS = 60_000
+
+export type JobActions = ReturnType<typeof createJobActions>
+
+export function createJobActions(config: JobsConfig, parts: JobParts) {
+  const { store, bus, engine, clock, log } = parts
+  const estimate = createRetryEstimate(clock)
+  const observer = combineObservers(parts.observer, estimate.observer)
+  const extraData = createExtraDataKeeper({ sealer: parts.sealer })
+  const shared = { store: store.jobs, bus, clock, log, extraData, observer }
+  const worker = createWorker({
+    ...shared,
+    engine,
+    storeBlob: parts.assets.storeBlob,
+    blobs: parts.blobs,
+    newId: newUuidV4,
+    pool: POOL,
+    workers: config.workers,
+    previewOutputs: config.previewOutputs,
+    maxRunMs: config.maxRunMs,
+    cancelGraceMs: config.cancelGraceMs,
+  })
+  const reader = createJobReader(shared)
+  const recover = createRecover(shared)
+  const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
+  const chores: Chore[] = [
+    ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
+    { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+  ]
+  return {
+    submit: createSubmit({
+      ...shared,
+      newJobId: createUuidV7(() => clock.now().getTime()),
+      prepareWorkflow: createPrepareWorkflow({ catalog: () => engine.catalog(), assets: store.assets, clock }),
+      pool: POOL,
+      retentionMs: config.retentionMs,
+      retryAfterSeconds: estimate.retryAfterSeconds,
+      isClosing: () => worker.stats().isDraining,
+    }),
+    reader,
+    list: createListJobs(shared),
+    cancel: createCancelJob(shared),
+    watching: createWatchJob({ reader, bus, log }),
+    worker,
+    recover,
+    housekeeping: createHousekeeping({ tasks: chores, log }),
+  }
+}
