@@ -1,0 +1,96 @@
+/**
+ * What `npm test` runs: lint and format, types, then every test file. Stops at the first stage that fails. Arguments go on to
+ * the test runner: files, folders or globs replace the default set, flags (`--test-name-pattern=…`) are added to it.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const ALL_TESTS = ['src/**/*.test.ts', 'test/**/*.test.ts']
+// The slowest files start whole servers and kill them; beyond this a file hangs, and the run would never end.
+const TEST_TIMEOUT_MS = 240_000
+// One file waits for disk or a child process while the other computes; more than this and timings start to lie.
+const MAX_CONCURRENCY = 4
+
+interface Stage {
+  readonly title: string
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+function seconds(sinceMs: number): string {
+  return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`
+}
+
+function runStage(stage: Stage): boolean {
+  console.log(`\n=== ${stage.title}`)
+  const startedAt = performance.now()
+  const result = spawnSync(stage.command, stage.args, { cwd: project, stdio: ['ignore', 'inherit', 'inherit'] })
+  const ok = result.status === 0
+  const why = result.error?.message ?? `exit ${result.status ?? result.signal}`
+  console.log(`=== ${stage.title}: ${ok ? 'ok' : `FAILED (${why})`} in ${seconds(startedAt)}`)
+  return ok
+}
+
+function isDirectory(name: string): boolean {
+  return statSync(path.join(project, name), { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+function testArguments(extra: readonly string[], summaryFile: string): string[] {
+  const flags = extra.filter((arg) => arg.startsWith('-'))
+  const named = extra.filter((arg) => !arg.startsWith('-'))
+  const patterns = named.map((name) => (isDirectory(name) ? `${name.replace(/\/+$/, '')}/**/*.test.ts` : name))
+  const concurrency = Math.min(MAX_CONCURRENCY, Math.max(2, availableParallelism()))
+  return [
+    '--test',
+    `--test-concurrency=${concurrency}`,
+    `--test-timeout=${TEST_TIMEOUT_MS}`,
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${pathToFileURL(path.join(project, 'scripts', 'test-count.ts'))}`,
+    `--test-reporter-destination=${summaryFile}`,
+    ...flags,
+    ...(patterns.length > 0 ? patterns : ALL_TESTS),
+  ]
+}
+
+/** A glob that matches nothing passes by itself; a run without a test must not count as one that passed. */
+function countTests(summaryFile: string): number {
+  return Number(readFileSync(summaryFile, 'utf8').trim() || '0')
+}
+
+function runTests(extra: readonly string[]): boolean {
+  const directory = mkdtempSync(path.join(tmpdir(), 'atelier-test-run-'))
+  try {
+    const summaryFile = path.join(directory, 'count')
+    const args = testArguments(extra, summaryFile)
+    if (!runStage({ title: 'tests', command: process.execPath, args })) return false
+    if (countTests(summaryFile) > 0) return true
+    console.log('=== tests: FAILED (no test ran; check the paths given to `npm test -- …`)')
+    return false
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+function main(extra: readonly string[]): number {
+  const startedAt = performance.now()
+  const modules = path.join(project, 'node_modules')
+  const colors = process.stdout.isTTY ? [] : ['--colors=off']
+  const checks: Stage[] = [
+    {
+      title: 'lint and format',
+      command: process.execPath,
+      args: [path.join(modules, '@biomejs/biome/bin/biome'), 'ci', ...colors, '.'],
+    },
+    { title: 'types', command: process.execPath, args: [path.join(modules, 'typescript/bin/tsc'), '--noEmit'] },
+  ]
+  const ok = checks.every(runStage) && runTests(extra)
+  console.log(`\n=== ${ok ? 'everything passed' : 'FAILED'} in ${seconds(startedAt)}`)
+  return ok ? 0 : 1
+}
+
+process.exitCode = main(process.argv.slice(2))

@@ -1,0 +1,5 @@
+/** Rewrites the documents that are made from the sources. A test fails while they are out of step. */
+import { writeFileSync } from 'node:fs'
+import { describeConfig } from '../src/config/describe.ts'
+
+writeFileSync(new URL('../docs/config.md', import.meta.url), describeConfig())

@@ -1,0 +1,31 @@
+#!/usr/bin/env node
+/** The entry point: checks the runtime, hands the command line over, ends the process. The only file that may end it. */
+const REQUIRED_MAJOR = 24
+
+if (Number(process.versions.node.split('.')[0]) < REQUIRED_MAJOR) {
+  process.stderr.write(
+    `atelier: needs Node ${REQUIRED_MAJOR} or newer, and this is ${process.version}. ` +
+      'Use `npm start` or `npx atelier` in the project folder: they bring the right one along on Linux.\n',
+  )
+  process.exit(1)
+}
+
+// Imported only now: an older Node would stumble over what these files use before it could say why.
+const { main } = await import('./cli/main.ts')
+const code = await main({
+  args: process.argv.slice(2),
+  env: process.env,
+  cwd: process.cwd(),
+  stdout: process.stdout,
+  stderr: process.stderr,
+  onSignal(listener) {
+    process.on('SIGINT', listener)
+    process.on('SIGTERM', listener)
+    return () => {
+      process.off('SIGINT', listener)
+      process.off('SIGTERM', listener)
+    }
+  },
+  exitNow: (status) => process.exit(status),
+})
+process.exit(code)

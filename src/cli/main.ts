@@ -1,0 +1,65 @@
+/**
+ * The command line as a whole: which commands there are, and how their ends become exit codes. 0 is success, 1 a failure,
+ * 2 a mistake in how the command was called or configured, 3 a server that could not be reached (`run`).
+ */
+import { Command, CommanderError } from 'commander'
+import { ConfigError } from '../config/config-error.ts'
+import { addDoctor } from './doctor/doctor.ts'
+import { addMigrate } from './migrate.ts'
+import { addRun } from './run/run.ts'
+import { addServe } from './serve.ts'
+import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { readVersion } from './version.ts'
+
+export async function main(terminal: Terminal): Promise<number> {
+  let exitCode: number = EXIT.ok
+  const program = createProgram(terminal, (code) => {
+    exitCode = code
+  })
+  try {
+    await program.parseAsync([...terminal.args], { from: 'user' })
+    return exitCode
+  } catch (error) {
+    return explain(error, terminal)
+  }
+}
+
+function createProgram(terminal: Terminal, finish: Finish): Command {
+  const program = new Command('atelier')
+    .description('Runs generative workflows as a durable service, and from the command line.')
+    .version(readVersion(), '-V, --version', 'print the version')
+    .showSuggestionAfterError()
+    .configureOutput({
+      writeOut: (text) => void terminal.stdout.write(text),
+      writeErr: (text) => void terminal.stderr.write(text),
+      // One line, as every refusal: commander puts its suggestion on a second.
+      outputError: (text, write) =>
+        write(
+          `${text
+            .trim()
+            .replace(/^error: /, 'atelier: ')
+            .replaceAll('\n', ' ')}\n`,
+        ),
+    })
+    .exitOverride()
+  for (const add of [addServe, addRun, addDoctor, addMigrate]) add(program, terminal, finish)
+  return program
+}
+
+function explain(error: unknown, terminal: Terminal): number {
+  if (error instanceof CommanderError) {
+    // Help and version end this way too, with code 0; commander has already written what there is to say.
+    return error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  }
+  if (error instanceof ConfigError) {
+    printLine(terminal.stderr, `atelier: ${error.message}`)
+    return EXIT.usage
+  }
+  if (error instanceof CommandError) {
+    printLine(terminal.stderr, `atelier: ${error.message}`)
+    return error.exitCode
+  }
+  // A defect: the stack is what its report needs.
+  printLine(terminal.stderr, `atelier: unexpected failure\n${error instanceof Error ? error.stack : String(error)}`)
+  return EXIT.failed
+}

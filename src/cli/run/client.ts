@@ -1,0 +1,161 @@
+/**
+ * The few calls that `run` makes, over plain fetch, against any server of the Jobs API v2. Links from the server are followed,
+ * not built; the token goes to the server's own origin only.
+ */
+import { randomUUID } from 'node:crypto'
+import { openAsBlob } from 'node:fs'
+import path from 'node:path'
+import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import { typeFromName } from '../../lib/mime.ts'
+import { sleep } from '../../lib/sleep.ts'
+import { CommandError, EXIT, toPrintable } from '../terminal.ts'
+import { type JobView, readJob, toErrorLines, toFields } from './wire.ts'
+
+export interface ClientOptions {
+  readonly baseUrl: string
+  readonly token: string | null
+}
+
+/** The server could not be reached, or the connection broke: the request may be tried again. */
+export class UnreachableError extends Error {}
+
+/** The server answered, with a refusal. */
+export class RefusedError extends Error {
+  readonly status: number
+  readonly lines: readonly string[]
+  readonly retryAfterSeconds: number | null
+
+  constructor(status: number, lines: readonly string[], retryAfterSeconds: number | null) {
+    super(lines[0])
+    this.status = status
+    this.lines = lines
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+export interface RunClient {
+  readonly baseUrl: string
+  /** Uploads a file and returns the reference that stands for it in a workflow. */
+  upload(file: string, signal: AbortSignal): Promise<JsonObject>
+  submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView>
+  job(link: string, signal: AbortSignal): Promise<JobView>
+  cancel(link: string, signal: AbortSignal): Promise<JobView>
+  /** The answer's body is the event stream; refusals are thrown. */
+  events(link: string, signal: AbortSignal): Promise<Response>
+  download(url: string, signal: AbortSignal): Promise<Response>
+}
+
+// A poll or a submit that takes longer than this will not come any more; uploads and downloads have no such limit.
+const ANSWER_WITHIN_MS = 30_000
+// What the official clients allow a full queue before they give up.
+const KEEP_SUBMITTING_MS = 60_000
+
+/** Checks the address once; a wrong one is a mistake of the caller, not an absent server. */
+export function readBaseUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
+    throw new CommandError(
+      `--base-url ${JSON.stringify(text)} is not an http(s) address, such as http://127.0.0.1:8189`,
+      EXIT.usage,
+    )
+  }
+  return url.href.replace(/\/+$/, '')
+}
+
+/** Absolute as it is; `/…/api/…` against the origin; anything else below the base. */
+export function resolveLink(link: string, baseUrl: string): string {
+  if (URL.canParse(link)) return link
+  if (link.startsWith('/') && link.includes('/api/')) return new URL(link, baseUrl).href
+  return `${baseUrl}/api/v2${link.startsWith('/') ? link : `/${link}`}`
+}
+
+export function createRunClient({ baseUrl, token }: ClientOptions): RunClient {
+  const origin = new URL(baseUrl).origin
+
+  async function call(link: string, init: RequestInit): Promise<Response> {
+    const url = resolveLink(link, baseUrl)
+    const headers = new Headers(init.headers)
+    if (token !== null && new URL(url).origin === origin) headers.set('Authorization', `Bearer ${token}`)
+    const response = await fetch(url, { ...init, headers }).catch((error: unknown) => {
+      if (init.signal?.aborted && !isTimeout(init.signal.reason)) throw error
+      throw new UnreachableError(`cannot reach ${url}: ${toReason(error)}`)
+    })
+    if (response.ok) return response
+    throw await toRefusal(response)
+  }
+
+  async function callForJson(link: string, init: RequestInit): Promise<unknown> {
+    const timeout = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
+    const response = await call(link, { ...init, signal })
+    return response.json().catch((error: unknown) => {
+      throw new UnreachableError(`the answer of ${response.url} broke off: ${toReason(error)}`)
+    })
+  }
+
+  async function submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView> {
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() }
+    const body = stringifyLosslessJson({ workflow })
+    const giveUpAt = Date.now() + KEEP_SUBMITTING_MS
+    while (true) {
+      try {
+        // Not aborted by the caller's signal: a submit on its way may create the job, and only its answer says which to cancel.
+        return readJob(await callForJson('/jobs', { method: 'POST', headers, body }))
+      } catch (error) {
+        const waitMs =
+          error instanceof RefusedError && error.status === 429 ? (error.retryAfterSeconds ?? 2) * 1000 : null
+        if (waitMs === null || Date.now() + waitMs > giveUpAt) throw error
+        await sleep(waitMs, signal)
+        signal.throwIfAborted()
+      }
+    }
+  }
+
+  async function upload(file: string, signal: AbortSignal): Promise<JsonObject> {
+    const name = path.basename(file)
+    const contentType = typeFromName(name) ?? 'application/octet-stream'
+    const form = new FormData()
+    form.set('content_type', contentType)
+    form.set('file_path', name)
+    // Backed by the file: it is read while it is sent.
+    form.set('file', await openAsBlob(file, { type: contentType }), name)
+    const response = await call('/assets', {
+      method: 'POST',
+      headers: { 'Idempotency-Key': randomUUID() },
+      body: form,
+      signal,
+    })
+    const asset = toFields(await response.json())
+    const info: JsonObject = { id: String(asset['id']) }
+    if (typeof asset['hash'] === 'string') info['hash'] = asset['hash']
+    info['file_path'] = name
+    return { __type: 'core/ASSET', info }
+  }
+
+  return {
+    baseUrl,
+    upload,
+    submit,
+    job: async (link, signal) => readJob(await callForJson(link, { signal })),
+    cancel: async (link, signal) => readJob(await callForJson(link, { method: 'POST', signal })),
+    events: (link, signal) => call(link, { headers: { Accept: 'text/event-stream' }, signal }),
+    download: (url, signal) => call(url, { signal }),
+  }
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof Error && reason.name === 'TimeoutError'
+}
+
+function toReason(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : null
+  return code ?? (cause instanceof Error ? cause.message : String(cause))
+}
+
+async function toRefusal(response: Response): Promise<RefusedError> {
+  const body: unknown = await response.json().catch(() => null)
+  const retryAfter = response.headers.get('Retry-After') ?? ''
+  const seconds = /^\d{1,5}$/.test(retryAfter) ? Math.max(1, Number(retryAfter)) : null
+  return new RefusedError(response.status, toErrorLines(body, response.status).map(toPrintable), seconds)
+}

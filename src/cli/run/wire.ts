@@ -1,0 +1,112 @@
+/** The parts of the API's answers that `run` uses, read with care: the server may be any implementation of the contract. */
+
+export interface ProgressView {
+  readonly value: number
+  readonly message: string | null
+}
+
+export interface OutputView {
+  readonly id: string
+  readonly name: string
+  readonly url: string
+  readonly sizeBytes: number | null
+}
+
+export interface JobErrorView {
+  readonly code: string
+  readonly message: string
+  readonly nodeId: string | null
+  readonly classType: string | null
+}
+
+export interface JobView {
+  readonly id: string
+  readonly status: string
+  readonly queuePosition: number | null
+  readonly progress: ProgressView | null
+  readonly outputs: readonly OutputView[]
+  readonly error: JobErrorView | null
+  readonly eventsLink: string
+  readonly cancelLink: string
+  readonly selfLink: string
+}
+
+export const TERMINAL_STATUSES: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])
+
+type Fields = Readonly<Record<string, unknown>>
+
+export function toFields(value: unknown): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+}
+
+function toText(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+function toNumber(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}
+
+export function readProgress(value: unknown): ProgressView | null {
+  const fields = toFields(value)
+  const fraction = toNumber(fields['value'])
+  return fraction === null ? null : { value: Math.min(1, Math.max(0, fraction)), message: toText(fields['message']) }
+}
+
+export function readOutput(value: unknown): OutputView {
+  const fields = toFields(value)
+  return {
+    id: toText(fields['id']) ?? '',
+    name: toText(fields['name']) ?? 'output',
+    url: toText(fields['url']) ?? '',
+    sizeBytes: toNumber(fields['size_bytes']),
+  }
+}
+
+function readJobError(value: unknown): JobErrorView | null {
+  if (value === null || value === undefined) return null
+  const fields = toFields(value)
+  return {
+    code: toText(fields['code']) ?? 'unknown',
+    message: toText(fields['message']) ?? 'no message',
+    nodeId: toText(fields['node_id']),
+    classType: toText(fields['class_type']),
+  }
+}
+
+export function readJob(value: unknown): JobView {
+  const fields = toFields(value)
+  const urls = toFields(fields['urls'])
+  const id = toText(fields['id']) ?? ''
+  const outputs = Array.isArray(fields['outputs']) ? fields['outputs'] : []
+  return {
+    id,
+    status: toText(fields['status']) ?? 'unknown',
+    queuePosition: toNumber(fields['queue_position']),
+    progress: readProgress(fields['progress']),
+    outputs: outputs.map(readOutput),
+    error: readJobError(fields['error']),
+    selfLink: toText(urls['self']) ?? `/jobs/${id}`,
+    eventsLink: toText(urls['events']) ?? `/jobs/${id}/events`,
+    cancelLink: toText(urls['cancel']) ?? `/jobs/${id}/cancel`,
+  }
+}
+
+/** A refusal as lines for a person: the message, then each complaint about a node or an asset. */
+export function toErrorLines(body: unknown, status: number): string[] {
+  const error = toFields(toFields(body)['error'])
+  const code = toText(error['code']) ?? `http ${status}`
+  const lines = [`${code}: ${toText(error['message']) ?? 'the server gave no reason'}`]
+  const details = toFields(error['details'])
+  for (const [nodeId, items] of Object.entries(toFields(details['node_errors']))) {
+    for (const item of Array.isArray(items) ? items : []) {
+      const { field, reason, message } = toFields(item)
+      const place = field ? `node ${nodeId}, input ${field}` : `node ${nodeId}`
+      lines.push(`  ${place}: ${toText(message) ?? toText(reason) ?? 'refused'}`)
+    }
+  }
+  const missing = details['missing_ids']
+  if (Array.isArray(missing)) lines.push(`  missing: ${missing.join(', ')}`)
+  if (toText(details['job_id']) !== null) lines.push(`  existing job: ${details['job_id']}`)
+  return lines
+}

@@ -1,0 +1,90 @@
+/**
+ * `--input node.field=value`, read and put into a workflow. A value is JSON where it is valid JSON (numbers keep every digit),
+ * else text; `@path` stands for a file to upload, `@@text` for text that begins with an @.
+ */
+import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/lossless-json.ts'
+import { CommandError, EXIT, toPrintable } from '../terminal.ts'
+
+export type InputValue =
+  | { readonly kind: 'value'; readonly value: JsonValue }
+  | { readonly kind: 'file'; readonly path: string }
+
+export interface WorkflowInput {
+  readonly nodeId: string
+  readonly field: string
+  readonly value: InputValue
+}
+
+function refuse(message: string): never {
+  throw new CommandError(toPrintable(message), EXIT.usage)
+}
+
+/** A workflow in API format: an object of nodes. The graph itself is for the server to judge. */
+export function readWorkflow(text: string, name: string): JsonObject {
+  const workflow = parseOrRefuse(text, name)
+  if (!isJsonObject(workflow)) refuse(`${name} does not hold a workflow: it must be a JSON object of nodes`)
+  if (Array.isArray(workflow['nodes']) && Array.isArray(workflow['links'])) {
+    refuse(`${name} is a workflow in the editor's own format; export it with "Export (API)" and try again`)
+  }
+  return workflow
+}
+
+function parseOrRefuse(text: string, name: string): JsonValue {
+  try {
+    return parseLosslessJson(text)
+  } catch (error) {
+    return refuse(`${name} is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+export function readInput(text: string, workflow: JsonObject): WorkflowInput {
+  const equals = text.indexOf('=')
+  const target = equals === -1 ? '' : text.slice(0, equals)
+  // Ids of nodes inside a group contain colons or dots, so the workflow decides where the id ends.
+  const nodeId = Object.keys(workflow)
+    .filter((id) => target.startsWith(`${id}.`))
+    .sort((a, b) => b.length - a.length)[0]
+  if (equals === -1 || !target.includes('.')) {
+    refuse(`--input ${JSON.stringify(text)} is not of the form node.field=value, such as 3.seed=42 or 1.image=@cat.png`)
+  }
+  if (nodeId === undefined) {
+    refuse(
+      `--input ${JSON.stringify(text)} names a node that the workflow does not have; it has ${listNodes(workflow)}`,
+    )
+  }
+  const field = target.slice(nodeId.length + 1)
+  if (field === '') refuse(`--input ${JSON.stringify(text)} names no field of node ${nodeId}`)
+  return { nodeId, field, value: readInputValue(text.slice(equals + 1)) }
+}
+
+const MAX_LISTED = 12
+
+function listNodes(workflow: JsonObject): string {
+  const names = Object.entries(workflow).map(([id, node]) => {
+    const classType = isJsonObject(node) && typeof node['class_type'] === 'string' ? ` (${node['class_type']})` : ''
+    return `${id}${classType}`
+  })
+  return names.length > MAX_LISTED ? `${names.slice(0, MAX_LISTED).join(', ')} …` : names.join(', ') || 'none'
+}
+
+function readInputValue(text: string): InputValue {
+  if (text.startsWith('@@')) return { kind: 'value', value: text.slice(1) }
+  if (text.startsWith('@')) return { kind: 'file', path: text.slice(1) }
+  try {
+    return { kind: 'value', value: parseLosslessJson(text) }
+  } catch {
+    return { kind: 'value', value: text }
+  }
+}
+
+/** A copy of the workflow with these inputs set; everything else stays as it was written. */
+export function withInputs(workflow: JsonObject, inputs: readonly (readonly [WorkflowInput, JsonValue])[]): JsonObject {
+  const changed: JsonObject = { ...workflow }
+  for (const [{ nodeId, field }, value] of inputs) {
+    const node = changed[nodeId]
+    if (!isJsonObject(node)) refuse(`node ${nodeId} of the workflow is not an object, so it has no input ${field}`)
+    const before = isJsonObject(node['inputs']) ? node['inputs'] : {}
+    changed[nodeId] = { ...node, inputs: { ...before, [field]: value } }
+  }
+  return changed
+}

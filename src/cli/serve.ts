@@ -1,0 +1,93 @@
+/**
+ * `atelier serve`: starts the service, says where it is, and ends it well. The first SIGTERM or Ctrl-C drains (no new work,
+ * running jobs finish or go back to the queue), a second one ends the process at once.
+ */
+import type { Command } from 'commander'
+import type { App } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { openLog } from './log.ts'
+import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
+import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { readVersion } from './version.ts'
+
+export function addServe(program: Command, terminal: Terminal, finish: Finish): void {
+  const command = program.command('serve').description('start the service')
+  addSettingFlags(command).action(async (options: Record<string, unknown>) => {
+    finish(await serve(options, terminal))
+  })
+}
+
+async function serve(options: Readonly<Record<string, unknown>>, terminal: Terminal): Promise<number> {
+  const { config, secrets, warnings } = loadFromCommandLine(options, terminal)
+  for (const warning of warnings) printLine(terminal.stderr, `atelier: warning: ${warning}`)
+  await using service = openLog(config.log, { descriptor: terminal.stderr.fd, isTerminal: terminal.stderr.isTTY })
+  const { log } = service
+  const stop = listenForStop(terminal)
+  try {
+    // Loaded only here: the other commands start faster, and the doctor works where a native module does not load.
+    const { startApp } = await import('../app.ts')
+    await using app = await startApp(config, secrets, { log, version: readVersion() }).catch(explainStart)
+    printLine(terminal.stdout, toBanner(app, config, secrets.token !== null))
+    const end = await Promise.race([stop.requested, app.failed])
+    if (end instanceof Error) {
+      log.error({ err: end }, 'the service failed')
+      throw new CommandError(`the service stopped: ${end.message}`, EXIT.failed)
+    }
+    log.info({ signal: end }, 'draining: no new work, running jobs finish or go back to the queue')
+    await app.drain()
+    log.info({}, 'drained')
+    return EXIT.ok
+  } finally {
+    stop.end()
+  }
+}
+
+function listenForStop(terminal: Terminal): { readonly requested: Promise<string>; end(): void } {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let isSecond = false
+  const end = terminal.onSignal((signal) => {
+    if (isSecond) terminal.exitNow(EXIT.failed)
+    isSecond = true
+    resolve(signal)
+  })
+  return { requested: promise, end }
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is taken: stop what listens there, or choose another with --port (0 takes any free one)',
+  EADDRNOTAVAIL: 'this machine does not have that address: choose another with --host',
+  EACCES: 'permission denied: choose a port above 1023, and a data folder that this user may write',
+  EPERM: 'permission denied: choose a data folder that this user may write',
+  EROFS: 'the data folder cannot be written: choose another with --data-dir',
+  ENOSPC: 'the disk is full: free some space, or choose another data folder with --data-dir',
+  ENOTDIR: 'the data folder is a file: choose another with --data-dir',
+  EEXIST: 'the data folder is a file: choose another with --data-dir',
+}
+
+/** Failures that an operator can mend become one line; anything else is a defect and keeps its stack. */
+function explainStart(error: unknown): never {
+  if (error instanceof Error) {
+    const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+    const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : null
+    if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
+    // The store's own refusals are written for the operator (locked, newer schema, unusable).
+    if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
+  }
+  throw error
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ')
+}
+
+function toBanner(app: App, config: Config, needsToken: boolean): string {
+  const header = needsToken ? ' -H "Authorization: Bearer $ATELIER_TOKEN"' : ''
+  const base = `${app.url}${config.http.mountPrefix}`
+  return [
+    `Atelier ${readVersion()} is serving at ${base}`,
+    `  data folder   ${config.store.directory}`,
+    `  API reference ${base}/docs`,
+    `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,
+    '  stop          Ctrl-C',
+  ].join('\n')
+}

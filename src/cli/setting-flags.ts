@@ -1,0 +1,34 @@
+/** Gives a command one flag per setting, straight from the table of settings. */
+import { type Command, Option } from 'commander'
+import { type LoadedConfig, loadConfig } from '../config/config.ts'
+import type { SettingName } from '../config/env.ts'
+import { envOf, flagOf, SETTING_NAMES, SETTINGS } from '../config/settings.ts'
+import type { Terminal } from './terminal.ts'
+
+/** Values stay texts here: the config reads and refuses them all in one way, wherever they come from. */
+export function addSettingFlags(command: Command, names: readonly SettingName[] = SETTING_NAMES): Command {
+  command.addOption(
+    new Option('--config <file>', 'the config file (env ATELIER_CONFIG; default atelier.config.json, if it is there)'),
+  )
+  for (const name of names) {
+    const flag = flagOf(name)
+    const { argument, fallback, help } = SETTINGS[name]
+    if (flag === null) continue
+    const spelled = argument === '' ? flag : `${flag} ${argument}`
+    const shownDefault = fallback === '' ? '' : `; default ${fallback}`
+    const option = new Option(spelled, `${help.replaceAll('`', '')} (env ${envOf(name)}${shownDefault})`)
+    if (isList(name)) option.argParser((item: string, before: string[] | undefined) => [...(before ?? []), item])
+    command.addOption(option)
+  }
+  return command
+}
+
+const LISTS: readonly SettingName[] = ['allowedHosts', 'corsOrigins', 'trustedProxies', 'brand']
+
+function isList(name: SettingName): boolean {
+  return LISTS.includes(name)
+}
+
+export function loadFromCommandLine(options: Readonly<Record<string, unknown>>, terminal: Terminal): LoadedConfig {
+  return loadConfig({ flags: options, env: terminal.env, cwd: terminal.cwd })
+}

@@ -1,0 +1,45 @@
+/** Everything a command touches of its process, as one record: the entry point hands in the real one. */
+import type { Environment } from '../config/env.ts'
+
+export type StopSignal = 'SIGINT' | 'SIGTERM'
+
+export interface Terminal {
+  readonly args: readonly string[]
+  readonly env: Environment
+  readonly cwd: string
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream & { readonly fd: number }
+  /** Calls back on Ctrl-C and on SIGTERM, which then no longer end the process by themselves. */
+  onSignal(listener: (signal: StopSignal) => void): () => void
+  /** For the second Ctrl-C only: everything else ends by returning. */
+  exitNow(code: number): never
+}
+
+/** A command's way to say how it ended. */
+export type Finish = (code: number) => void
+
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const
+
+/** Ends a command with one line and an exit code. */
+export class CommandError extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode: number) {
+    super(message)
+    this.name = 'CommandError'
+    this.exitCode = exitCode
+  }
+}
+
+export function printLine(stream: NodeJS.WritableStream, text: string): void {
+  stream.write(`${text}\n`)
+}
+
+// C0 and C1 controls, which drive a terminal, but not the line end and the tab.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point.
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+
+/** Text from a server, a file or a workflow as it may be printed: it cannot move the cursor or change colours. */
+export function toPrintable(text: string): string {
+  return text.replaceAll(CONTROLS, '\ufffd')
+}

@@ -1,0 +1,15 @@
+/** A setting that stops the start. The message is one line: which setting, where it came from, what is wrong, how to mend it. */
+export class ConfigError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'ConfigError'
+  }
+}
+
+const MAX_SHOWN = 80
+
+/** A value as it may stand in a one-line message: quoted, so that neither a line end nor an escape sequence gets through. */
+export function quote(text: string): string {
+  const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
+  return JSON.stringify(shown)
+}

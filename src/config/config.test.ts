@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { type ConfigSources, loadConfig } from './config.ts'
+import { ConfigError } from './config-error.ts'
+import { describeConfig } from './describe.ts'
+import { ENV, type SettingName } from './env.ts'
+import { flagOf, SETTING_NAMES, SETTINGS } from './settings.ts'
+
+let cwd: string
+before(() => {
+  cwd = mkdtempSync(path.join(tmpdir(), 'atelier-config-'))
+})
+after(() => rmSync(cwd, { recursive: true, force: true }))
+
+function load(sources: Partial<ConfigSources> = {}) {
+  return loadConfig({ flags: {}, env: {}, cwd, ...sources })
+}
+
+function inFolder(content: unknown): string {
+  const folder = mkdtempSync(path.join(cwd, 'file-'))
+  const text = typeof content === 'string' ? content : JSON.stringify(content)
+  writeFileSync(path.join(folder, 'atelier.config.json'), text)
+  return folder
+}
+
+function refusal(sources: Partial<ConfigSources>): string {
+  try {
+    load(sources)
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, `a ConfigError, not ${inspect(error)}`)
+    assert.ok(!error.message.includes('\n'), 'one line')
+    return error.message
+  }
+  assert.fail('the configuration was accepted')
+}
+
+describe('defaults', () => {
+  test('are a loopback listener, a data folder in the working directory and no secret', () => {
+    const { config, secrets, warnings, file } = load()
+    assert.equal(config.http.host, '127.0.0.1')
+    assert.equal(config.http.port, 8189)
+    assert.equal(config.http.isLoopback, true)
+    assert.equal(config.store.directory, path.join(cwd, '.atelier'))
+    assert.equal(config.store.synchronous, 'full')
+    assert.equal(config.jobs.retentionMs, 7 * 24 * 3600 * 1000)
+    assert.equal(config.assets.maxUploadBytes, 10 * 1024 ** 3)
+    assert.equal(config.assets.retentionMs, null)
+    assert.deepEqual(config.http.brand, ['Service', 'Comfy'])
+    assert.deepEqual([secrets.token, secrets.secretKey, warnings, file], [null, null, [], null])
+  })
+
+  test('every default is accepted by its own reader', () => {
+    for (const name of SETTING_NAMES) assert.doesNotThrow(() => SETTINGS[name].read(SETTINGS[name].fallback), name)
+  })
+})
+
+describe('precedence', () => {
+  test('a flag wins over the environment, that over the file, that over the default', () => {
+    const folder = inFolder({ port: 3, retention: '3d', maxQueue: 3, workers: 3 })
+    const env = { [ENV.port]: '2', [ENV.retention]: '2d', [ENV.maxQueue]: '2' }
+    const { config } = load({ cwd: folder, env, flags: { port: '1', retention: '1d' } })
+    assert.equal(config.http.port, 1)
+    assert.equal(config.jobs.retentionMs, 24 * 3600 * 1000)
+    assert.equal(config.jobs.maxQueued, 2)
+    assert.equal(config.jobs.workers, 3)
+    assert.equal(config.jobs.drainTimeoutMs, 30_000)
+  })
+
+  test('every setting is read from the environment and from the file', () => {
+    for (const name of SETTING_NAMES) {
+      const env = { [ENV[name]]: '\0' }
+      assert.match(refusal({ env }), new RegExp(`^${name}\\b.*\\(from ${ENV[name]}\\)`), name)
+      assert.match(
+        refusal({ cwd: inFolder({ [name]: '\0' }) }),
+        new RegExp(`^${name}\\b.*atelier\\.config\\.json`),
+        name,
+      )
+    }
+  })
+
+  test('a relative folder counts from where it was written', () => {
+    const folder = inFolder({ dataDir: 'here' })
+    const asked = path.join(folder, 'atelier.config.json')
+    assert.equal(load({ flags: { config: asked } }).config.store.directory, path.join(folder, 'here'))
+    assert.equal(load({ flags: { config: asked, dataDir: 'there' } }).config.store.directory, path.join(cwd, 'there'))
+    const bare = path.join(inFolder({}), 'atelier.config.json')
+    assert.equal(
+      load({ env: { ATELIER_CONFIG: bare } }).config.store.directory,
+      path.join(path.dirname(bare), '.atelier'),
+    )
+  })
+
+  test('lists may be given by repeated flags, by commas or by an array', () => {
+    const wanted = ['https://a.example', 'http://b.example:81']
+    assert.deepEqual(load({ flags: { corsOrigins: wanted } }).config.http.corsOrigins, wanted)
+    assert.deepEqual(load({ env: { [ENV.corsOrigins]: wanted.join(' , ') } }).config.http.corsOrigins, wanted)
+    assert.deepEqual(load({ cwd: inFolder({ corsOrigins: wanted }) }).config.http.corsOrigins, wanted)
+  })
+})
+
+describe('refusals name the setting, its source and the remedy', () => {
+  const cases: readonly [SettingName, string][] = [
+    ['port', '65536'],
+    ['port', '-1'],
+    ['port', '80.5'],
+    ['port', ''],
+    ['host', '127.0.0.1:8189'],
+    ['host', 'http://127.0.0.1'],
+    ['kind', 'locale'],
+    ['kind', 'cloud'],
+    ['kind', 'serverless'],
+    ['retention', '7'],
+    ['retention', '0s'],
+    ['retention', 'seven days'],
+    ['maxUpload', '10'],
+    ['maxUpload', '10 gigs'],
+    ['maxBody', '1B'],
+    ['maxQueue', '0'],
+    ['workers', 'many'],
+    ['engineThreads', '0'],
+    ['logLevel', 'loud'],
+    ['logRequests', 'maybe'],
+    ['synchronous', 'off'],
+    ['corsOrigins', '*'],
+    ['corsOrigins', 'https://a.example/'],
+    ['corsOrigins', 'https://a.example/path'],
+    ['corsOrigins', 'https://a.example?'],
+    ['corsOrigins', 'https://a.example#x'],
+    ['corsOrigins', 'https://*.example'],
+    ['corsOrigins', 'https://user@a.example'],
+    ['corsOrigins', 'ftp://a.example'],
+    ['corsOrigins', 'null'],
+    ['allowedHosts', '*'],
+    ['allowedHosts', 'a.example:80'],
+    ['publicUrl', 'https://a.example/base'],
+    ['publicUrl', 'a.example'],
+    ['mountPrefix', 'x'],
+    ['mountPrefix', '/x/'],
+    ['mountPrefix', '/../x'],
+    ['trustedProxies', '10.0.0.0/33'],
+    ['trustedProxies', 'proxy.example'],
+    ['trustedProxies', '10.0.0.0/8/8'],
+    ['brand', ''],
+    ['brand', 'X Y'],
+    ['dataDir', ''],
+    ['maxImagePixels', '0'],
+  ]
+  for (const [name, text] of cases) {
+    test(`${name} = ${JSON.stringify(text)}`, () => {
+      const message = refusal({ flags: { [name]: text } })
+      assert.ok(message.startsWith(`${name} = ${JSON.stringify(text)} (from ${flagOf(name)})`), message)
+      assert.match(message, /give|use|write|begin|one of|must lie between|needs/)
+    })
+  }
+
+  test('a hostile value cannot break out of its line', () => {
+    const message = refusal({ flags: { port: `1\n\u001b[31m${'x'.repeat(500)}` } })
+    assert.ok(!message.includes('\u001b'))
+    assert.ok(message.length < 300)
+  })
+})
+
+describe('listening beyond this machine', () => {
+  for (const host of ['', '0.0.0.0', '::', '[::]', '192.168.1.5', 'example.com', '127.1']) {
+    test(`${JSON.stringify(host)} needs a token`, () => {
+      assert.match(refusal({ flags: { host } }), /^host = .*no token.*ATELIER_TOKEN.*--allow-insecure-bind$/)
+      assert.equal(load({ flags: { host, token: 'x' } }).config.http.isLoopback, false)
+      const { warnings } = load({ flags: { host, allowInsecureBind: true } })
+      assert.match(warnings.join(), /without a token/)
+    })
+  }
+
+  for (const host of ['127.0.0.1', '127.9.9.9', '::1', '[::1]', 'localhost', 'LOCALHOST', '::ffff:127.0.0.1']) {
+    test(`${host} does not`, () => assert.equal(load({ flags: { host } }).config.http.isLoopback, true))
+  }
+
+  test('an empty host listens on every interface', () => {
+    assert.equal(load({ flags: { host: '', token: 'x' } }).config.http.host, '0.0.0.0')
+  })
+})
+
+test('the names under which the service is known to be reached are allowed in Host', () => {
+  const flags = {
+    host: 'box.lan',
+    token: 'x',
+    publicUrl: 'https://Atelier.example:8443',
+    allowedHosts: 'Other.example',
+  }
+  assert.deepEqual(load({ flags }).config.http.allowedHosts, ['other.example', 'box.lan', 'atelier.example'])
+  assert.deepEqual(load({ flags: { host: '0.0.0.0', token: 'x' } }).config.http.allowedHosts, [])
+})
+
+describe('the config file', () => {
+  test('an unknown key is refused with the nearest name', () => {
+    assert.match(refusal({ cwd: inFolder({ prot: 1 }) }), /unknown setting "prot"; did you mean "port"\?$/)
+    assert.match(refusal({ cwd: inFolder({ zzzzzzzz: 1 }) }), /unknown setting "zzzzzzzz"; docs\/config\.md/)
+    assert.match(refusal({ cwd: inFolder('{"__proto__": {"port": 1}}') }), /unknown setting "__proto__"/)
+  })
+
+  test('broken JSON, something that is no object, and a missing file are refused', () => {
+    assert.match(refusal({ cwd: inFolder('{"port": }') }), /is not valid JSON/)
+    assert.match(refusal({ cwd: inFolder('[]') }), /must hold one JSON object/)
+    assert.match(refusal({ flags: { config: 'nowhere.json' } }), /does not exist/)
+    const folder = mkdtempSync(path.join(cwd, 'dir-'))
+    mkdirSync(path.join(folder, 'atelier.config.json'))
+    assert.match(refusal({ cwd: folder }), /is not a file/)
+  })
+
+  test('a value of the wrong form is refused', () => {
+    assert.match(refusal({ cwd: inFolder({ port: null }) }), /^port in .* has "null"/)
+    assert.match(refusal({ cwd: inFolder({ brand: [1] }) }), /^brand in /)
+  })
+})
+
+describe('secrets', () => {
+  const token = 'tok-very-secret-1234'
+  const key = Buffer.alloc(32, 7).toString('base64')
+
+  test('are given only when asked', () => {
+    const { secrets } = load({ env: { [ENV.token]: token, [ENV.secretKey]: key } })
+    assert.equal(secrets.token?.reveal(), token)
+    assert.deepEqual(secrets.secretKey?.reveal(), new Uint8Array(32).fill(7))
+    assert.deepEqual(
+      load({ env: { [ENV.secretKey]: '07'.repeat(32) } }).secrets.secretKey?.reveal(),
+      new Uint8Array(32).fill(7),
+    )
+  })
+
+  test('show in no spelling of what was loaded', () => {
+    const loaded = load({ env: { [ENV.token]: token, [ENV.secretKey]: key } })
+    const texts = [
+      JSON.stringify(loaded),
+      inspect(loaded, { depth: 9, showHidden: true }),
+      `${loaded.secrets.token}`,
+      String(loaded.secrets.secretKey),
+    ]
+    for (const text of texts) {
+      assert.ok(!text.includes(token), text)
+      assert.ok(!text.includes(key), text)
+      assert.ok(!/\b7, 7, 7\b/.test(text), text)
+    }
+  })
+
+  test('show in no refusal, not even when they are malformed', () => {
+    for (const bad of ['hush hush', '', `${'x'.repeat(2000)}`, 'umlaut-ü']) {
+      const message = refusal({ flags: { token: bad } })
+      assert.match(message, /^token \(from --token\)/)
+      assert.ok(bad === '' || !message.includes(bad.slice(0, 20)))
+    }
+    const message = refusal({ env: { [ENV.secretKey]: 'c2hvcnQ=' } })
+    assert.match(message, /^secretKey \(from ATELIER_SECRET_KEY\) is not 32 bytes/)
+    assert.ok(!message.includes('c2hvcnQ'))
+    assert.ok(!refusal({ cwd: inFolder({ token: ['a', 5] }) }).includes('"a"'))
+  })
+
+  test('the secret key has no flag', () => assert.equal(flagOf('secretKey'), null))
+})
+
+test('a variable that looks like ours but is none is warned about', () => {
+  assert.match(
+    load({ env: { ATELIER_PROT: '1', OTHER: '2' } }).warnings.join(),
+    /^the environment variable ATELIER_PROT /,
+  )
+})
+
+test('docs/config.md is what the table of settings says (rewrite it with: node scripts/write-docs.ts)', () => {
+  assert.equal(readFileSync(new URL('../../docs/config.md', import.meta.url), 'utf8'), describeConfig())
+})

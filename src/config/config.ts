@@ -1,0 +1,241 @@
+/**
+ * From flags, environment and config file to one typed configuration and the secrets beside it. Flags win over the
+ * environment, that over the file, that over the defaults. Everything is checked here, contradictions included; whoever gets a
+ * slice can trust it. Pure but for reading the file and asking how large this machine is.
+ */
+import { isIP } from 'node:net'
+import { availableParallelism, totalmem } from 'node:os'
+import path from 'node:path'
+import { ConfigError, quote } from './config-error.ts'
+import { type ConfigFile, readConfigFile } from './config-file.ts'
+import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
+import { type Cidr, isLoopback } from './read-network.ts'
+import type { Secrets } from './secrets.ts'
+import { envOf, flagOf, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues } from './settings.ts'
+
+/** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
+export type Flags = Readonly<Record<string, unknown>>
+
+export interface HttpConfig {
+  readonly host: string
+  readonly port: number
+  /** Whether only this machine can reach the listener. */
+  readonly isLoopback: boolean
+  /** Lower case, without port, the names of `host` and `publicUrl` included. Loopback names are for the guard to add. */
+  readonly allowedHosts: readonly string[]
+  readonly corsOrigins: readonly string[]
+  /** Base of absolute links; null: what the request says. */
+  readonly publicUrl: string | null
+  /** '' or '/some/prefix'. */
+  readonly mountPrefix: string
+  readonly trustedProxies: readonly Cidr[]
+  readonly maxBodyBytes: number
+  readonly maxStreams: number
+  readonly brand: readonly string[]
+}
+
+export interface JobsConfig {
+  /** Jobs that run at once. */
+  readonly workers: number
+  readonly maxQueued: number
+  readonly retentionMs: number
+  readonly expiredGraceMs: number
+  /** null: no limit. */
+  readonly maxRunMs: number | null
+  readonly cancelGraceMs: number
+  readonly drainTimeoutMs: number
+  readonly previewOutputs: boolean
+}
+
+export interface AssetsConfig {
+  readonly maxUploadBytes: number
+  /** null: uploads never expire by themselves. */
+  readonly retentionMs: number | null
+  /** Absolute; null: uploads cannot be placed as models. */
+  readonly modelsDirectory: string | null
+}
+
+export type EngineConfig = {
+  readonly kind: 'embedded'
+  readonly threads: number
+  readonly memoryBytes: number
+  readonly maxImagePixels: number
+}
+
+export type StoreConfig = {
+  readonly kind: 'sqlite'
+  /** The data folder, absolute: database, lock and blobs lie below it. */
+  readonly directory: string
+  readonly synchronous: 'full' | 'normal'
+}
+
+export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
+
+export interface LogConfig {
+  readonly level: (typeof LOG_LEVELS)[number]
+  readonly requests: boolean
+}
+
+export interface Config {
+  readonly kind: 'local'
+  readonly http: HttpConfig
+  readonly jobs: JobsConfig
+  readonly assets: AssetsConfig
+  readonly engine: EngineConfig
+  readonly store: StoreConfig
+  readonly blobs: BlobsConfig
+  readonly log: LogConfig
+}
+
+export interface LoadedConfig {
+  readonly config: Config
+  readonly secrets: Secrets
+  /** Things that are allowed but look like a mistake; one line each. */
+  readonly warnings: readonly string[]
+  /** The config file that was read, if any. */
+  readonly file: string | null
+}
+
+export interface ConfigSources {
+  readonly flags: Flags
+  readonly env: Environment
+  readonly cwd: string
+}
+
+interface Source {
+  readonly from: 'flag' | 'environment' | 'file' | 'default'
+  readonly text: string
+  /** How a message names it. */
+  readonly label: string
+}
+
+/** Throws ConfigError with one line. */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const asked = toFlagText(sources.flags['config']) ?? sources.env[OTHER_ENV.configFile] ?? null
+  const file = readConfigFile(asked, sources.cwd)
+  const found = new Map(SETTING_NAMES.map((name) => [name, findSource(name, sources, file)]))
+  const values = Object.fromEntries(
+    SETTING_NAMES.map((name) => [name, readValue(name, found.get(name)!)]),
+  ) as SettingValues
+  const where = (name: SettingName) => found.get(name)!.label
+  const toAbsolute = (name: SettingName, relative: string) =>
+    path.resolve(baseOf(found.get(name)!, sources, file), relative)
+  refuseContradictions(values, where)
+  return {
+    config: toConfig(values, toAbsolute),
+    secrets: { token: values.token, secretKey: values.secretKey },
+    warnings: toWarnings(values, sources.env),
+    file: file?.path ?? null,
+  }
+}
+
+function toFlagText(flag: unknown): string | null {
+  if (flag === undefined) return null
+  return Array.isArray(flag) ? flag.join(',') : String(flag)
+}
+
+function findSource(name: SettingName, { flags, env }: ConfigSources, file: ConfigFile | null): Source {
+  const flagText = toFlagText(flags[name])
+  if (flagText !== null) return { from: 'flag', text: flagText, label: flagOf(name) ?? name }
+  const envText = env[envOf(name)]
+  if (envText !== undefined) return { from: 'environment', text: envText, label: envOf(name) }
+  const fileText = file?.texts.get(name)
+  if (file !== null && fileText !== undefined) return { from: 'file', text: fileText, label: path.basename(file.path) }
+  return { from: 'default', text: SETTINGS[name].fallback, label: 'the default' }
+}
+
+function readValue(name: SettingName, source: Source): unknown {
+  try {
+    return SETTINGS[name].read(source.text)
+  } catch (error) {
+    // A secret that is merely misspelled is still a secret.
+    const shown = 'isSecret' in SETTINGS[name] ? '' : ` = ${quote(source.text)}`
+    throw new ConfigError(`${name}${shown} (from ${source.label}) ${(error as Error).message}`)
+  }
+}
+
+function baseOf(source: Source, { cwd }: ConfigSources, file: ConfigFile | null): string {
+  // The default folder lies beside the config file too, so that a service has one home wherever it is started from.
+  const besideFile = file !== null && (source.from === 'file' || source.from === 'default')
+  return besideFile ? path.dirname(file.path) : cwd
+}
+
+function refuseContradictions(values: SettingValues, where: (name: SettingName) => string): void {
+  if (values.kind !== 'local') {
+    throw new ConfigError(`kind = "${values.kind}" (from ${where('kind')}) is not available in this version; use local`)
+  }
+  if (!isLoopback(values.host) && values.token === null && !values.allowInsecureBind) {
+    throw new ConfigError(
+      `host = ${quote(values.host)} (from ${where('host')}) is reachable from other machines and there is no token; ` +
+        'set ATELIER_TOKEN, or use 127.0.0.1, or allow it with --allow-insecure-bind',
+    )
+  }
+}
+
+function toWarnings(values: SettingValues, env: Environment): string[] {
+  const warnings = findUnknownNames(env).map(
+    (name) => `the environment variable ${name} is not a setting and has no effect`,
+  )
+  if (!isLoopback(values.host) && values.token === null) {
+    warnings.push(`listening on ${quote(values.host)} without a token: whoever reaches the port can use the service`)
+  }
+  if (values.synchronous === 'normal')
+    warnings.push('synchronous = normal: acknowledged jobs may be lost in a power cut')
+  return warnings
+}
+
+function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: string) => string): Config {
+  const directory = toAbsolute('dataDir', values.dataDir)
+  return {
+    kind: 'local',
+    http: toHttpConfig(values),
+    jobs: {
+      workers: values.workers === 'auto' ? Math.max(2, availableParallelism()) : values.workers,
+      maxQueued: values.maxQueue,
+      retentionMs: values.retention,
+      expiredGraceMs: values.expiredGrace,
+      maxRunMs: values.maxRunTime,
+      cancelGraceMs: values.cancelGrace,
+      drainTimeoutMs: values.drainTimeout,
+      previewOutputs: values.previewOutputs,
+    },
+    assets: {
+      maxUploadBytes: values.maxUpload,
+      retentionMs: values.assetRetention,
+      modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
+    },
+    engine: {
+      kind: 'embedded',
+      threads: values.engineThreads === 'auto' ? Math.max(1, availableParallelism() - 1) : values.engineThreads,
+      memoryBytes:
+        values.engineMemory === 'auto' ? Math.min(Math.floor(totalmem() / 2), 8 * 2 ** 30) : values.engineMemory,
+      maxImagePixels: values.maxImagePixels,
+    },
+    store: { kind: 'sqlite', directory, synchronous: values.synchronous },
+    blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
+    log: { level: values.logLevel, requests: values.logRequests },
+  }
+}
+
+function toHttpConfig(values: SettingValues): HttpConfig {
+  return {
+    // An empty host means every interface; Node would take it for "unspecified" and pick by itself.
+    host: values.host === '' ? '0.0.0.0' : values.host,
+    port: values.port,
+    isLoopback: isLoopback(values.host),
+    allowedHosts: toAllowedHosts(values),
+    corsOrigins: values.corsOrigins,
+    publicUrl: values.publicUrl,
+    mountPrefix: values.mountPrefix,
+    trustedProxies: values.trustedProxies,
+    maxBodyBytes: values.maxBody,
+    maxStreams: values.maxStreams,
+    brand: values.brand,
+  }
+}
+
+function toAllowedHosts({ allowedHosts, host, publicUrl }: SettingValues): readonly string[] {
+  const isName = host !== '' && isIP(host) === 0 && !isLoopback(host)
+  const own = [...(isName ? [host.toLowerCase()] : []), ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])]
+  return [...new Set([...allowedHosts, ...own])]
+}

@@ -1,0 +1,52 @@
+/** Every environment variable that Atelier reads, once. No other place spells one. */
+export const ENV = {
+  kind: 'ATELIER_KIND',
+  host: 'ATELIER_HOST',
+  port: 'ATELIER_PORT',
+  token: 'ATELIER_TOKEN',
+  allowInsecureBind: 'ATELIER_ALLOW_INSECURE_BIND',
+  allowedHosts: 'ATELIER_ALLOWED_HOSTS',
+  corsOrigins: 'ATELIER_CORS_ORIGINS',
+  publicUrl: 'ATELIER_PUBLIC_URL',
+  mountPrefix: 'ATELIER_MOUNT_PREFIX',
+  trustedProxies: 'ATELIER_TRUSTED_PROXIES',
+  maxBody: 'ATELIER_MAX_BODY',
+  maxStreams: 'ATELIER_MAX_STREAMS',
+  brand: 'ATELIER_BRAND',
+  dataDir: 'ATELIER_DATA_DIR',
+  synchronous: 'ATELIER_SYNCHRONOUS',
+  secretKey: 'ATELIER_SECRET_KEY',
+  workers: 'ATELIER_WORKERS',
+  maxQueue: 'ATELIER_MAX_QUEUE',
+  retention: 'ATELIER_RETENTION',
+  expiredGrace: 'ATELIER_EXPIRED_GRACE',
+  maxRunTime: 'ATELIER_MAX_RUN_TIME',
+  cancelGrace: 'ATELIER_CANCEL_GRACE',
+  drainTimeout: 'ATELIER_DRAIN_TIMEOUT',
+  previewOutputs: 'ATELIER_PREVIEW_OUTPUTS',
+  maxUpload: 'ATELIER_MAX_UPLOAD',
+  assetRetention: 'ATELIER_ASSET_RETENTION',
+  modelsDir: 'ATELIER_MODELS_DIR',
+  engineThreads: 'ATELIER_ENGINE_THREADS',
+  engineMemory: 'ATELIER_ENGINE_MEMORY',
+  maxImagePixels: 'ATELIER_MAX_IMAGE_PIXELS',
+  logLevel: 'ATELIER_LOG_LEVEL',
+  logRequests: 'ATELIER_LOG_REQUESTS',
+} as const
+
+/** Variables that are not settings of the service: where the config file lies, and what `atelier run` talks to. */
+export const OTHER_ENV = {
+  configFile: 'ATELIER_CONFIG',
+  baseUrl: 'ATELIER_BASE_URL',
+} as const
+
+export type SettingName = keyof typeof ENV
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const KNOWN: ReadonlySet<string> = new Set([...Object.values(ENV), ...Object.values(OTHER_ENV)])
+
+/** Names that look like ours and are not: most likely a typing mistake that would otherwise go unseen. */
+export function findUnknownNames(env: Environment): string[] {
+  return Object.keys(env).filter((name) => name.startsWith('ATELIER_') && !KNOWN.has(name))
+}

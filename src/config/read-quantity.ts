@@ -1,0 +1,84 @@
+/**
+ * Readers for quantities that people write: counts, durations ('7d', '90s') and sizes ('10GiB'). Each takes the text and gives
+ * the value, or throws an Error whose message continues the sentence "port = "x" …" and ends with an example that works.
+ */
+
+export interface Bounds {
+  readonly min: number
+  readonly max: number
+}
+
+export interface CountBounds extends Bounds {
+  readonly example?: number
+}
+
+const WHOLE = /^\d{1,16}$/
+
+export function readCount({ min, max, example = Math.max(min, 1) }: CountBounds): (text: string) => number {
+  return function readCountWithin(text) {
+    const value = Number(text)
+    if (WHOLE.test(text) && value >= min && value <= max) return value
+    throw new Error(`is not a whole number from ${min} to ${max}; give for example ${example}`)
+  }
+}
+
+const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const DURATION = /^(\d{1,12})(ms|s|m|h|d)$/
+
+/** Bounds in milliseconds. A bare number is refused: nobody knows its unit. */
+export function readDurationMs({ min, max }: Bounds): (text: string) => number {
+  return function readDurationWithin(text) {
+    const parts = DURATION.exec(text)
+    if (parts === null)
+      throw new Error('is not a duration; write a number and a unit (ms, s, m, h, d), for example 90s or 7d')
+    const value = Number(parts[1]) * MS_PER_UNIT[parts[2]]
+    if (value >= min && value <= max) return value
+    throw new Error(`must lie between ${toDurationText(min)} and ${toDurationText(max)}`)
+  }
+}
+
+/** The shortest exact spelling: 90000 gives '90s'. */
+export function toDurationText(ms: number): string {
+  for (const unit of ['d', 'h', 'm', 's']) {
+    if (ms >= MS_PER_UNIT[unit] && ms % MS_PER_UNIT[unit] === 0) return `${ms / MS_PER_UNIT[unit]}${unit}`
+  }
+  return `${ms}ms`
+}
+
+const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
+  B: 1,
+  KB: 1e3,
+  MB: 1e6,
+  GB: 1e9,
+  TB: 1e12,
+  KiB: 2 ** 10,
+  MiB: 2 ** 20,
+  GiB: 2 ** 30,
+  TiB: 2 ** 40,
+}
+const SIZE = /^(\d{1,15}(?:\.\d{1,3})?) ?(B|[KMGT]i?B)$/i
+
+/** Bounds in bytes. Accepts 'GiB' (powers of 1024) and 'GB' (powers of 1000), in any case. */
+export function readBytes({ min, max }: Bounds): (text: string) => number {
+  return function readBytesWithin(text) {
+    const parts = SIZE.exec(text)
+    const unit =
+      parts === null
+        ? undefined
+        : Object.keys(BYTES_PER_UNIT).find((name) => name.toLowerCase() === parts[2].toLowerCase())
+    if (parts === null || unit === undefined) {
+      throw new Error('is not a size; write a number and a unit (B, KiB, MiB, GiB, TiB), for example 512MiB or 10GiB')
+    }
+    const value = Math.round(Number(parts[1]) * BYTES_PER_UNIT[unit])
+    if (value >= min && value <= max) return value
+    throw new Error(`must lie between ${toSizeText(min)} and ${toSizeText(max)}`)
+  }
+}
+
+export function toSizeText(bytes: number): string {
+  for (const unit of ['TiB', 'GiB', 'MiB', 'KiB']) {
+    if (bytes >= BYTES_PER_UNIT[unit] && bytes % BYTES_PER_UNIT[unit] === 0)
+      return `${bytes / BYTES_PER_UNIT[unit]}${unit}`
+  }
+  return `${bytes}B`
+}

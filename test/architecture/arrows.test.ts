@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { findCycle, layerOf, refuseArrow } from './arrows.ts'
+import { isTest, project, readSources } from './sources.ts'
+
+const sources = readSources('src/**/*.ts')
+const ownFiles = sources.filter((source) => !isTest(source))
+
+test('the arrows of the design hold', () => {
+  const wrong = ownFiles.flatMap(({ file, imports }) =>
+    imports.flatMap((to) => {
+      const reason = to.file?.startsWith('src/') ? refuseArrow(file, to.file) : null
+      return reason === null ? [] : [`${file} -> ${to.file}: ${reason}`]
+    }),
+  )
+  assert.deepEqual(wrong, [])
+})
+
+test('the arrow rules refuse what they should', () => {
+  const refused: [string, string][] = [
+    ['src/domain/jobs/a.ts', 'src/surfaces/kit/b.ts'],
+    ['src/domain/jobs/a.ts', 'src/adapters/blobs/fs.ts'],
+    ['src/domain/jobs/a.ts', 'src/config/config.ts'],
+    ['src/domain/workflows/a.ts', 'src/domain/engine/b.ts'],
+    ['src/domain/jobs/a.ts', 'src/domain/models/b.ts'],
+    ['src/domain/idempotency/a.ts', 'src/domain/assets/b.ts'],
+    ['src/surfaces/jobs-v2/a.ts', 'src/surfaces/legacy-v1/b.ts'],
+    ['src/surfaces/jobs-v2/a.ts', 'src/surfaces/server.ts'],
+    ['src/surfaces/kit/a.ts', 'src/surfaces/jobs-v2/b.ts'],
+    ['src/surfaces/jobs-v2/a.ts', 'src/adapters/store/sqlite/b.ts'],
+    ['src/adapters/store/sqlite/a.ts', 'src/adapters/blobs/fs.ts'],
+    ['src/app.ts', 'src/adapters/blobs/fs.ts'],
+    ['src/cli/serve.ts', 'src/adapters/blobs/fs.ts'],
+    ['src/cli/serve.ts', 'src/surfaces/server.ts'],
+    ['src/lib/a.ts', 'src/domain/errors.ts'],
+    ['src/config/a.ts', 'src/domain/errors.ts'],
+  ]
+  for (const [from, to] of refused) assert.notEqual(refuseArrow(from, to), null, `${from} -> ${to}`)
+  const allowed: [string, string][] = [
+    ['src/bin.ts', 'src/cli/main.ts'],
+    ['src/app.ts', 'src/surfaces/server.ts'],
+    ['src/surfaces/server.ts', 'src/surfaces/jobs-v2/index.ts'],
+    ['src/surfaces/jobs-v2/a.ts', 'src/surfaces/kit/b.ts'],
+    ['src/compose/a.ts', 'src/adapters/blobs/fs.ts'],
+    ['src/domain/jobs/a.ts', 'src/domain/engine/b.ts'],
+    ['src/domain/assets/a.ts', 'src/domain/idempotency/b.ts'],
+  ]
+  for (const [from, to] of allowed) assert.equal(refuseArrow(from, to), null, `${from} -> ${to}`)
+})
+
+test('nothing imports itself by a detour', () => {
+  const graph = new Map(ownFiles.map(({ file, imports }) => [file, imports.flatMap((to) => to.file ?? [])]))
+  assert.equal(findCycle(graph)?.join(' -> ') ?? null, null)
+  const planted = new Map([
+    ['a', ['b']],
+    ['b', ['c']],
+    ['c', ['b']],
+  ])
+  assert.deepEqual(findCycle(planted), ['b', 'c', 'b'])
+})
+
+test('every relative import names a file that exists, with its ending', () => {
+  const missing = readSources('src/**/*.ts', 'test/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts').flatMap(
+    ({ file, imports }) =>
+      imports
+        .filter((to) => to.file !== null && !existsSync(path.join(project, to.file)))
+        .map((to) => `${file} -> ${to.specifier}`),
+  )
+  assert.deepEqual(missing, [])
+})
+
+test('every source file stands in a known layer', () => {
+  assert.deepEqual(
+    sources.filter(({ file }) => layerOf(file) === null).map(({ file }) => file),
+    [],
+  )
+})

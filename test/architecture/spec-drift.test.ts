@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { project, readJson } from './sources.ts'
+
+interface Operation {
+  readonly operationId?: string
+}
+interface OpenApi {
+  readonly openapi: string
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+const VERBS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options']
+
+function operationIds(spec: OpenApi): string[] {
+  return Object.values(spec.paths).flatMap((item) =>
+    VERBS.flatMap((verb) =>
+      item[verb] === undefined ? [] : (item[verb].operationId ?? `a ${verb} without operationId`),
+    ),
+  )
+}
+
+function toFileName(operationId: string): string {
+  return operationId.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+test('the operations on disk are the operations of the specification', () => {
+  const spec = readJson('spec/jobs-v2.openapi.json') as OpenApi
+  const files = globSync('src/surfaces/jobs-v2/operations/*.ts', { cwd: project })
+  const onDisk = files.map((file) => path.basename(file, '.ts')).filter((name) => !name.endsWith('.test'))
+  // One route may answer two verbs, so an operation may stand twice in the specification.
+  const specified = [...new Set(operationIds(spec).map(toFileName))]
+  assert.deepEqual(onDisk.sort(), specified.sort())
+})
+
+test('the specification is OpenAPI 3.1', () => {
+  assert.match((readJson('spec/jobs-v2.openapi.json') as OpenApi).openapi, /^3\.1\./)
+})
+
+test('docs/errors.md explains every code that the service answers', () => {
+  const table = readFileSync(path.join(project, 'src/surfaces/jobs-v2/errors.ts'), 'utf8')
+  const codes = new Set([...table.matchAll(/\[\s*(\d{3}),\s*'([a-z_]+)'/g)].map((match) => match[2]))
+  assert.ok(codes.size >= 15, 'the table of codes was found')
+  const document = readFileSync(path.join(project, 'docs/errors.md'), 'utf8')
+  const explained = new Set([...document.matchAll(/^\| `([a-z_]+)` +\|/gm)].map((match) => match[1]))
+  assert.deepEqual(
+    [...codes].filter((code) => !explained.has(code)),
+    [],
+  )
+})

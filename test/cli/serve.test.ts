@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { runAtelier } from '../support/atelier.ts'
+import { spawnServer } from '../support/spawn-server.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url))
+
+let folder: string
+before(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'atelier-serve-'))
+})
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('atelier serve', () => {
+  test('says where it is, refuses a second process and a taken port in one line, and drains on SIGTERM', async () => {
+    const data = path.join(folder, 'data')
+    await using server = await spawnServer(['--data-dir', data])
+    assert.match(server.output(), /^Atelier \d+\.\d+\.\d+ is serving at http:\/\/127\.0\.0\.1:\d+$/m)
+    assert.ok(server.output().includes(data))
+    assert.match(server.output(), /curl -s http/)
+
+    const locked = await runAtelier(['serve', '--port', '0', '--data-dir', data])
+    assert.equal(locked.code, 1)
+    assert.match(locked.stderr, new RegExp(`^atelier: cannot start: .* in use by process ${server.pid}\\..*\\n$`))
+
+    const port = new URL(server.url).port
+    const taken = await runAtelier(['serve', '--port', port, '--data-dir', path.join(folder, 'other')])
+    assert.equal(taken.code, 1)
+    assert.match(taken.stderr, /^atelier: cannot start: .*EADDRINUSE.*--port.*\n$/)
+
+    const examined = await runAtelier(['doctor', '--port', port, '--data-dir', data], {
+      env: { ATELIER_BASE_URL: server.url },
+    })
+    assert.equal(examined.code, 0, examined.stdout)
+    assert.match(examined.stdout, /a server runs at .* and is healthy/)
+    assert.match(examined.stdout, /in use by a running process/)
+    assert.match(examined.stdout, /^ok +server /m)
+
+    assert.equal(await server.terminate(), 0)
+  })
+
+  test('a data folder that cannot be one is told in one line', async () => {
+    const file = path.join(folder, 'file')
+    writeFileSync(file, '')
+    const result = await runAtelier(['serve', '--port', '0', '--data-dir', file])
+    assert.equal(result.code, 1)
+    assert.match(result.stderr, /^atelier: cannot start: .*\n$/)
+  })
+
+  test('the token is asked for, and shows nowhere', async () => {
+    const token = 'hush-hush-1234'
+    await using server = await spawnServer(['--data-dir', path.join(folder, 'guarded'), '--log-level', 'debug'], {
+      ATELIER_TOKEN: token,
+    })
+    assert.equal((await fetch(`${server.url}/api/v2/jobs`)).status, 401)
+    const run = ['run', path.join(EXAMPLES, 'greeting.json'), '--base-url', server.url]
+    const refused = await runAtelier(run)
+    assert.equal(refused.code, 1)
+    assert.match(refused.stderr, /^unauthorized: /)
+    const allowed = await runAtelier(run, { env: { ATELIER_TOKEN: token } })
+    assert.equal(allowed.code, 0, allowed.stderr)
+    assert.equal(await server.terminate(), 0)
+    assert.ok(!`${server.output()}${allowed.stdout}${allowed.stderr}`.includes(token))
+  })
+
+  test('every example that needs no upload runs, and its outputs arrive', async () => {
+    await using server = await spawnServer(['--data-dir', path.join(folder, 'examples')])
+    const out = path.join(folder, 'out')
+    for (const [example, output] of [
+      ['greeting', /\.txt$/m],
+      ['colour-card', /colour-card_00001_\.png$/m],
+    ] as const) {
+      const result = await runAtelier([
+        'run',
+        path.join(EXAMPLES, `${example}.json`),
+        '--base-url',
+        server.url,
+        '--out',
+        out,
+      ])
+      assert.equal(result.code, 0, result.stderr)
+      assert.match(result.stdout, output)
+    }
+  })
+})
