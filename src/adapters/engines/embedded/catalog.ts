@@ -8,5 +8,6 @@ export function createCatalog(table: NodeTable): NodeCatalog {
     find: (classType) => table.get(classType)?.definition ?? null,
     classTypes: () => classTypes,
     selfCheckedInputs: (classType) => table.get(classType)?.selfChecked ?? [],
+    fileInputs: (classType) => table.get(classType)?.fileInputs ?? [],
   }
 }

@@ -43,6 +43,10 @@ interface Declaration<R extends Kinds, O extends Kinds> {
   readonly experimental?: boolean
   /** Inputs that the node judges itself, such as file names. */
   readonly selfChecked?: readonly string[]
+  /** Those of them that name files; all of them unless said otherwise. */
+  readonly fileInputs?: readonly string[]
+  /** Inputs that the class does not declare are handed over too, as they are. */
+  readonly acceptsAllInputs?: boolean
   /** The same inputs may give another result: two nodes never share one. */
   readonly isNotIdempotent?: boolean
 }
@@ -67,6 +71,8 @@ export interface EngineNode {
   readonly definition: NodeDefinition
   readonly inputKinds: Kinds
   readonly selfChecked: readonly string[]
+  readonly fileInputs: readonly string[]
+  readonly acceptsAllInputs: boolean
   readonly hiddenTypes: ReadonlySet<string>
   readonly isKeyedById: boolean
   readonly asksLazily: boolean
@@ -124,6 +130,8 @@ function toEngineNode(node: Declaration<Kinds, Kinds>, isInputList: boolean, run
     definition: toDefinition(node, isInputList),
     inputKinds: { ...node.required, ...node.optional },
     selfChecked: node.selfChecked ?? [],
+    fileInputs: node.fileInputs ?? node.selfChecked ?? [],
+    acceptsAllInputs: node.acceptsAllInputs === true,
     hiddenTypes,
     isKeyedById: node.isNotIdempotent === true || (node.style === 'classic' && hiddenTypes.has('UNIQUE_ID')),
     ...runnable,

@@ -3,6 +3,7 @@
  * clients match on it; the message is safe to show and holds no path of this machine.
  */
 import { fileURLToPath } from 'node:url'
+import { PythonError } from '../../../lib/python-numbers.ts'
 
 export class NodeError extends Error {
   readonly exceptionType: string
@@ -55,6 +56,7 @@ function describe(error: unknown): { exceptionType: string; message: string } {
       exceptionType: error.code === 'ENOENT' ? 'FileNotFoundError' : 'OSError',
       message: `a file of this run could not be read (${error.code})`,
     }
+  if (error instanceof PythonError) return { exceptionType: error.type, message: error.message }
   if (error instanceof Error) {
     return { exceptionType: PYTHON_NAMES[error.name] ?? 'RuntimeError', message: error.message }
   }

@@ -52,6 +52,8 @@ export function unreadable({ name }: MediaFile): NodeError {
 
 const MISSING_ENCODER = /Unknown encoder '([^']+)'/
 const LOCAL_PATH = /(?:file:)?(?:[A-Za-z]:)?[\\/][^\s:'"]*/g
+// Some encoders greet and report before they fail.
+const CHATTER = /\[(?:info|warn)\]/
 const MAX_SHOWN = 300
 
 /** Why an encoder refused, in its own words without paths. */
@@ -61,7 +63,7 @@ export function encodingFailed(purpose: string, { complaint }: ToolEnd): NodeErr
     const message = `${purpose} needs the encoder ${encoder}, which this server's ffmpeg was built without. Install a full build of FFmpeg, then run the job again`
     return new NodeError('ModelDownloadError', message)
   }
-  const lines = complaint.split('\n').filter((line) => line.trim() !== '')
+  const lines = complaint.split('\n').filter((line) => line.trim() !== '' && !CHATTER.test(line))
   const shown = (lines[0] ?? 'no reason given').replace(LOCAL_PATH, '…').slice(0, MAX_SHOWN)
   return new NodeError('av.error.ExternalError', `${purpose} failed: ${shown}`)
 }

@@ -1,7 +1,7 @@
 /** The sound of a media file: WAV by ourselves, everything else through ffmpeg, at the rate and with the channels it has. */
 import { NodeError } from '../node-error.ts'
 import { inBlocks } from '../tensor/map-pixels.ts'
-import type { PixelWork } from '../tensor/upscale.ts'
+import type { PixelWork } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'
 import { type MediaFile, openArgs, runFfmpeg, unreadable } from './ffmpeg.ts'
 import { GrowingFloats } from './growing-floats.ts'

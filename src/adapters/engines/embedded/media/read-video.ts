@@ -1,8 +1,7 @@
 /** Frames and sound of a video file, or of a part of one, as tensors. */
 import { NodeError } from '../node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
-import { Tensor } from '../tensor/tensor.ts'
-import type { PixelWork } from '../tensor/upscale.ts'
+import { type PixelWork, Tensor } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'
 import { type MediaFile, openArgs, runFfmpeg, unreadable } from './ffmpeg.ts'
 import { type Probe, probeFrames, probeMedia, type VideoStream } from './probe.ts'

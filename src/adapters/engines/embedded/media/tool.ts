@@ -49,15 +49,27 @@ function isMissingProgram(error: unknown): boolean {
   return code === 'ENOENT' || code === 'EACCES'
 }
 
-// A program that has heard enough closes its end; whether that was right is told by its exit code.
-const CLOSED_EARLY: ReadonlySet<unknown> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE', 'EOF'])
-
+/** Throws what the making of the input threw. A program that stops listening is judged by its exit code, not here. */
 async function feed(child: ChildProcess, input: Iterable<Uint8Array>): Promise<void> {
   if (child.stdin === null) return
+  let fault: { readonly error: unknown } | null = null
+  const parts = input[Symbol.iterator]()
+  // Only `next` is offered: a broken pipe must not be thrown into the source, from where it would come back as its fault.
+  const watched = {
+    next() {
+      try {
+        return parts.next()
+      } catch (error) {
+        fault = { error }
+        throw error
+      }
+    },
+    [Symbol.iterator]: () => watched,
+  }
   try {
-    await pipeline(Readable.from(input), child.stdin)
-  } catch (error) {
-    if (!CLOSED_EARLY.has((error as { code?: unknown }).code)) throw error
+    await pipeline(Readable.from(watched), child.stdin)
+  } catch {
+    if (fault !== null) throw (fault as { readonly error: unknown }).error
   }
 }
 

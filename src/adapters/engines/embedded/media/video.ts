@@ -4,8 +4,7 @@
  * The path of a file travels inside a tensor. So it cannot be written into a graph as a constant, which would open any file
  * of this machine to the caller, and no text that shows a value shows it.
  */
-import { Tensor } from '../tensor/tensor.ts'
-import type { Allocate } from '../tensor/tensor.ts'
+import { type Allocate, Tensor } from '../tensor/tensor.ts'
 import type { Value, ValueObject } from '../value.ts'
 import { type Audio, readAudioValue, toAudioValue } from './audio.ts'
 import type { MediaFile } from './ffmpeg.ts'

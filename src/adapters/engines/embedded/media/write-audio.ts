@@ -1,6 +1,6 @@
 /** Sound as MP3 or Opus files, encoded by ffmpeg. One element of a batch is one file. */
 import { resample } from '../tensor/resample.ts'
-import type { PixelWork } from '../tensor/upscale.ts'
+import type { PixelWork } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
 import { encodingFailed, runFfmpeg } from './ffmpeg.ts'
 import { type MediaTags, writeMetadataFile } from './metadata-file.ts'
@@ -55,5 +55,5 @@ export async function encodeLossy(
     checkpoint: work.checkpoint,
   })
   if (!end.isDone) throw encodingFailed(purpose, end)
-  return readMade(made, purpose)
+  return await readMade(made, purpose)
 }

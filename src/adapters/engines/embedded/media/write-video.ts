@@ -146,7 +146,7 @@ async function make(
     ...(input && { input }),
   })
   if (!end.isDone) throw encodingFailed(PURPOSE, end)
-  return readMade(made, PURPOSE)
+  return await readMade(made, PURPOSE)
 }
 
 function rawFormatOf({ pixelFormat }: VideoEncoder, bitDepth: BitDepth): RawFormat {
@@ -155,7 +155,8 @@ function rawFormatOf({ pixelFormat }: VideoEncoder, bitDepth: BitDepth): RawForm
 }
 
 function checkFrames({ batch, width, height }: ReturnType<typeof viewOf>, { name }: VideoEncoder): void {
-  if (batch === 0 || width === 0 || height === 0) throw new NodeError('ValueError', 'a video without frames cannot be saved')
+  if (batch === 0 || width === 0 || height === 0)
+    throw new NodeError('ValueError', 'a video without frames cannot be saved')
   if (name === 'libx264' && (width % 2 !== 0 || height % 2 !== 0)) {
     throw new NodeError('ValueError', `H.264 needs an even width and height, not ${width} x ${height}`)
   }
@@ -178,7 +179,7 @@ export async function encodeFrames(
   const metadata = await writeMetadataFile(folder.file('metadata'), tags)
   const sound = audio === null ? [] : await writeSound(audio, view.batch / rate.value, { ...work, folder })
   const soundArgs = audio === null ? [] : ['-map', '2:a', ...SOUND_ARGS[container]]
-  return make(
+  return await make(
     folder,
     [
       ...[...frames, ...metadata, ...sound, '-map', '0:v', '-map_metadata', '1'],
@@ -201,7 +202,7 @@ export async function encodeFile(
   const metadata = await writeMetadataFile(folder.file('metadata'), tags)
   const streams = ['-map', '0:V:0', '-map', '0:a?', ...BOTH_METADATA]
   const args = [...windowArgs(window), ...openArgs(file), ...metadata, ...streams]
-  return make(folder, [...args, ...encoderArgs(encoder), ...SOUND_ARGS[container]], { container, work })
+  return await make(folder, [...args, ...encoderArgs(encoder), ...SOUND_ARGS[container]], { container, work })
 }
 
 /** The file's own streams in a container of ours. */
@@ -213,5 +214,5 @@ export async function copyFile(
   await using folder = await openWorkFolder()
   const metadata = await writeMetadataFile(folder.file('metadata'), tags)
   const streams = ['-map', '0:V:0', '-map', '0:a?', '-c', 'copy', ...BOTH_METADATA]
-  return make(folder, [...openArgs(file), ...metadata, ...streams], { container, work })
+  return await make(folder, [...openArgs(file), ...metadata, ...streams], { container, work })
 }

@@ -1,11 +1,16 @@
 /** Every node class that comes with the engine. A new one is added here and nowhere else. */
 import type { EngineNode } from '../define-node.ts'
+import { audioNodes } from './audio-nodes.ts'
+import { batchesNodes } from './batches-nodes.ts'
 import { emptyImage } from './empty-image.ts'
+import { filesNodes } from './files-nodes.ts'
 import { imageBlend } from './image-blend.ts'
 import { imageCrop } from './image-crop.ts'
 import { imageInvert } from './image-invert.ts'
 import { imageScale, imageScaleBy } from './image-scale.ts'
+import { latentsNodes } from './latents-nodes.ts'
 import { loadImage, loadImageMask } from './load-image.ts'
+import { masksNodes } from './masks-nodes.ts'
 import { previewAny } from './preview-any.ts'
 import {
   primitiveBoolean,
@@ -16,6 +21,8 @@ import {
 } from './primitives.ts'
 import { previewImage, saveImage } from './save-image.ts'
 import { stringConcatenate } from './string-concatenate.ts'
+import { textNodes } from './text-nodes.ts'
+import { videoNodes } from './video-nodes.ts'
 
 export const BUILT_IN_NODES: readonly EngineNode[] = [
   loadImage,
@@ -35,4 +42,11 @@ export const BUILT_IN_NODES: readonly EngineNode[] = [
   primitiveFloat,
   primitiveBoolean,
   stringConcatenate,
+  ...textNodes,
+  ...masksNodes,
+  ...batchesNodes,
+  ...latentsNodes,
+  ...filesNodes,
+  ...audioNodes,
+  ...videoNodes,
 ]

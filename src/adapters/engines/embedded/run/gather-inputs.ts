@@ -20,7 +20,7 @@ export interface GatherFrom {
 export function gatherInputs(live: LiveNode, { outputsOf, asked }: GatherFrom): GatheredInputs {
   const lists = new Map<string, Slot>()
   const missing = new Set<string>()
-  for (const { path, options, category } of declarationsOf(live)) {
+  for (const { path, options, category } of wantedInputs(live)) {
     const value = live.inputs[path]
     if (value === undefined || !Object.hasOwn(live.inputs, path)) {
       if (category === 'required') throw missingArgument(live, path)
@@ -35,6 +35,17 @@ export function gatherInputs(live: LiveNode, { outputsOf, asked }: GatherFrom): 
     else lists.set(path, slotOf(outputsOf(value[0]), value))
   }
   return { lists, missing }
+}
+
+type Wanted = Pick<ReturnType<typeof declarationsOf>[number], 'path' | 'options' | 'category'>
+
+/** What the class declares and, for a class that takes everything, whatever else was given. */
+function wantedInputs(live: LiveNode): readonly Wanted[] {
+  const declared = declarationsOf(live)
+  if (!live.node.acceptsAllInputs) return declared
+  const known = new Set(declared.map(({ path }) => path))
+  const others = Object.keys(live.inputs).filter((name) => !known.has(name))
+  return [...declared, ...others.map((path): Wanted => ({ path, options: {}, category: 'optional' }))]
 }
 
 function slotOf(outputs: readonly Slot[] | null, [producer, slot]: readonly [string, number]): Slot {

@@ -22,26 +22,42 @@ import { createSignatures } from './signature.ts'
 const LONGEST_TURN_MS = 4
 
 export async function runGraph(request: RunRequest, deps: RunDeps): Promise<void> {
+  const startedAt = performance.now()
   let state: RunState
   try {
     state = begin(request, deps)
   } catch (error) {
     deps.emit({ type: 'started', nodesTotal: request.graph.size })
-    deps.emit({ type: 'failed', failure: toFailure(error, null, null) })
+    fail(deps, toFailure(error, null, null))
     return
   }
   try {
     await execute(state)
     repeatIntermediate(state)
+    deps.emit({
+      type: 'log',
+      text: `Prompt executed in ${((performance.now() - startedAt) / 1000).toFixed(2)} seconds\n`,
+    })
     deps.emit({ type: 'succeeded' })
   } catch (error) {
     state.line.flush()
-    if (error instanceof Interrupted || deps.isCancelled()) deps.emit({ type: 'interrupted' })
-    else if (error instanceof NodeFailure) deps.emit({ type: 'failed', failure: blame(state, error) })
-    else deps.emit({ type: 'failed', failure: toFailure(error, null, null) })
+    if (error instanceof Interrupted || deps.isCancelled()) interrupt(deps)
+    else fail(deps, error instanceof NodeFailure ? blame(state, error) : toFailure(error, null, null))
   } finally {
     state.results.releaseAll()
   }
+}
+
+/** The log reads as ComfyUI's own would: whoever looks for what went wrong finds the words that they know. */
+function fail({ emit }: RunDeps, failure: EngineFailure): void {
+  const traceback = failure.traceback === null ? '' : `${failure.traceback.trimEnd()}\n`
+  emit({ type: 'log', text: `!!! Exception during processing !!! ${failure.message}\n${traceback}` })
+  emit({ type: 'failed', failure })
+}
+
+function interrupt({ emit }: RunDeps): void {
+  emit({ type: 'log', text: 'Processing interrupted\n' })
+  emit({ type: 'interrupted' })
 }
 
 /** A failure together with the node it happened in. */

@@ -1,6 +1,5 @@
 /** Second-order filters from the audio-cookbook, run sample by sample; the result is clamped to -1..1. */
-import type { Tensor } from './tensor.ts'
-import type { PixelWork } from './upscale.ts'
+import type { PixelWork, Tensor } from './tensor.ts'
 
 export interface Biquad {
   /** Weights of the newest three inputs and of the last two outputs, divided by the leading one. */
@@ -67,7 +66,7 @@ export function applyBiquad(waveform: Tensor, { a, b }: Biquad, { allocate, chec
       y2 = y1
       y1 = y
       // Only what is handed on is clamped; the filter's memory keeps the true value.
-      result.data[i] = y > 1 ? 1 : y < -1 ? -1 : y
+      result.data[i] = Math.min(1, Math.max(-1, y))
     }
   }
   return result

@@ -3,8 +3,7 @@
  * touch strong ones. Everything in single precision where a comparison could come out otherwise.
  */
 import { filterSeparable, type HalfKernel } from './separable-filter.ts'
-import { type Tensor, viewOf } from './tensor.ts'
-import type { PixelWork } from './upscale.ts'
+import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
 const { fround } = Math
 
@@ -46,20 +45,16 @@ function greyOf(image: Tensor, { allocate, checkpoint }: PixelWork): Tensor {
 
 interface Slopes {
   readonly magnitudes: Float32Array
-  /** Which of the eight directions each slope rises to. */
-  readonly directions: Uint8Array
+  /** Along which of four axes each slope rises or falls: the first half of the steps. */
+  readonly axes: Uint8Array
 }
 
-/** Half to even, as the angle is rounded upstream. */
-function roundEven(value: number): number {
-  const rounded = Math.round(value)
-  return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded
-}
+const TAN_22_5 = Math.tan(Math.PI / 8)
 
 /** Sobel's gradient of one image, whose edge pixels are repeated outwards. */
 function slopesOf(pixels: Float32Array, width: number, height: number, checkpoint: () => void): Slopes {
   const magnitudes = new Float32Array(width * height)
-  const directions = new Uint8Array(width * height)
+  const axes = new Uint8Array(width * height)
   for (let y = 0, at = 0; y < height; y++) {
     checkpoint()
     const row = y * width
@@ -68,19 +63,24 @@ function slopesOf(pixels: Float32Array, width: number, height: number, checkpoin
     for (let x = 0; x < width; x++, at++) {
       const left = x === 0 ? 0 : x - 1
       const right = x === width - 1 ? x : x + 1
-      const [a, b, c] = [pixels[above + left], pixels[above + x], pixels[above + right]]
-      const [d, f] = [pixels[row + left], pixels[row + right]]
-      const [g, h, i] = [pixels[below + left], pixels[below + x], pixels[below + right]]
-      const across = fround(c - a + 2 * (f - d) + (i - g))
-      const down = fround(g - a + 2 * (h - b) + (i - c))
+      const upperLeft = pixels[above + left]
+      const upperRight = pixels[above + right]
+      const lowerLeft = pixels[below + left]
+      const lowerRight = pixels[below + right]
+      const sideways = 2 * (pixels[row + right] - pixels[row + left])
+      const upright = 2 * (pixels[below + x] - pixels[above + x])
+      const across = fround(upperRight - upperLeft + sideways + (lowerRight - lowerLeft))
+      const down = fround(lowerLeft - upperLeft + upright + (lowerRight - upperRight))
       magnitudes[at] = Math.sqrt(fround(fround(across * across) + fround(down * down)) + EPSILON)
-      directions[at] = (roundEven(Math.atan2(down, across) * (4 / Math.PI)) + 8) % 8
+      const [wide, high] = [Math.abs(across), Math.abs(down)]
+      if (high <= TAN_22_5 * wide) axes[at] = 0
+      else if (wide <= TAN_22_5 * high) axes[at] = 2
+      else axes[at] = across > 0 === down > 0 ? 1 : 3
     }
   }
-  return { magnitudes, directions }
+  return { magnitudes, axes }
 }
 
-const NONE = 0
 const WEAK = 1
 const STRONG = 2
 
@@ -90,7 +90,7 @@ interface Thresholds {
 }
 
 /** Pixels that are larger than both neighbours along their slope, by strength. Outside the image there is nothing. */
-function crestsOf({ magnitudes, directions }: Slopes, width: number, { low, high }: Thresholds): Uint8Array {
+function crestsOf({ magnitudes, axes }: Slopes, width: number, { low, high }: Thresholds): Uint8Array {
   const height = magnitudes.length / width
   const valueAt = (x: number, y: number) =>
     x < 0 || y < 0 || x >= width || y >= height ? 0 : magnitudes[y * width + x]
@@ -99,7 +99,7 @@ function crestsOf({ magnitudes, directions }: Slopes, width: number, { low, high
     for (let x = 0; x < width; x++, at++) {
       const magnitude = magnitudes[at]
       if (!(magnitude > low)) continue
-      const [right, down] = STEPS[directions[at]]
+      const [right, down] = STEPS[axes[at]]
       if (magnitude > valueAt(x + right, y + down) && magnitude > valueAt(x - right, y - down)) {
         crests[at] = magnitude > high ? STRONG : WEAK
       }
@@ -144,7 +144,12 @@ export function canny(image: Tensor, { low, high }: Thresholds, work: PixelWork)
     const crests = crestsOf(slopesOf(pixels, width, height, work.checkpoint), width, thresholds)
     connect(crests, width, work.checkpoint)
     const out = result.data.subarray(index * size * 3, (index + 1) * size * 3)
-    for (let i = 0; i < size; i++) out.fill(crests[i] === STRONG ? 1 : NONE, i * 3, i * 3 + 3)
+    for (let pixel = 0, at = 0; pixel < size; pixel++, at += 3) {
+      const value = crests[pixel] === STRONG ? 1 : 0
+      out[at] = value
+      out[at + 1] = value
+      out[at + 2] = value
+    }
   }
   return result
 }

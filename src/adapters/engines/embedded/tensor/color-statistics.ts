@@ -17,49 +17,42 @@ export interface ColorMap {
 const EPSILON = 1e-6
 const BLOCK_VALUES = 786_432
 
-function meanOf(colors: Float32Array, checkpoint: () => void): number[] {
-  let [a, b, c] = [0, 0, 0]
+/** Adds up the values and the products of a frame's colours: everything that mean and covariance need, in one pass. */
+function addMoments(colors: Float32Array, moments: Float64Array, checkpoint: () => void): void {
+  let [a, b, c, aa, ab, ac, bb, bc, cc] = moments
   for (let at = 0; at < colors.length; at += 3) {
     if (at % BLOCK_VALUES === 0) checkpoint()
-    a += colors[at]
-    b += colors[at + 1]
-    c += colors[at + 2]
+    const x = colors[at]
+    const y = colors[at + 1]
+    const z = colors[at + 2]
+    a += x
+    b += y
+    c += z
+    aa += x * x
+    ab += x * y
+    ac += x * z
+    bb += y * y
+    bc += y * z
+    cc += z * z
   }
-  const count = colors.length / 3
-  return [a / count, b / count, c / count]
+  moments.set([a, b, c, aa, ab, ac, bb, bc, cc])
 }
 
-function covarianceOf(colors: Float32Array, mean: readonly number[], checkpoint: () => void): Matrix3 {
-  const [meanA, meanB, meanC] = mean
-  let [aa, ab, ac, bb, bc, cc] = [0, 0, 0, 0, 0, 0]
-  for (let at = 0; at < colors.length; at += 3) {
-    if (at % BLOCK_VALUES === 0) checkpoint()
-    const a = colors[at] - meanA
-    const b = colors[at + 1] - meanB
-    const c = colors[at + 2] - meanC
-    aa += a * a
-    ab += a * b
-    ac += a * c
-    bb += b * b
-    bc += b * c
-    cc += c * c
+/** Pooled over all frames. */
+export function statisticsOf(frames: Iterable<Tensor>, checkpoint: () => void): ColorStatistics {
+  const moments = new Float64Array(9)
+  let pixels = 0
+  for (const { data } of frames) {
+    addMoments(data, moments, checkpoint)
+    pixels += data.length / 3
   }
-  const count = colors.length / 3
-  return [aa, ab, ac, ab, bb, bc, ac, bc, cc].map((sum) => sum / count)
-}
-
-/** Pooled over frames of equal size; `frame` makes each of them again for the second pass. */
-export function statisticsOf(frames: number, frame: (index: number) => Tensor, checkpoint: () => void): ColorStatistics {
-  const averaged = (per: (colors: Float32Array) => readonly number[]) => {
-    let sums: readonly number[] | null = null
-    for (let index = 0; index < frames; index++) {
-      const part = per(frame(index).data)
-      sums = sums === null ? part : sums.map((sum, place) => sum + part[place])
-    }
-    return (sums ?? []).map((sum) => sum / frames)
-  }
-  const mean = averaged((colors) => meanOf(colors, checkpoint))
-  return { mean, covariance: averaged((colors) => covarianceOf(colors, mean, checkpoint)) }
+  const [a, b, c, aa, ab, ac, bb, bc, cc] = moments.map((sum) => sum / pixels)
+  const covariance = [
+    ...[aa - a * a, ab - a * b, ac - a * c],
+    ...[ab - a * b, bb - b * b, bc - b * c],
+    ...[ac - a * c, bc - b * c, cc - c * c],
+  ]
+  return { mean: [a, b, c], covariance }
 }
 
 function mapWith(matrix: Matrix3, from: ColorStatistics, to: ColorStatistics): ColorMap {
@@ -71,7 +64,8 @@ function mapWith(matrix: Matrix3, from: ColorStatistics, to: ColorStatistics): C
 
 /** Reinhard's map: every value by itself. */
 export function deviationMap(from: ColorStatistics, to: ColorStatistics): ColorMap {
-  const deviation = ({ covariance }: ColorStatistics, axis: number) => Math.max(EPSILON, Math.sqrt(covariance[axis * 4]))
+  const deviation = ({ covariance }: ColorStatistics, axis: number) =>
+    Math.max(EPSILON, Math.sqrt(Math.max(0, covariance[axis * 4])))
   const [a, b, c] = [0, 1, 2].map((axis) => deviation(to, axis) / deviation(from, axis))
   return mapWith([a, 0, 0, 0, b, 0, 0, 0, c], from, to)
 }

@@ -3,6 +3,7 @@
  * corners taper. The shape of radius a + k is the union of four shapes of radius a, each k away from the centre (k <= a);
  * so the radius doubles with every pass, and large ones cost hardly more than small ones.
  */
+import { inBlocks } from './map-pixels.ts'
 import type { PixelWork } from './tensor.ts'
 
 export interface Dilation {
@@ -20,63 +21,82 @@ export type DilatePlane = (source: Float32Array, target: Float32Array) => void
 
 type Shift = readonly [dx: number, dy: number]
 
-const CENTRE: Shift = [0, 0]
-const SIDES: readonly Shift[] = [
+/** A pass takes the brightest of a pixel and its neighbours at these four shifts. */
+interface Pass {
+  readonly shifts: readonly [Shift, Shift, Shift, Shift]
+  /** How far its shifts reach. */
+  readonly step: number
+}
+
+const SIDES: readonly [Shift, Shift, Shift, Shift] = [
   [-1, 0],
   [1, 0],
   [0, -1],
   [0, 1],
 ]
-const CORNERS: readonly Shift[] = [
+const CORNERS: readonly [Shift, Shift, Shift, Shift] = [
   [-1, -1],
   [1, -1],
   [-1, 1],
   [1, 1],
 ]
+const [LEFT, RIGHT, ABOVE, BELOW] = SIDES
 
-// Passes look as far beyond the image as their radius. Beyond this one, several stages cost less than a wider margin.
+const FIRST_TAPERED: readonly Pass[] = [{ shifts: SIDES, step: 1 }]
+// Eight neighbours are reached along the row, then across rows.
+const FIRST_SQUARE: readonly Pass[] = [
+  { shifts: [LEFT, RIGHT, LEFT, RIGHT], step: 1 },
+  { shifts: [ABOVE, BELOW, ABOVE, BELOW], step: 1 },
+]
+
+// Passes look beyond the image. Beyond this radius, several stages cost less than a wider margin.
 const MAX_STAGE_RADIUS = 256
 const ROWS_PER_CHECK = 32
 
-/** The shifts of every pass of one stage, for a radius from 1 up. */
-function passesOf(radius: number, isTapered: boolean): Shift[][] {
-  const directions = isTapered ? SIDES : CORNERS
-  const passes: Shift[][] = [[CENTRE, ...SIDES, ...(isTapered ? [] : CORNERS)]]
+/** The passes of one stage, for a radius from 1 up. */
+function passesOf(radius: number, isTapered: boolean): Pass[] {
+  const passes = [...(isTapered ? FIRST_TAPERED : FIRST_SQUARE)]
+  const [a, b, c, d] = isTapered ? SIDES : CORNERS
   for (let reached = 1; reached < radius; ) {
     const step = Math.min(reached, radius - reached)
-    passes.push(directions.map(([dx, dy]): Shift => [dx * step, dy * step]))
+    const far = ([dx, dy]: Shift): Shift => [dx * step, dy * step]
+    passes.push({ shifts: [far(a), far(b), far(c), far(d)], step })
     reached += step
   }
   return passes
 }
 
-/** All passes; stages follow one another, since growing twice is growing by the sum. */
-function allPasses(radius: number, isTapered: boolean): Shift[][] {
-  const passes: Shift[][] = []
-  for (let left = radius; left > 0; left -= MAX_STAGE_RADIUS) {
-    passes.push(...passesOf(Math.min(left, MAX_STAGE_RADIUS), isTapered))
-  }
-  return passes
-}
+const reachOf = (passes: readonly Pass[]) => passes.reduce((sum, pass) => sum + pass.step, 0)
 
+/** The image in the middle of a wider area, where nothing is. */
 interface Canvas {
-  readonly width: number
-  readonly height: number
-  checkpoint(): void
+  readonly imageWidth: number
+  readonly imageHeight: number
+  readonly margin: number
+  readonly rowLength: number
 }
 
-/** Every value of `to` becomes the largest of `from` at the given shifts; outside the canvas there is nothing. */
-function runPass(from: Float32Array, to: Float32Array, shifts: readonly Shift[], canvas: Canvas): void {
-  const { width, height, checkpoint } = canvas
-  for (let y = 0; y < height; y++) {
+/** Writes the image and `around` pixels on every side of it. */
+function runPass(
+  from: Float32Array,
+  to: Float32Array,
+  { shifts }: Pass,
+  { canvas, around, checkpoint }: { readonly canvas: Canvas; readonly around: number; checkpoint(): void },
+): void {
+  const { rowLength, margin, imageWidth, imageHeight } = canvas
+  const [a, b, c, d] = shifts.map(([dx, dy]) => dy * rowLength + dx)
+  const first = margin - around
+  for (let y = first; y < margin + imageHeight + around; y++) {
     if (y % ROWS_PER_CHECK === 0) checkpoint()
-    const row = y * width
-    to.fill(Number.NEGATIVE_INFINITY, row, row + width)
-    for (const [dx, dy] of shifts) {
-      if (y + dy < 0 || y + dy >= height) continue
-      const offset = dy * width + dx
-      const end = row + Math.min(width, width - dx)
-      for (let i = row + Math.max(0, -dx); i < end; i++) to[i] = Math.max(to[i], from[i + offset])
+    const end = y * rowLength + margin + imageWidth + around
+    for (let i = y * rowLength + first; i < end; i++) {
+      // Masks are mostly flat, so these comparisons are guessed right; Math.max costs twice as much.
+      let most = from[i]
+      if (from[i + a] > most) most = from[i + a]
+      if (from[i + b] > most) most = from[i + b]
+      if (from[i + c] > most) most = from[i + c]
+      if (from[i + d] > most) most = from[i + d]
+      to[i] = most
     }
   }
 }
@@ -86,24 +106,36 @@ export function createDilation(dilation: Dilation, { allocate, checkpoint }: Pix
   const { width, height, isTapered, isErosion } = dilation
   // The largest radius that makes a difference: from there on every shape covers the whole plane.
   const radius = Math.min(dilation.radius, isTapered ? width + height : Math.max(width, height))
-  const passes = allPasses(radius, isTapered)
-  const margin = Math.min(radius, MAX_STAGE_RADIUS)
-  const canvas = { width: width + 2 * margin, height: height + 2 * margin, checkpoint }
-  const scratch = [allocate([canvas.height, canvas.width]).data, allocate([canvas.height, canvas.width]).data]
+  const stages: Pass[][] = []
+  for (let left = radius; left > 0; left -= MAX_STAGE_RADIUS) {
+    stages.push(passesOf(Math.min(left, MAX_STAGE_RADIUS), isTapered))
+  }
+  const margin = Math.max(0, ...stages.map(reachOf))
+  const canvas = { imageWidth: width, imageHeight: height, margin, rowLength: width + 2 * margin }
+  const scratch = [0, 1].map(() => allocate([height + 2 * margin, canvas.rowLength]).data)
   // The darkest is the brightest of the negative.
   const sign = isErosion ? -1 : 1
-  const startOf = (y: number) => (y + margin) * canvas.width + margin
+  const startOf = (y: number) => (y + margin) * canvas.rowLength + margin
   return (source, target) => {
     let [from, to] = scratch
-    from.fill(Number.NEGATIVE_INFINITY)
+    // Later passes may find older values in the margin: they are maxima of parts of what is looked for.
+    for (const memory of scratch) {
+      inBlocks(memory.length, checkpoint, (start, end) => memory.fill(Number.NEGATIVE_INFINITY, start, end))
+    }
     for (let y = 0; y < height; y++) {
+      checkpoint()
       for (let x = 0, at = startOf(y); x < width; x++) from[at + x] = sign * source[y * width + x]
     }
-    for (const shifts of passes) {
-      runPass(from, to, shifts, canvas)
-      ;[from, to] = [to, from]
+    for (const passes of stages) {
+      let around = reachOf(passes)
+      for (const pass of passes) {
+        around -= pass.step
+        runPass(from, to, pass, { canvas, around, checkpoint })
+        ;[from, to] = [to, from]
+      }
     }
     for (let y = 0; y < height; y++) {
+      checkpoint()
       for (let x = 0, at = startOf(y); x < width; x++) target[y * width + x] = sign * from[at + x]
     }
   }

@@ -18,10 +18,12 @@ export function cumulativeShares(
   const { height, width, channels, data } = viewOf(images)
   const counts = Array.from({ length: channels }, () => new Float64Array(LEVELS))
   const size = height * width * channels
-  for (let at = first * size; at < (last + 1) * size; at++) {
-    if (at % BLOCK_VALUES === 0) checkpoint()
-    counts[at % channels][levelOf(data[at])]++
-  }
+  counts.forEach((perLevel, c) => {
+    for (let at = first * size + c, done = 0; at < (last + 1) * size; at += channels, done++) {
+      if (done % BLOCK_VALUES === 0) checkpoint()
+      perLevel[levelOf(data[at])]++
+    }
+  })
   return counts.map((perLevel) => {
     let sum = 0
     const running = perLevel.map((count) => {

@@ -122,7 +122,10 @@ function meanColor({ members, pixels }: Box, { sums }: ColorList): number[] {
 /** At most `size` colours that stand for those of interleaved 8-bit RGB pixels. */
 export function medianCut(pixels: Uint8Array, size: number, checkpoint: () => void): Palette {
   const colors = collectColors(pixels, checkpoint)
-  const root = createBox(colors, Int32Array.from(colors.counts, (_, index) => index))
+  const root = createBox(
+    colors,
+    Int32Array.from(colors.counts, (_, index) => index),
+  )
   const heap = createHeap()
   heap.add(root)
   for (let boxes = 1; boxes < size; boxes++) {

@@ -4,8 +4,7 @@
  * common divisor cost no more than others.
  */
 import { BLOCK_ELEMENTS } from './map-pixels.ts'
-import type { Tensor } from './tensor.ts'
-import type { PixelWork } from './upscale.ts'
+import type { PixelWork, Tensor } from './tensor.ts'
 
 const ZERO_CROSSINGS = 6
 const ROLLOFF = 0.99

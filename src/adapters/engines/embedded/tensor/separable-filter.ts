@@ -1,12 +1,11 @@
 /**
  * Symmetric kernels that are a product of a row and a column, on images whose borders are reflected (the edge itself is not
- * repeated). Every row is filtered across once and kept in a ring while the rows below still need it.
+ * repeated). For every row the rows around it are summed first, then the sum is filtered along the row.
  */
 import { NodeError } from '../node-error.ts'
-import { type Tensor, viewOf } from './tensor.ts'
-import type { PixelWork } from './upscale.ts'
+import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
-/** Weights from the centre outwards: `half[0]` once, the others on both sides. */
+/** Weights from the centre outwards: `half[0]` once, the others on both sides. At least two. */
 export type HalfKernel = Float64Array
 
 /** A bell over -1..1 in both axes: sigma is relative to the radius. The sum of the whole kernel is 1. */
@@ -36,26 +35,54 @@ interface RowShape {
   readonly radius: number
 }
 
-/** The row with its reflected ends, so that the loop over pixels needs no conditions. */
-function padRow(padded: Float32Array, row: Float32Array, { width, channels, radius }: RowShape): void {
-  padded.set(row, radius * channels)
+/** Fills the ends of a row whose middle is there, so that the loop over pixels needs no conditions. */
+function reflectEnds(padded: Float64Array, { width, channels, radius }: RowShape): void {
   for (let k = 1; k <= radius; k++) {
     for (let c = 0; c < channels; c++) {
-      padded[(radius - k) * channels + c] = row[reflected(-k, width) * channels + c]
-      padded[(radius + width - 1 + k) * channels + c] = row[reflected(width - 1 + k, width) * channels + c]
+      padded[(radius - k) * channels + c] = padded[(radius + k) * channels + c]
+      padded[(radius + width - 1 + k) * channels + c] = padded[(radius + width - 1 - k) * channels + c]
     }
   }
 }
 
+/** Where the rows around a target row begin, from the middle outwards; both of a pair share the weight `half[k]`. */
+interface Column {
+  readonly above: number[]
+  readonly below: number[]
+  readonly length: number
+}
+
+/** Weighted sums of rows, written from `to` on. Two pairs of rows at a time: fewer passes over the sums. */
+function sumRows(data: Float32Array, { above, below, length }: Column, { half, sums, to }: RowSums): void {
+  const [middle, a, b] = [above[0], above[1], below[1]]
+  const [weight, next] = [half[0], half[1]]
+  for (let i = 0; i < length; i++) sums[to + i] = data[middle + i] * weight + (data[a + i] + data[b + i]) * next
+  for (let k = 2; k < half.length; k += 2) {
+    const [c, d, first] = [above[k], below[k], half[k]]
+    // An odd one out goes with itself at no weight.
+    const isPair = k + 1 < half.length
+    const [e, f, second] = isPair ? [above[k + 1], below[k + 1], half[k + 1]] : [c, d, 0]
+    for (let i = 0; i < length; i++) {
+      sums[to + i] += (data[c + i] + data[d + i]) * first + (data[e + i] + data[f + i]) * second
+    }
+  }
+}
+
+interface RowSums {
+  readonly half: HalfKernel
+  readonly sums: Float64Array
+  readonly to: number
+}
+
 /** Four neighbours at a time: each weight is loaded once for all of them. */
-function filterRow(padded: Float32Array, out: Float64Array, half: HalfKernel, channels: number): void {
+function filterRow(padded: Float64Array, out: Float64Array, half: HalfKernel, channels: number): void {
   const radius = half.length - 1
   const length = out.length
   const offset = radius * channels
+  const weight = half[0]
   const unrolled = length - (length % 4)
   for (let i = 0; i < unrolled; i += 4) {
     const centre = i + offset
-    const weight = half[0]
     let a = padded[centre] * weight
     let b = padded[centre + 1] * weight
     let c = padded[centre + 2] * weight
@@ -75,7 +102,7 @@ function filterRow(padded: Float32Array, out: Float64Array, half: HalfKernel, ch
     out[i + 3] = d
   }
   for (let i = unrolled; i < length; i++) {
-    let sum = padded[i + offset] * half[0]
+    let sum = padded[i + offset] * weight
     for (let k = 1; k <= radius; k++) {
       sum += (padded[i + offset - k * channels] + padded[i + offset + k * channels]) * half[k]
     }
@@ -83,15 +110,12 @@ function filterRow(padded: Float32Array, out: Float64Array, half: HalfKernel, ch
   }
 }
 
-/** Adds two rows at a time, weighted. */
-function addRows(sums: Float64Array, above: Float64Array, below: Float64Array, weight: number): void {
-  for (let i = 0; i < sums.length; i++) sums[i] += (above[i] + below[i]) * weight
-}
-
 /** What to write for a filtered row, given the row as it was: most filters just copy, some mix the two. */
 export type Finish = (filtered: Float64Array, original: Float32Array, out: Float32Array) => void
 
-const copy: Finish = (filtered, _original, out) => out.set(filtered)
+const copy: Finish = (filtered, _original, out) => {
+  for (let i = 0; i < out.length; i++) out[i] = filtered[i]
+}
 
 export function filterSeparable(
   image: Tensor,
@@ -102,29 +126,23 @@ export function filterSeparable(
   const radius = half.length - 1
   checkReflectable({ width, height }, radius)
   const result = allocate(image.shape)
-  const rowLength = width * channels
-  const padded = new Float32Array((width + 2 * radius) * channels)
-  const places = 2 * radius + 1
-  const ring = Array.from({ length: places }, () => new Float64Array(rowLength))
-  const sums = new Float64Array(rowLength)
-  for (let index = 0; index < batch; index++) {
-    const first = index * height
-    let filled = 0
-    for (let y = 0; y < height; y++) {
-      checkpoint()
-      for (; filled <= Math.min(y + radius, height - 1); filled++) {
-        const at = (first + filled) * rowLength
-        padRow(padded, data.subarray(at, at + rowLength), { width, channels, radius })
-        filterRow(padded, ring[filled % places], half, channels)
-      }
-      const centre = ring[y % places]
-      for (let i = 0; i < rowLength; i++) sums[i] = centre[i] * half[0]
-      for (let k = 1; k <= radius; k++) {
-        addRows(sums, ring[reflected(y - k, height) % places], ring[reflected(y + k, height) % places], half[k])
-      }
-      const at = (first + y) * rowLength
-      finish(sums, data.subarray(at, at + rowLength), result.data.subarray(at, at + rowLength))
+  const length = width * channels
+  const padded = new Float64Array((width + 2 * radius) * channels)
+  const filtered = new Float64Array(length)
+  const newOffsets = () => new Array<number>(radius + 1).fill(0)
+  const column = { above: newOffsets(), below: newOffsets(), length }
+  for (let row = 0; row < batch * height; row++) {
+    checkpoint()
+    const y = row % height
+    for (let k = 0; k <= radius; k++) {
+      column.above[k] = (row - y + reflected(y - k, height)) * length
+      column.below[k] = (row - y + reflected(y + k, height)) * length
     }
+    sumRows(data, column, { half, sums: padded, to: radius * channels })
+    reflectEnds(padded, { width, channels, radius })
+    filterRow(padded, filtered, half, channels)
+    const at = row * length
+    finish(filtered, data.subarray(at, at + length), result.data.subarray(at, at + length))
   }
   return result
 }

@@ -5,7 +5,9 @@ const SIDE = [0, 1, 2] as const
 const MAX_SWEEPS = 32
 
 export function multiply(a: Matrix3, b: Matrix3): Matrix3 {
-  return SIDE.flatMap((row) => SIDE.map((col) => SIDE.reduce((sum, k) => sum + a[row * 3 + k] * b[k * 3 + col], 0)))
+  const dot = (row: number, col: number) =>
+    a[row * 3] * b[col] + a[row * 3 + 1] * b[3 + col] + a[row * 3 + 2] * b[6 + col]
+  return SIDE.flatMap((row) => SIDE.map((col) => dot(row, col)))
 }
 
 export function transpose(m: Matrix3): Matrix3 {

@@ -24,7 +24,5 @@ function startsAlong(length: number, tile: number, overlap: number): { starts: n
 export function tileGrid(size: { readonly width: number; readonly height: number }, tile: TileSize): Window[] {
   const across = startsAlong(size.width, tile.width, tile.overlap)
   const down = startsAlong(size.height, tile.height, tile.overlap)
-  return down.starts.flatMap((y) =>
-    across.starts.map((x) => ({ x, y, width: across.length, height: down.length })),
-  )
+  return down.starts.flatMap((y) => across.starts.map((x) => ({ x, y, width: across.length, height: down.length })))
 }

@@ -1,6 +1,5 @@
 /** Quarter turns and mirror images. Turning walks small squares, so that neither side misses the cache on every pixel. */
-import { type Tensor, viewOf } from './tensor.ts'
-import type { PixelWork } from './upscale.ts'
+import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
 const SQUARE = 32
 
@@ -11,7 +10,11 @@ interface Course {
   readonly perRow: number
 }
 
-function walk(source: Tensor, target: Tensor, { course, checkpoint }: { course: Course } & Pick<PixelWork, 'checkpoint'>) {
+function walk(
+  source: Tensor,
+  target: Tensor,
+  { course, checkpoint }: { course: Course } & Pick<PixelWork, 'checkpoint'>,
+) {
   const { batch, height, width, channels, data } = viewOf(source)
   const frame = height * width * channels
   const { start, perColumn, perRow } = course

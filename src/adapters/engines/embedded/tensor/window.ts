@@ -1,8 +1,7 @@
 /** Rectangles of images: cut out of every frame, or laid onto a canvas. Rows are copied whole. */
 import { BYTE_TO_FLOAT } from './bytes.ts'
 import { mapBlocks } from './map-pixels.ts'
-import { Tensor, viewOf } from './tensor.ts'
-import type { PixelWork } from './upscale.ts'
+import { type PixelWork, Tensor, viewOf } from './tensor.ts'
 
 export interface Window {
   readonly x: number

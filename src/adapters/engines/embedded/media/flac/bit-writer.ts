@@ -1,3 +1,6 @@
+/** How many bits go out at a time: with up to seven that wait they fit into a 32-bit integer. */
+export const MAX_WRITE = 24
+
 /** Bits, most significant first, into memory that grows as needed and is used again after `reset`. */
 export class BitWriter {
   #bytes = new Uint8Array(16_384)
@@ -12,7 +15,7 @@ export class BitWriter {
     this.#pendingBits = 0
   }
 
-  /** The lowest `bits` bits of a value; at most 24 at a time. */
+  /** The lowest `bits` bits of a value; at most MAX_WRITE at a time. */
   write(value: number, bits: number): void {
     let pending = (this.#pending << bits) | (value & ((1 << bits) - 1))
     let held = this.#pendingBits + bits
@@ -28,7 +31,7 @@ export class BitWriter {
 
   writeZeros(count: number): void {
     let left = count
-    for (; left > 24; left -= 24) this.write(0, 24)
+    for (; left > MAX_WRITE; left -= MAX_WRITE) this.write(0, MAX_WRITE)
     if (left > 0) this.write(0, left)
   }
 

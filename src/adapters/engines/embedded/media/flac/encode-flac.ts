@@ -37,10 +37,7 @@ function streamInfo({ sampleRate, channels, length, digest }: StreamFacts): Buff
   body.writeUInt16BE(BLOCK_SIZE, 2)
   // Bytes 4 to 9, the smallest and largest frame, stay 0: unknown.
   const facts =
-    (BigInt(sampleRate) << 44n) |
-    (BigInt(channels - 1) << 41n) |
-    (BigInt(SAMPLE_BITS - 1) << 36n) |
-    BigInt(length)
+    (BigInt(sampleRate) << 44n) | (BigInt(channels - 1) << 41n) | (BigInt(SAMPLE_BITS - 1) << 36n) | BigInt(length)
   body.writeBigUInt64BE(facts, 10)
   return Buffer.concat([body, digest])
 }
@@ -55,7 +52,10 @@ function counted(text: string): Buffer {
 function comments(tags: MediaTags): Buffer {
   for (const [key] of tags) {
     if (FIELD_NAME.test(key)) continue
-    throw new NodeError('ValueError', 'a key of extra_pnginfo cannot be written into a FLAC file: use ASCII without "="')
+    throw new NodeError(
+      'ValueError',
+      'a key of extra_pnginfo cannot be written into a FLAC file: use ASCII without "="',
+    )
   }
   const count = Buffer.alloc(4)
   count.writeUInt32LE(tags.length)

@@ -3,7 +3,7 @@
  * codes whose parameter may change from part to part. Constant blocks, and blocks that do not shrink, have forms of their
  * own. Planning and writing are separate: the encoder compares plans before it writes.
  */
-import type { BitWriter } from './bit-writer.ts'
+import { type BitWriter, MAX_WRITE } from './bit-writer.ts'
 
 export type Plan =
   | { readonly kind: 'constant'; readonly bits: number }
@@ -26,27 +26,41 @@ const MAX_PARTITION_ORDER = 6
 const MAX_PARAMETER = 14
 const RESIDUAL_HEADER_BITS = 6
 
-/** Differences of differences: each order is the difference of the one before it. */
-function differences(samples: Int32Array): Int32Array[] {
-  const orders = [samples]
-  for (let order = 1; order <= Math.min(MAX_ORDER, samples.length - 1); order++) {
-    const below = orders[order - 1]
-    const next = new Int32Array(samples.length)
-    for (let i = order; i < samples.length; i++) next[i] = below[i] - below[i - 1]
-    orders.push(next)
+/** The order whose differences are smallest. Each order is the difference of the one before it. */
+function bestOrder(samples: Int32Array): number {
+  if (samples.length <= MAX_ORDER) return 0
+  let last0 = samples[3]
+  let last1 = last0 - samples[2]
+  let last2 = last1 - (samples[2] - samples[1])
+  let last3 = last2 - (samples[2] - 2 * samples[1] + samples[0])
+  let [sum0, sum1, sum2, sum3, sum4] = [0, 0, 0, 0, 0]
+  // All orders are judged over the same samples.
+  for (let i = MAX_ORDER; i < samples.length; i++) {
+    const order0 = samples[i]
+    const order1 = order0 - last0
+    const order2 = order1 - last1
+    const order3 = order2 - last2
+    const order4 = order3 - last3
+    sum0 += Math.abs(order0)
+    sum1 += Math.abs(order1)
+    sum2 += Math.abs(order2)
+    sum3 += Math.abs(order3)
+    sum4 += Math.abs(order4)
+    last0 = order0
+    last1 = order1
+    last2 = order2
+    last3 = order3
   }
-  return orders
+  const sums = [sum0, sum1, sum2, sum3, sum4]
+  return sums.indexOf(Math.min(...sums))
 }
 
-function bestOrder(orders: readonly Int32Array[]): number {
-  let [best, least] = [0, Number.POSITIVE_INFINITY]
-  orders.forEach((residual, order) => {
-    let sum = 0
-    // All orders are judged over the same samples.
-    for (let i = MAX_ORDER; i < residual.length; i++) sum += Math.abs(residual[i])
-    if (sum < least) [best, least] = [order, sum]
-  })
-  return best
+function differences(samples: Int32Array, order: number): Int32Array {
+  const residual = samples.slice()
+  for (let done = 1; done <= order; done++) {
+    for (let i = residual.length - 1; i >= done; i--) residual[i] -= residual[i - 1]
+  }
+  return residual
 }
 
 /** Rice codes know no sign: 0, -1, 1, -2 … become 0, 1, 2, 3 … */
@@ -62,36 +76,62 @@ function bestParameter(sum: number, count: number): { parameter: number; bits: n
   return best
 }
 
-function partition(residual: Int32Array, order: number, partitionOrder: number) {
-  const size = residual.length >> partitionOrder
-  const parameters: number[] = []
-  let bits = RESIDUAL_HEADER_BITS
-  for (let start = 0; start < residual.length; start += size) {
-    const from = Math.max(start, order)
-    let sum = 0
-    for (let i = from; i < start + size; i++) sum += folded(residual[i])
-    const best = bestParameter(sum, start + size - from)
-    parameters.push(best.parameter)
-    bits += 4 + best.bits
+/** Sums of codes over equal parts, as many as the block can be cut into. */
+function finestSums(residual: Int32Array, order: number): number[] {
+  let power = 0
+  while (
+    power < MAX_PARTITION_ORDER &&
+    residual.length % 2 ** (power + 1) === 0 &&
+    residual.length >> (power + 1) > order
+  ) {
+    power++
   }
-  return { parameters, bits, partitionOrder }
+  const size = residual.length >> power
+  return Array.from({ length: 2 ** power }, (_, part) => {
+    let sum = 0
+    for (let i = Math.max(part * size, order); i < (part + 1) * size; i++) sum += folded(residual[i])
+    return sum
+  })
 }
 
-function bestPartition(residual: Int32Array, order: number) {
-  let best = partition(residual, order, 0)
-  for (let power = 1; power <= MAX_PARTITION_ORDER; power++) {
-    if (residual.length % 2 ** power !== 0 || residual.length >> power <= order) break
-    const next = partition(residual, order, power)
+interface Partition {
+  readonly partitionOrder: number
+  readonly parameters: readonly number[]
+  readonly bits: number
+}
+
+function partition(sums: readonly number[], length: number, order: number): Partition {
+  const size = length / sums.length
+  const best = sums.map((sum, part) => bestParameter(sum, part === 0 ? size - order : size))
+  return {
+    partitionOrder: Math.log2(sums.length),
+    parameters: best.map(({ parameter }) => parameter),
+    bits: best.reduce((total, { bits }) => total + 4 + bits, RESIDUAL_HEADER_BITS),
+  }
+}
+
+function bestPartition(residual: Int32Array, order: number): Partition {
+  let sums = finestSums(residual, order)
+  let best = partition(sums, residual.length, order)
+  while (sums.length > 1) {
+    // Two neighbours together make one part of the next coarser cut.
+    const finer = sums
+    sums = Array.from({ length: finer.length / 2 }, (_, part) => finer[2 * part] + finer[2 * part + 1])
+    const next = partition(sums, residual.length, order)
     if (next.bits < best.bits) best = next
   }
   return best
 }
 
+function isConstant(samples: Int32Array): boolean {
+  for (let i = 1; i < samples.length; i++) if (samples[i] !== samples[0]) return false
+  return true
+}
+
 export function planSubframe(samples: Int32Array, sampleBits: number): Plan {
-  if (samples.every((sample) => sample === samples[0])) return { kind: 'constant', bits: HEADER_BITS + sampleBits }
-  const orders = differences(samples)
-  const order = bestOrder(orders)
-  const residual = orders[order]
+  if (isConstant(samples)) return { kind: 'constant', bits: HEADER_BITS + sampleBits }
+  const order = bestOrder(samples)
+  const residual = differences(samples, order)
   const { parameters, bits, partitionOrder } = bestPartition(residual, order)
   const fixedBits = HEADER_BITS + order * sampleBits + bits
   const verbatimBits = HEADER_BITS + samples.length * sampleBits
@@ -107,9 +147,15 @@ function writeResidual(out: BitWriter, { residual, order, partitionOrder, parame
     out.write(parameter, 4)
     for (let i = Math.max(index * size, order); i < (index + 1) * size; i++) {
       const code = folded(residual[i])
-      out.writeZeros(code >>> parameter)
-      // The one that ends the run of zeros, then the rest of the code.
-      out.write((1 << parameter) | (code & ((1 << parameter) - 1)), parameter + 1)
+      // A run of zeros, the one that ends it, the rest of the code; in one go where that fits.
+      const zeros = code >>> parameter
+      const tail = (1 << parameter) | (code & ((1 << parameter) - 1))
+      if (zeros + parameter < MAX_WRITE) {
+        out.write(tail, zeros + parameter + 1)
+      } else {
+        out.writeZeros(zeros)
+        out.write(tail, parameter + 1)
+      }
     }
   })
 }

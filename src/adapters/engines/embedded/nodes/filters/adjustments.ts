@@ -2,8 +2,7 @@
 import { defineNode } from '../../define-node.ts'
 import { float, image } from '../../input-kinds.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
-import type { PixelWork } from '../../tensor/upscale.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { costOf } from '../image-cost.ts'
 
 const facts = {

@@ -1,6 +1,7 @@
 /** Gives images the colours of others: by mean and spread in Lab, or level by level. */
-import { defineDynamicNode } from '../../dynamic-node.ts'
+
 import { type Chosen, dynamicCombo } from '../../dynamic-kinds.ts'
+import { defineDynamicNode } from '../../dynamic-node.ts'
 import { combo, float, image, int } from '../../input-kinds.ts'
 import type { NodeContext } from '../../node-context.ts'
 import { type ColorMap, covarianceMap, deviationMap, statisticsOf } from '../../tensor/color-statistics.ts'
@@ -39,10 +40,13 @@ function rangesFor({ target, reference, stats }: Transfer, index: number): { fro
   return { from: only(Math.min(stats.inputs.target_index, frames - 1)), to: all(references) }
 }
 
-/** Computes once what is the same for every frame. */
-function perFrameOrOnce<T>({ stats }: Transfer, compute: (index: number) => T): (index: number) => T {
+/** Computes once what is the same for every frame; then no frame in particular is given. */
+function perFrameOrOnce<T>(
+  { stats }: Transfer,
+  compute: (index: number, frame: Tensor | null) => T,
+): (index: number, frame: Tensor | null) => T {
   if (stats.key === 'per_frame') return compute
-  const once = compute(0)
+  const once = compute(0, null)
   return () => once
 }
 
@@ -50,16 +54,17 @@ function clamped(value: number): number {
   return value < 0 ? 0 : value > 1 ? 1 : value
 }
 
-function mixColors(lab: Tensor, out: Float32Array, { matrix, offset, strength }: ColorMap & { strength: number }): void {
+/** Moves colours along a map; the tensor is changed, it belongs to this node alone. */
+function moveColors({ data }: Tensor, { matrix, offset, strength }: ColorMap & { strength: number }): void {
   const [aa, ab, ac, ba, bb, bc, ca, cb, cc] = matrix
   const [a, b, c] = offset
-  const { data } = lab
   for (let at = 0; at < data.length; at += 3) {
-    const [x, y, z] = [data[at], data[at + 1], data[at + 2]]
-    const light = x + strength * (aa * x + ab * y + ac * z + a - x)
-    const green = y + strength * (ba * x + bb * y + bc * z + b - y)
-    const blue = z + strength * (ca * x + cb * y + cc * z + c - z)
-    writeRgb(out, at, { light, a: green, b: blue })
+    const x = data[at]
+    const y = data[at + 1]
+    const z = data[at + 2]
+    data[at] = x + strength * (aa * x + ab * y + ac * z + a - x)
+    data[at + 1] = y + strength * (ba * x + bb * y + bc * z + b - y)
+    data[at + 2] = z + strength * (ca * x + cb * y + cc * z + c - z)
   }
 }
 
@@ -67,17 +72,21 @@ function transferLab(transfer: Transfer, mapFor: typeof deviationMap): Tensor {
   const { target, reference, strength, context } = transfer
   requireRgb(target)
   requireRgb(reference)
-  const statistics = (images: Tensor, { first, last }: FrameRange) =>
-    statisticsOf(last - first + 1, (index) => labOf(images, first + index, context), context.checkpoint)
-  const mapOf = perFrameOrOnce(transfer, (index) => {
+  function* framesOf(images: Tensor, { first, last }: FrameRange) {
+    for (let index = first; index <= last; index++) yield labOf(images, index, context)
+  }
+  const statistics = (frames: Iterable<Tensor>) => statisticsOf(frames, context.checkpoint)
+  const mapOf = perFrameOrOnce(transfer, (index, lab: Tensor | null) => {
     const { from, to } = rangesFor(transfer, index)
-    return mapFor(statistics(target, from), statistics(reference, to))
+    // A frame that is judged by itself is already at hand.
+    return mapFor(statistics(lab === null ? framesOf(target, from) : [lab]), statistics(framesOf(reference, to)))
   })
   const result = context.allocate(target.shape)
   const frames = target.shape[0]
   for (let index = 0; index < frames; index++) {
-    const map = mapOf(index)
-    mixColors(labOf(target, index, context), frameAt(result, index).data, { ...map, strength })
+    const lab = labOf(target, index, context)
+    moveColors(lab, { ...mapOf(index, lab), strength })
+    writeRgb(lab.data, frameAt(result, index).data, context.checkpoint)
     context.progress(index + 1, frames)
   }
   return result
@@ -94,13 +103,16 @@ function transferLevels(transfer: Transfer): Tensor {
   const result = context.allocate(target.shape)
   const { batch, channels } = viewOf(target)
   for (let index = 0; index < batch; index++) {
-    const tables = tablesOf(index)
+    const tables = tablesOf(index, null)
     const source = frameAt(target, index).data
     const out = frameAt(result, index).data
-    for (let i = 0; i < source.length; i++) {
-      const value = source[i]
-      out[i] = clamped(value + strength * (tables[i % channels][levelOf(value)] - value))
-    }
+    tables.forEach((table, c) => {
+      checkpoint()
+      for (let i = c; i < source.length; i += channels) {
+        const value = source[i]
+        out[i] = clamped(value + strength * (table[levelOf(value)] - value))
+      }
+    })
     context.progress(index + 1, batch)
   }
   return result

@@ -2,8 +2,7 @@ import { defineNode } from '../../define-node.ts'
 import { combo, image, int } from '../../input-kinds.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { slidingExtreme } from '../../tensor/sliding-extreme.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
-import type { PixelWork } from '../../tensor/upscale.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { costOf } from '../image-cost.ts'
 
 const OPERATIONS = ['erode', 'dilate', 'open', 'close', 'gradient', 'bottom_hat', 'top_hat'] as const

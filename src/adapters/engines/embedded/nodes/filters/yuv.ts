@@ -3,8 +3,7 @@ import { defineNode } from '../../define-node.ts'
 import { image } from '../../input-kinds.ts'
 import { NodeError } from '../../node-error.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import type { PixelWork } from '../../tensor/upscale.ts'
+import type { Tensor } from '../../tensor/tensor.ts'
 import { costOf } from '../image-cost.ts'
 import { requireRgb } from './rgb-only.ts'
 
@@ -42,18 +41,13 @@ export const imageRgbToYuv = defineNode({
   },
 })
 
-/** The mean over the channels of every pixel. */
-function meanPlane(tensor: Tensor, { allocate, checkpoint }: PixelWork): Float32Array {
-  const { batch, height, width, channels, data } = viewOf(tensor)
-  const plane = allocate([batch, height, width]).data
-  inBlocks(plane.length, checkpoint, (start, end) => {
-    for (let pixel = start, at = start * channels; pixel < end; pixel++) {
-      let sum = 0
-      for (let c = 0; c < channels; c++) sum += data[at++]
-      plane[pixel] = sum / channels
-    }
-  })
-  return plane
+/** The mean over the channels of one pixel. */
+function meanAt(data: Float32Array, pixel: number, channels: number): number {
+  const at = pixel * channels
+  if (channels === 3) return (data[at] + data[at + 1] + data[at + 2]) / 3
+  let sum = 0
+  for (let c = at; c < at + channels; c++) sum += data[c]
+  return sum / channels
 }
 
 function requireSameSize(first: Tensor, others: readonly Tensor[]): void {
@@ -82,15 +76,15 @@ export const imageYuvToRgb = defineNode({
   cost: ({ Y }) => costOf(Y.data.length * 3),
   run({ Y, U, V }, context) {
     requireSameSize(Y, [U, V])
-    const [luma, blueness, redness] = [Y, U, V].map((tensor) => meanPlane(tensor, context))
-    const [batch, height, width] = Y.shape
+    const [batch, height, width, ofLuma] = Y.shape
+    const [ofBlueness, ofRedness] = [U.shape[3], V.shape[3]]
     const result = context.allocate([batch, height, width, 3])
     const { data } = result
-    inBlocks(luma.length, context.checkpoint, (start, end) => {
+    inBlocks(batch * height * width, context.checkpoint, (start, end) => {
       for (let pixel = start, at = start * 3; pixel < end; pixel++, at += 3) {
-        const y = luma[pixel]
-        const u = blueness[pixel] - 0.5
-        const v = redness[pixel] - 0.5
+        const y = meanAt(Y.data, pixel, ofLuma)
+        const u = meanAt(U.data, pixel, ofBlueness) - 0.5
+        const v = meanAt(V.data, pixel, ofRedness) - 0.5
         data[at] = held(y + 1.403 * v)
         data[at + 1] = held(y - 0.714 * v - 0.344 * u)
         data[at + 2] = held(y + 1.773 * u)

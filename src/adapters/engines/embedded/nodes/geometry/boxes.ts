@@ -36,7 +36,10 @@ function readNumber(box: ValueObject, key: string, absent?: number): number {
 
 function readDetection(value: Value): Detection {
   if (!isBox(value)) {
-    throw new NodeError('TypeError', `bboxes: expected boxes with x, y, width and height, got '${valueTypeName(value)}'`)
+    throw new NodeError(
+      'TypeError',
+      `bboxes: expected boxes with x, y, width and height, got '${valueTypeName(value)}'`,
+    )
   }
   const [x, y, width, height] = ['x', 'y', 'width', 'height'].map((key) => readNumber(value, key))
   const label = typeof value['label'] === 'string' ? value['label'] : null

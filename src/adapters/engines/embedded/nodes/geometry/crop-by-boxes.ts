@@ -1,7 +1,7 @@
 import { defineNode } from '../../define-node.ts'
 import { combo, image, int } from '../../input-kinds.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
-import { type PixelWork, roundHalfEven, upscale } from '../../tensor/upscale.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
+import { roundHalfEven, upscale } from '../../tensor/upscale.ts'
 import { cutWindow, frameAt, paste, type Window } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
 import type { Size } from './target-size.ts'
@@ -42,7 +42,11 @@ function cropFrame(frame: Tensor, window: Window, { target, work }: { target: Ta
 }
 
 /** Crops centred on black, stacked to one batch. null stands for a black frame. */
-function stack(crops: readonly (Tensor | null)[], { width, height }: Size, channels: number, work: PixelWork): Tensor {
+function stack(
+  crops: readonly (Tensor | null)[],
+  { width, height, channels }: Size & { readonly channels: number },
+  work: PixelWork,
+): Tensor {
   const result = work.allocate([crops.length, height, width, channels])
   result.data.fill(0)
   crops.forEach((crop, index) => {
@@ -82,6 +86,6 @@ export const cropByBBoxes = defineNode({
       const window = unionOf(ofFrame, { width: oldWidth, height: oldHeight }, padding)
       crops.push(window && cropFrame(frameAt(tensor, index), window, { target, work: context }))
     }
-    return { outputs: [crops.length === 0 ? tensor : stack(crops, target, channels, context)] }
+    return { outputs: [crops.length === 0 ? tensor : stack(crops, { width, height, channels }, context)] }
   },
 })

@@ -2,8 +2,7 @@
 import { defineNode } from '../../define-node.ts'
 import { image, int, wideInt } from '../../input-kinds.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
-import type { PixelWork } from '../../tensor/upscale.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, throughBytes } from '../../tensor/window.ts'
 import { costOf } from '../image-cost.ts'
 

@@ -1,7 +1,6 @@
 import { defineNode } from '../../define-node.ts'
 import { image, int } from '../../input-kinds.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
-import type { PixelWork } from '../../tensor/upscale.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
 import { costOf } from '../image-cost.ts'
 import { MAX_RESOLUTION, type Size } from './target-size.ts'

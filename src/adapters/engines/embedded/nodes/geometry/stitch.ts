@@ -1,8 +1,9 @@
 /** Two images side by side or one above the other, with a bar between them. */
 import { defineNode } from '../../define-node.ts'
 import { boolean, combo, image, int } from '../../input-kinds.ts'
-import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { type PixelWork, upscale } from '../../tensor/upscale.ts'
+import { setChannelCount } from '../../tensor/channels.ts'
+import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
+import { upscale } from '../../tensor/upscale.ts'
 import { paste } from '../../tensor/window.ts'
 import type { Size } from './target-size.ts'
 
@@ -26,21 +27,6 @@ function matchSize(first: Size, second: Tensor, { isAcross, work }: { isAcross: 
     ? { width: Math.trunc(first.height * aspect), height: first.height }
     : { width: first.width, height: Math.trunc(first.width / aspect) }
   return upscale(second, { ...size, method: 'lanczos', crop: 'disabled' }, work)
-}
-
-/** The same pixels with further channels, all 1. */
-function widenTo(tensor: Tensor, channels: number, { allocate, checkpoint }: PixelWork): Tensor {
-  const { batch, height, width, channels: given, data } = viewOf(tensor)
-  if (given === channels) return tensor
-  const result = allocate([batch, height, width, channels])
-  result.data.fill(1)
-  for (let row = 0, from = 0, to = 0; row < batch * height; row++) {
-    checkpoint()
-    for (let x = 0; x < width; x++, from += given, to += channels) {
-      for (let c = 0; c < given; c++) result.data[to + c] = data[from + c]
-    }
-  }
-  return result
 }
 
 /** A bar's colour in as many channels as the images have: alpha is 1, channels beyond the colour stay 0. */
@@ -87,9 +73,7 @@ function layOut(images: readonly [Tensor, Tensor], { isAcross, given, bar, color
   const total = lengths[0] + bar + lengths[1]
   const canvas = work.allocate(isAcross ? [batch, breadth, total, channels] : [batch, total, breadth, channels])
   const stripOf = (along: number, length: number) =>
-    isAcross
-      ? { x: along, y: 0, width: length, height: breadth }
-      : { x: 0, y: along, width: breadth, height: length }
+    isAcross ? { x: along, y: 0, width: length, height: breadth } : { x: 0, y: along, width: breadth, height: length }
   images.forEach((source, place) => {
     const along = place === 0 ? 0 : lengths[0] + bar
     const beside = Math.floor((breadth - (isAcross ? views[place].height : views[place].width)) / 2)
@@ -118,13 +102,16 @@ export const imageStitch = defineNode({
   optional: { image2: image({}) },
   outputs: [{ type: 'IMAGE' }],
   cost: 'compute',
-  run({ image1, image2, direction, match_image_size: isMatched, spacing_width: spacing, spacing_color: color }, context) {
+  run(
+    { image1, image2, direction, match_image_size: isMatched, spacing_width: spacing, spacing_color: color },
+    context,
+  ) {
     if (image2 === undefined) return { outputs: [image1] }
     const isAcross = direction === 'right' || direction === 'left'
     const matched = isMatched ? matchSize(viewOf(image1), image2, { isAcross, work: context }) : image2
     const channels = Math.max(image1.shape[3], matched.shape[3])
-    const first = widenTo(image1, channels, context)
-    const second = widenTo(matched, channels, context)
+    const first = setChannelCount(image1, channels, context)
+    const second = setChannelCount(matched, channels, context)
     const isInOrder = direction === 'right' || direction === 'down'
     const images = isInOrder ? ([first, second] as const) : ([second, first] as const)
     const channelCounts = [image1.shape[3], matched.shape[3]]

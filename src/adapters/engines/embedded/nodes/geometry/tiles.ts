@@ -2,9 +2,8 @@
 import { defineListNode, defineNode, values } from '../../define-node.ts'
 import { image, int } from '../../input-kinds.ts'
 import { NodeError } from '../../node-error.ts'
-import { type Tensor, viewOf } from '../../tensor/tensor.ts'
+import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { tileGrid } from '../../tensor/tile-grid.ts'
-import type { PixelWork } from '../../tensor/upscale.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import { MAX_RESOLUTION, type Size } from './target-size.ts'
 
@@ -43,7 +42,12 @@ interface Blend {
   readonly sums: Float32Array
 }
 
-function addTile(canvas: Tensor, tile: Tensor, at: Window, { across, down, sums, checkpoint }: Blend & PixelWork): void {
+function addTile(
+  canvas: Tensor,
+  tile: Tensor,
+  at: Window,
+  { across, down, sums, checkpoint }: Blend & PixelWork,
+): void {
   const to = viewOf(canvas)
   const from = viewOf(tile)
   const height = Math.min(at.height, from.height)

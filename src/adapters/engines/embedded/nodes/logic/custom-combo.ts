@@ -15,6 +15,8 @@ export const customCombo = defineNode({
   required: { choice },
   outputs: [{ type: 'STRING' }, { type: 'INT', name: 'INDEX' }],
   selfChecked: ['choice'],
+  fileInputs: [],
+  acceptsAllInputs: true,
   cost: 'inline',
   run(inputs) {
     // The editor sends the index as an input of its own, which the class does not declare.

@@ -3,7 +3,8 @@
  * Repeats become loops with counters, so a program is never much longer than its pattern.
  */
 import { type CharacterTest, equivalentsOf, fold, setTest } from './characters.ts'
-import type { ParsedRegex, Place, RegexNode } from './syntax.ts'
+import { placeNumber } from './places.ts'
+import type { ParsedRegex, RegexNode } from './syntax.ts'
 
 export const OP = {
   /** code */
@@ -41,17 +42,6 @@ export const OP = {
   match: 17,
 } as const
 
-export const PLACES: readonly Place[] = [
-  'text start',
-  'text end',
-  'line start',
-  'line end',
-  'last line end',
-  'boundary',
-  'inside',
-  'ascii boundary',
-  'ascii inside',
-]
 export const FOLDINGS = ['none', 'unicode', 'ascii'] as const
 
 export interface Program {
@@ -61,8 +51,8 @@ export interface Program {
   readonly groupNames: ReadonlyMap<string, number>
   /** Two per group (start, end), then two per loop. */
   readonly registerCount: number
-  /** Every match begins with this character; null when that is not known. */
-  readonly firstCode: number | null
+  /** Every match begins with such a character; null when that is not known. */
+  readonly first: CharacterTest | null
 }
 
 export function compileRegex({ root, groupCount, groupNames }: ParsedRegex): Program {
@@ -70,8 +60,16 @@ export function compileRegex({ root, groupCount, groupNames }: ParsedRegex): Pro
   compiler.emit(root)
   compiler.code.push(OP.match)
   const { code, tests, registerCount } = compiler
-  const firstCode = code[0] === OP.character ? code[1] : null
-  return { code, tests, groupCount, groupNames, registerCount, firstCode }
+  return { code, tests, groupCount, groupNames, registerCount, first: firstTest(code, tests) }
+}
+
+function firstTest(code: readonly number[], tests: readonly CharacterTest[]): CharacterTest | null {
+  let pc = 0
+  while (code[pc] === OP.save) pc += 2
+  if (code[pc] === OP.repeatOne && code[pc + 1] > 0) pc += 4
+  if (code[pc] === OP.test) return tests[code[pc + 1]]
+  const wanted = code[pc + 1]
+  return code[pc] === OP.character ? (character) => character === wanted : null
 }
 
 class Compiler {
@@ -91,7 +89,7 @@ class Compiler {
         this.#emitOne(node)
         break
       case 'at':
-        this.code.push(OP.at, PLACES.indexOf(node.place))
+        this.code.push(OP.at, placeNumber(node.place))
         break
       case 'sequence':
         for (const part of node.nodes) this.emit(part)

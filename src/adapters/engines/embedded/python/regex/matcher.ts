@@ -1,38 +1,30 @@
 /**
- * Runs a program on a text, by backtracking as CPython does, so that every capture comes out the same. Its own stack instead
- * of the thread's: a long text cannot overflow it. Between steps it asks whether to go on, so a pattern that would take
- * forever can be cancelled, and after a fixed number of steps it gives up by itself.
+ * Runs a program on a text, by backtracking as CPython does, so that every capture comes out the same. Between steps it asks
+ * whether to go on, so a pattern that would take forever can be cancelled, and after a fixed number of steps it gives up.
  */
 import { NodeError } from '../../node-error.ts'
-import { fold, isWord } from './characters.ts'
-import { FOLDINGS, OP, PLACES, type Program } from './compile.ts'
+import { BacktrackStack, ENTRY_SIZE, GREEDY_RUN, LAZY_RUN, UNDO, WAY } from './backtrack-stack.ts'
+import { fold } from './characters.ts'
+import { FOLDINGS, OP, type Program } from './compile.ts'
+import { isAtPlace } from './places.ts'
 import { UNBOUNDED } from './syntax.ts'
 
 const NEWLINE = 10
-const ENTRY_SIZE = 4
-const INITIAL_STACK = 1024
-// 128 MiB; a pattern that remembers more ways than that will not come to an end.
-const MAX_STACK = 2 ** 25
 const CHECKPOINT_STEPS = 2 ** 16
-// Some tens of seconds. CPython would go on.
-const MAX_STEPS = 2 ** 32
-
-/** What can be taken back: a way not taken, a register's old value, a run of single characters. */
-const WAY = 0
-const UNDO = 1
-const GREEDY_RUN = 2
-const LAZY_RUN = 3
+// About a minute. CPython would go on.
+const MAX_STEPS = 2 ** 31
 
 const NO_MATCH = -1
 const UNSET = -1
+// Steps are counted in small parcels, and what is left of one is forgotten.
+const STEPS_AT_ONCE = 64
 
 export class Matcher {
   readonly #program: Program
   readonly #text: Int32Array
   readonly #checkpoint: () => void
   readonly registers: Int32Array
-  #stack = new Int32Array(INITIAL_STACK)
-  #top = 0
+  readonly #stack = new BacktrackStack()
   #steps = 0
   #sinceCheckpoint = 0
   /** Set by `#backtrack`: where to go on. */
@@ -50,7 +42,7 @@ export class Matcher {
   /** Where a match that begins at `start` ends, or -1. With `mustAdvance` it may not be empty. */
   matchAt(start: number, mustAdvance: boolean): number {
     this.registers.fill(UNSET)
-    this.#top = 0
+    this.#stack.top = 0
     this.#mayNotEndAt = mustAdvance ? start : NO_MATCH
     return this.#run(0, start, true)
   }
@@ -66,28 +58,8 @@ export class Matcher {
     }
   }
 
-  #push(type: number, a: number, b: number, c: number): void {
-    const top = this.#top
-    if (top + ENTRY_SIZE > this.#stack.length) this.#growStack()
-    const stack = this.#stack
-    stack[top] = type
-    stack[top + 1] = a
-    stack[top + 2] = b
-    stack[top + 3] = c
-    this.#top = top + ENTRY_SIZE
-  }
-
-  #growStack(): void {
-    if (this.#stack.length >= MAX_STACK) {
-      throw new NodeError('MemoryError', 'the regular expression needs too much memory on this text; use a simpler one')
-    }
-    const grown = new Int32Array(this.#stack.length * 2)
-    grown.set(this.#stack)
-    this.#stack = grown
-  }
-
   #set(register: number, value: number): void {
-    this.#push(UNDO, register, this.registers[register], 0)
+    this.#stack.push(UNDO, register, this.registers[register], 0)
     this.registers[register] = value
   }
 
@@ -95,11 +67,16 @@ export class Matcher {
     const { code, tests } = this.#program
     const text = this.#text
     const end = text.length
-    const base = this.#top
+    const base = this.#stack.top
     let pc = startPc
     let at = start
+    let steps = 0
     for (;;) {
-      this.#count(1)
+      steps += 1
+      if (steps === STEPS_AT_ONCE) {
+        this.#count(steps)
+        steps = 0
+      }
       let isOk = true
       switch (code[pc]) {
         case OP.character:
@@ -119,7 +96,7 @@ export class Matcher {
           pc += 1
           break
         case OP.split:
-          this.#push(WAY, code[pc + 1], at, 0)
+          this.#stack.push(WAY, code[pc + 1], at, 0)
           pc += 2
           break
         case OP.jump:
@@ -152,7 +129,7 @@ export class Matcher {
     switch (code[pc]) {
       case OP.at:
         this.#pc = pc + 2
-        return this.#isAt(code[pc + 1], at)
+        return isAtPlace(code[pc + 1], this.#text, at)
       case OP.repeatOne:
         return this.#repeatOne(pc, at)
       case OP.loopStart:
@@ -180,40 +157,38 @@ export class Matcher {
 
   /** Undoes and unwinds to the latest way not taken. */
   #backtrack(base: number): boolean {
-    while (this.#top > base) {
-      this.#top -= ENTRY_SIZE
-      const top = this.#top
-      const stack = this.#stack
-      const type = stack[top]
+    const stack = this.#stack
+    while (stack.top > base) {
+      stack.top -= ENTRY_SIZE
+      const { top, entries } = stack
+      const type = entries[top]
       if (type === UNDO) {
-        this.registers[stack[top + 1]] = stack[top + 2]
+        this.registers[entries[top + 1]] = entries[top + 2]
         continue
       }
       if (type === WAY) {
-        this.#pc = stack[top + 1]
-        this.#at = stack[top + 2]
+        this.#pc = entries[top + 1]
+        this.#at = entries[top + 2]
         return true
       }
-      if (type === GREEDY_RUN ? this.#shortenRun(top) : this.#lengthenRun(top)) return true
+      const run = [entries[top + 1], entries[top + 2], entries[top + 3]] as const
+      if (type === GREEDY_RUN ? this.#shortenRun(...run) : this.#lengthenRun(...run)) return true
     }
     return false
   }
 
-  /** A greedy run gives back one character: [next, lowest end, present end]. */
-  #shortenRun(top: number): boolean {
-    const stack = this.#stack
-    const end = stack[top + 3] - 1
-    this.#pc = stack[top + 1]
-    this.#at = end
-    if (end > stack[top + 2]) this.#push(GREEDY_RUN, this.#pc, stack[top + 2], end)
+  /** A greedy run gives back one character. */
+  #shortenRun(next: number, lowest: number, present: number): boolean {
+    this.#pc = next
+    this.#at = present - 1
+    if (this.#at > lowest) this.#stack.push(GREEDY_RUN, next, lowest, this.#at)
     return true
   }
 
-  /** A lazy run takes one more: [instruction, end so far, how many more it may take]. */
-  #lengthenRun(top: number): boolean {
-    const [pc, at, left] = [this.#stack[top + 1], this.#stack[top + 2], this.#stack[top + 3]]
+  /** A lazy run takes one more. */
+  #lengthenRun(pc: number, at: number, left: number): boolean {
     if (left === 0 || this.#runLength(pc + 4, at, 1) === 0) return false
-    this.#push(LAZY_RUN, pc, at + 1, left - 1)
+    this.#stack.push(LAZY_RUN, pc, at + 1, left - 1)
     this.#pc = this.#afterOne(pc + 4)
     this.#at = at + 1
     return true
@@ -233,8 +208,8 @@ export class Matcher {
     if (length < min) return false
     if (isLazy) {
       // No text is longer than 2^31 characters, so the bound fits the stack.
-      this.#push(LAZY_RUN, pc, at + length, Math.min(max - min, this.#text.length))
-    } else if (length > min) this.#push(GREEDY_RUN, this.#pc, at + min, at + length)
+      this.#stack.push(LAZY_RUN, pc, at + length, Math.min(max - min, this.#text.length))
+    } else if (length > min) this.#stack.push(GREEDY_RUN, this.#pc, at + min, at + length)
     return true
   }
 
@@ -282,9 +257,9 @@ export class Matcher {
     this.#pc = after
     if (isLazy) {
       // Behind a lazy loop stand a jump (two numbers) and the instruction for one round more.
-      this.#push(WAY, after + 2, at, 0)
+      this.#stack.push(WAY, after + 2, at, 0)
     } else if (this.#mayGoOn(pc, at)) {
-      this.#push(WAY, after, at, 0)
+      this.#stack.push(WAY, after, at, 0)
       this.#enterRound(pc, at, true)
     }
     return true
@@ -300,37 +275,26 @@ export class Matcher {
     const { code } = this.#program
     const isNegated = code[pc + 3] === 1
     const start = at - code[pc + 2]
-    const base = this.#top
+    const base = this.#stack.top
     const isFound = start >= 0 && this.#run(pc + 4, start, false) !== NO_MATCH
     if (isFound && isNegated) this.#unwind(base)
-    else this.#keepUndo(base)
+    else this.#stack.keepUndo(base)
     this.#pc = code[pc + 1]
     this.#at = at
     return isFound !== isNegated
   }
 
   #atomic(pc: number, at: number): boolean {
-    const base = this.#top
+    const base = this.#stack.top
     const end = this.#run(pc + 2, at, false)
-    this.#keepUndo(base)
+    this.#stack.keepUndo(base)
     this.#pc = this.#program.code[pc + 1]
     this.#at = end
     return end !== NO_MATCH
   }
 
-  /** Forgets ways not taken since `base`, but keeps what restores the registers. */
-  #keepUndo(base: number): void {
-    let kept = base
-    for (let entry = base; entry < this.#top; entry += ENTRY_SIZE) {
-      if (this.#stack[entry] !== UNDO) continue
-      this.#stack.copyWithin(kept, entry, entry + ENTRY_SIZE)
-      kept += ENTRY_SIZE
-    }
-    this.#top = kept
-  }
-
   #unwind(base: number): void {
-    this.#keepUndo(base)
+    this.#stack.keepUndo(base)
     this.#backtrack(base)
   }
 
@@ -354,37 +318,5 @@ export class Matcher {
     }
     this.#at = at + length
     return true
-  }
-
-  #isAt(place: number, at: number): boolean {
-    const text = this.#text
-    const end = text.length
-    switch (PLACES[place]) {
-      case 'text start':
-        return at === 0
-      case 'text end':
-        return at === end
-      case 'line start':
-        return at === 0 || text[at - 1] === NEWLINE
-      case 'line end':
-        return at === end || text[at] === NEWLINE
-      case 'last line end':
-        return at === end || (at === end - 1 && text[at] === NEWLINE)
-      case 'boundary':
-        return end > 0 && this.#isBoundary(at, false)
-      case 'inside':
-        return end > 0 && !this.#isBoundary(at, false)
-      case 'ascii boundary':
-        return end > 0 && this.#isBoundary(at, true)
-      case 'ascii inside':
-        return end > 0 && !this.#isBoundary(at, true)
-    }
-  }
-
-  #isBoundary(at: number, ascii: boolean): boolean {
-    const text = this.#text
-    const isWordBefore = at > 0 && isWord(text[at - 1], ascii)
-    const isWordAfter = at < text.length && isWord(text[at], ascii)
-    return isWordBefore !== isWordAfter
   }
 }

@@ -78,12 +78,12 @@ function toMatch(codes: Int32Array, registers: Int32Array, [start, end]: readonl
 /** An empty match is not followed by another at the same place, but by a longer one if there is one. */
 function* findAll(program: Program, codes: Int32Array, checkpoint: () => void): IterableIterator<RegexMatch> {
   const matcher = new Matcher(program, codes, checkpoint)
-  const { firstCode } = program
+  const { first } = program
   let mustAdvance = false
   for (let start = 0; start <= codes.length; start += 1) {
-    if (firstCode !== null) {
-      start = codes.indexOf(firstCode, start)
-      if (start === -1) return
+    if (first !== null) {
+      while (start < codes.length && !first(codes[start])) start += 1
+      if (start === codes.length) return
     }
     const end = matcher.matchAt(start, mustAdvance)
     mustAdvance = false

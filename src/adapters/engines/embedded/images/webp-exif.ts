@@ -1,0 +1,95 @@
+/**
+ * What a WebP file remembers: an EXIF block in which every text is a tag of its own, from 0x0110 downwards. A file of the
+ * simple kind gets the extended header that such a block needs.
+ */
+import { NodeError } from '../node-error.ts'
+import type { PngText } from './png-text.ts'
+
+const FIRST_TAG = 0x0110
+const ASCII_TYPE = 2
+const ENTRY_BYTES = 12
+const TIFF_HEAD_BYTES = 8
+
+/** A TIFF directory of texts, in the order of their tags. */
+export function toExif(texts: PngText): Buffer {
+  if (texts.length > FIRST_TAG) throw new NodeError('ValueError', 'extra_pnginfo has too many keys for a WebP file')
+  const tags = texts
+    .map(([key, value], index) => ({ tag: FIRST_TAG - index, bytes: Buffer.from(`${key}:${value}\0`, 'utf8') }))
+    .toReversed()
+  const directory = Buffer.alloc(TIFF_HEAD_BYTES + 2 + tags.length * ENTRY_BYTES + 4)
+  directory.write('II*\0', 'latin1')
+  directory.writeUInt32LE(TIFF_HEAD_BYTES, 4)
+  directory.writeUInt16LE(tags.length, TIFF_HEAD_BYTES)
+  let offset = directory.length
+  tags.forEach(({ tag, bytes }, index) => {
+    const at = TIFF_HEAD_BYTES + 2 + index * ENTRY_BYTES
+    directory.writeUInt16LE(tag, at)
+    directory.writeUInt16LE(ASCII_TYPE, at + 2)
+    directory.writeUInt32LE(bytes.length, at + 4)
+    // A text of up to four bytes stands in its own entry.
+    if (bytes.length <= 4) bytes.copy(directory, at + 8)
+    else {
+      directory.writeUInt32LE(offset, at + 8)
+      offset += bytes.length
+    }
+  })
+  return Buffer.concat([directory, ...tags.filter(({ bytes }) => bytes.length > 4).map(({ bytes }) => bytes)])
+}
+
+interface RiffChunk {
+  readonly id: string
+  readonly body: Buffer
+}
+
+const FORM_BYTES = 12
+const EXIF_FLAG = 0x08
+const ALPHA_FLAG = 0x10
+
+function readRiff(webp: Uint8Array): RiffChunk[] {
+  const bytes = Buffer.from(webp.buffer, webp.byteOffset, webp.byteLength)
+  const chunks: RiffChunk[] = []
+  for (let at = FORM_BYTES; at + 8 <= bytes.length; ) {
+    const length = bytes.readUInt32LE(at + 4)
+    chunks.push({ id: bytes.toString('latin1', at, at + 4), body: bytes.subarray(at + 8, at + 8 + length) })
+    at += 8 + length + (length % 2)
+  }
+  return chunks
+}
+
+function writeRiff(chunks: readonly RiffChunk[]): Uint8Array<ArrayBuffer> {
+  const total = chunks.reduce((sum, { body }) => sum + 8 + body.length + (body.length % 2), FORM_BYTES)
+  const result = Buffer.from(new ArrayBuffer(total))
+  result.write('RIFF', 0, 'latin1')
+  result.writeUInt32LE(total - 8, 4)
+  result.write('WEBP', 8, 'latin1')
+  let at = FORM_BYTES
+  for (const { id, body } of chunks) {
+    result.write(id, at, 'latin1')
+    result.writeUInt32LE(body.length, at + 4)
+    result.set(body, at + 8)
+    at += 8 + body.length + (body.length % 2)
+  }
+  return new Uint8Array(result.buffer)
+}
+
+export interface WebpFacts {
+  readonly width: number
+  readonly height: number
+  readonly hasAlpha: boolean
+}
+
+function extendedHeader({ width, height, hasAlpha }: WebpFacts): RiffChunk {
+  const body = Buffer.alloc(10)
+  body[0] = hasAlpha ? ALPHA_FLAG : 0
+  body.writeUIntLE(width - 1, 4, 3)
+  body.writeUIntLE(height - 1, 7, 3)
+  return { id: 'VP8X', body }
+}
+
+export function insertWebpExif(webp: Uint8Array, texts: PngText, facts: WebpFacts): Uint8Array<ArrayBuffer> {
+  const chunks = readRiff(webp).filter(({ id }) => id !== 'EXIF')
+  const [head, ...rest] = chunks[0].id === 'VP8X' ? chunks : [extendedHeader(facts), ...chunks]
+  const flagged = Buffer.from(head.body)
+  flagged[0] |= EXIF_FLAG
+  return writeRiff([{ id: 'VP8X', body: flagged }, ...rest, { id: 'EXIF', body: toExif(texts) }])
+}

@@ -1,0 +1,109 @@
+/** Lists of images as training data: thinned out, shuffled, flattened, laid out as a grid. */
+import { defineListNode } from '../../define-node.ts'
+import { float, image, int, wideInt } from '../../input-kinds.ts'
+import type { NodeContext } from '../../node-context.ts'
+import { NodeError } from '../../node-error.ts'
+import { seedNumpy } from '../../random/numpy-legacy.ts'
+import { splitBatch } from '../../tensor/batch.ts'
+import { setChannelCount } from '../../tensor/channels.ts'
+import { inBlocks } from '../../tensor/map-pixels.ts'
+import type { Tensor } from '../../tensor/tensor.ts'
+import { upscale } from '../../tensor/upscale.ts'
+import { paste } from '../../tensor/window.ts'
+import { type Fingerprint, fingerprintOf, likeness } from './image-likeness.ts'
+
+const facts = { category: 'image/batch', style: 'schema', experimental: true } as const
+const listed = [{ type: 'IMAGE', name: 'images', isList: true }] as const
+
+export const imageDeduplication = defineListNode({
+  ...facts,
+  classType: 'ImageDeduplication',
+  displayName: 'Deduplicate Images',
+  description: 'Drops images that show nearly the same as an earlier one.',
+  required: {
+    images: image({}),
+    similarity_threshold: float({ advanced: true, default: 0.95, min: 0, max: 1 }),
+  },
+  outputs: listed,
+  cost: 'compute',
+  run({ images, similarity_threshold: [threshold] }, context) {
+    const kept: Tensor[] = []
+    const known: Fingerprint[] = []
+    for (const single of images.flatMap(splitBatch)) {
+      context.checkpoint()
+      const fingerprint = fingerprintOf(single, context)
+      if (known.some((earlier) => likeness(earlier, fingerprint) >= threshold)) continue
+      kept.push(single)
+      known.push(fingerprint)
+    }
+    return { outputs: [kept] }
+  },
+})
+
+export const shuffleDataset = defineListNode({
+  ...facts,
+  classType: 'ShuffleDataset',
+  displayName: 'Shuffle Images List',
+  description: 'Puts images into an order that a seed decides.',
+  required: { images: image({}), seed: wideInt({ default: 0, min: 0, max: 2n ** 64n - 1n }) },
+  outputs: listed,
+  cost: 'inline',
+  run({ images, seed: [seed] }) {
+    const singles = images.flatMap(splitBatch)
+    const order = seedNumpy(seed).permutation(singles.length)
+    return { outputs: [order.map((index) => singles[index])] }
+  },
+})
+
+export const mergeImageLists = defineListNode({
+  ...facts,
+  classType: 'MergeImageLists',
+  displayName: 'Merge Image Lists (DEPRECATED)',
+  description: 'Makes one list of single images.',
+  deprecated: true,
+  required: { images: image({}) },
+  outputs: listed,
+  cost: 'inline',
+  run: ({ images }) => ({ outputs: [images.flatMap(splitBatch)] }),
+})
+
+const COLORS = 3
+
+/** The image in the size of a cell, through 8 bit, without its alpha. */
+function toCell(single: Tensor, size: { width: number; height: number }, context: NodeContext): Tensor {
+  const channels = single.shape[3]
+  if (channels < COLORS) {
+    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
+  }
+  return setChannelCount(upscale(single, { ...size, method: 'lanczos', crop: 'disabled' }, context), COLORS, context)
+}
+
+export const imageGrid = defineListNode({
+  ...facts,
+  classType: 'ImageGrid',
+  displayName: 'Make Image Grid',
+  description: 'Lays images out in rows on a black canvas.',
+  required: {
+    images: image({}),
+    columns: int({ default: 4, min: 1, max: 20 }),
+    cell_width: int({ advanced: true, default: 256, min: 32, max: 2048 }),
+    cell_height: int({ advanced: true, default: 256, min: 32, max: 2048 }),
+    padding: int({ advanced: true, default: 4, min: 0, max: 50 }),
+  },
+  outputs: [{ type: 'IMAGE', name: 'images' }],
+  cost: 'compute',
+  run({ images, columns: [columns], cell_width: [width], cell_height: [height], padding: [padding] }, context) {
+    const singles = images.flatMap(splitBatch)
+    const rows = Math.ceil(singles.length / columns)
+    const side = (count: number, cell: number) => count * cell + Math.max(0, count - 1) * padding
+    const canvas = context.allocate([1, side(rows, height), side(columns, width), COLORS])
+    inBlocks(canvas.data.length, context.checkpoint, (start, end) => canvas.data.fill(0, start, end))
+    singles.forEach((single, index) => {
+      const x = (index % columns) * (width + padding)
+      const y = Math.floor(index / columns) * (height + padding)
+      const cell = toCell(single, { width, height }, context)
+      paste(canvas, cell, { x, y, frameOf: () => 0, checkpoint: context.checkpoint })
+    })
+    return { outputs: [canvas] }
+  },
+})

@@ -1,0 +1,80 @@
+/** The same reading as LoadImage, for pictures that come by other ways than an upload. */
+import { defineNode } from '../../define-node.ts'
+import { type DecodedImage, decodeImage, toImageTensor, toMaskTensor } from '../../images/decode.ts'
+import { boolean, type InputKind, int, string } from '../../input-kinds.ts'
+import type { InputFile, NodeContext } from '../../node-context.ts'
+import { NodeError } from '../../node-error.ts'
+
+const ALPHA = 3
+const MAX_SIDE = 16_384
+
+type Files = Pick<NodeContext, 'files'>
+
+/** Throws NodeError when the run holds no such file. */
+export function findPicture(name: string, { files }: Files): InputFile {
+  const file = files.find(name)
+  if (file === null) throw new NodeError('FileNotFoundError', `Invalid image file: ${name}`)
+  return file
+}
+
+export async function decodePicture(name: string, context: NodeContext): Promise<DecodedImage> {
+  const decoded = await decodeImage(findPicture(name, context), { name, maxPixels: context.maxImagePixels })
+  context.checkpoint()
+  return decoded
+}
+
+const contentOf = ({ image }: { readonly image?: string }, context: Files) =>
+  image === undefined ? null : findPicture(image, context).hash
+
+const outputFile: InputKind<string> = {
+  spec: [
+    'COMBO',
+    {
+      image_upload: true,
+      image_folder: 'output',
+      remote: { route: '/internal/files/output', refresh_button: true, control_after_refresh: 'first' },
+    },
+  ],
+  read: string().read,
+}
+
+export const loadImageOutput = defineNode({
+  classType: 'LoadImageOutput',
+  displayName: 'Load Image (from Outputs)',
+  category: 'image',
+  description: 'Reads a picture that an earlier job made; its name ends in " [output]".',
+  style: 'classic',
+  experimental: true,
+  required: { image: outputFile },
+  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  async run({ image }, context) {
+    const decoded = await decodePicture(image, context)
+    return { outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)] }
+  },
+})
+
+const side = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 1 })
+
+export const webcamCapture = defineNode({
+  classType: 'WebcamCapture',
+  displayName: 'Webcam Capture',
+  category: 'image',
+  description: 'Reads the picture that an editor took with a camera and uploaded.',
+  style: 'classic',
+  required: {
+    image: { spec: ['WEBCAM', {}], read: string().read },
+    width: side(),
+    height: side(),
+    capture_on_queue: boolean({ default: true }),
+  },
+  outputs: [{ type: 'IMAGE' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  async run({ image }, context) {
+    return { outputs: [toImageTensor(await decodePicture(image, context), context)] }
+  },
+})

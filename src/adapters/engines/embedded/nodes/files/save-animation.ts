@@ -1,0 +1,119 @@
+/** A batch of images as one moving picture. */
+import sharp from 'sharp'
+import { defineNode } from '../../define-node.ts'
+import { assembleApng } from '../../images/apng.ts'
+import { encodePng } from '../../images/encode-png.ts'
+import { insertWebpExif } from '../../images/webp-exif.ts'
+import { boolean, combo, float, image, int, string } from '../../input-kinds.ts'
+import type { CallResult, MadeFile, NodeContext } from '../../node-context.ts'
+import { NodeError } from '../../node-error.ts'
+import { toBytes } from '../../tensor/bytes.ts'
+import { inBlocks } from '../../tensor/map-pixels.ts'
+import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
+import { hidden, madeFromTexts, nameFile, outputTarget } from './saving.ts'
+
+const common = {
+  category: 'image',
+  style: 'schema',
+  hidden,
+  outputs: [{ type: 'IMAGE', name: 'images' }],
+  isOutputNode: true,
+  cost: 'compute',
+} as const
+
+const filename_prefix = string({ default: 'ComfyUI', multiline: false })
+const fps = float({ default: 6, min: 0.01, max: 1000, step: 0.01 })
+
+const frameMs = (perSecond: number) => Math.trunc(1000 / perSecond)
+
+function result(images: Tensor, file: MadeFile): CallResult {
+  const isMoving = images.shape[0] > 1
+  return {
+    outputs: [images],
+    report: { images: [file], ...(isMoving && { animated: [{ kind: 'value', value: true }] as const }) },
+  }
+}
+
+function checkImages({ batch, width, height, channels }: ImageView): 3 | 4 {
+  if (channels !== 3 && channels !== 4) {
+    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
+  }
+  if (batch * width * height === 0) throw new NodeError('ValueError', 'an animation without pixels cannot be saved')
+  return channels
+}
+
+export const saveAnimatedPng = defineNode({
+  ...common,
+  classType: 'SaveAnimatedPNG',
+  displayName: 'Save Animated PNG',
+  description: 'Writes the batch as one animated PNG that loops forever.',
+  required: {
+    images: image({}),
+    filename_prefix,
+    fps,
+    compress_level: int({ default: 4, min: 0, max: 9, advanced: true }),
+  },
+  async run({ images, filename_prefix: prefix, fps: perSecond, compress_level: level }, context) {
+    const view = viewOf(images)
+    checkImages(view)
+    const target = outputTarget(context, { prefix, size: view, extension: 'png', contentType: 'image/png' })
+    const stills: Uint8Array[] = []
+    for (let index = 0; index < view.batch; index++) {
+      stills.push(await encodePng(view, { index, level, texts: [], checkpoint: context.checkpoint }))
+      context.progress(index + 1, view.batch)
+    }
+    const bytes = assembleApng(stills, { frameMs: frameMs(perSecond), texts: madeFromTexts(context) })
+    return result(images, await nameFile(bytes, target, context))
+  },
+})
+
+const EFFORTS = { default: 4, fastest: 0, slowest: 6 } as const
+const MAX_WEBP_SIDE = 16_383
+
+interface WebpSettings {
+  readonly lossless: boolean
+  readonly quality: number
+  readonly effort: number
+  readonly frameMs: number
+}
+
+async function encodeWebp(view: ImageView, settings: WebpSettings, context: NodeContext) {
+  const channels = checkImages(view)
+  const { batch, width, height, data } = view
+  if (Math.max(width, height) > MAX_WEBP_SIDE) {
+    throw new NodeError(
+      'ValueError',
+      `a WebP is at most ${MAX_WEBP_SIDE} pixels wide and high, not ${width} x ${height}`,
+    )
+  }
+  const pixels = new Uint8Array(data.length)
+  inBlocks(data.length, context.checkpoint, (from, to) => toBytes(data, pixels, { from, to: from, count: to - from }))
+  const raw = { width, height: height * batch, channels, ...(batch > 1 && { pageHeight: height }) }
+  const { frameMs: delay, ...encoding } = settings
+  const webp = await sharp(pixels, { raw, limitInputPixels: false })
+    .webp({ ...encoding, loop: 0, delay: Array.from({ length: batch }, () => delay) })
+    .toBuffer()
+  context.checkpoint()
+  return insertWebpExif(webp, madeFromTexts(context), { width, height, hasAlpha: channels === 4 })
+}
+
+export const saveAnimatedWebp = defineNode({
+  ...common,
+  classType: 'SaveAnimatedWEBP',
+  displayName: 'Save Animated WEBP',
+  description: 'Writes the batch as one animated WebP that loops forever.',
+  required: {
+    images: image({}),
+    filename_prefix,
+    fps,
+    lossless: boolean({ default: true }),
+    quality: int({ default: 80, min: 0, max: 100 }),
+    method: combo(['default', 'fastest', 'slowest']),
+  },
+  async run({ images, filename_prefix: prefix, fps: perSecond, lossless, quality, method }, context) {
+    const view = viewOf(images)
+    const target = outputTarget(context, { prefix, size: view, extension: 'webp', contentType: 'image/webp' })
+    const settings = { lossless, quality, effort: EFFORTS[method], frameMs: frameMs(perSecond) }
+    return result(images, await nameFile(await encodeWebp(view, settings, context), target, context))
+  },
+})

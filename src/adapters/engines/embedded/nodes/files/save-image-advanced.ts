@@ -1,0 +1,94 @@
+/** Images saved with more than 8 bit: PNG of 16, or EXR in linear light. */
+import { dynamicCombo } from '../../dynamic-kinds.ts'
+import { defineDynamicNode } from '../../dynamic-node.ts'
+import { encodeDeepPng } from '../../images/encode-deep-png.ts'
+import { encodeExr, REC_709, REC_2020 } from '../../images/exr.ts'
+import { LIGHT_SPACES, type LightSpace, toLinearLight } from '../../images/linear-light.ts'
+import type { PngText } from '../../images/png-text.ts'
+import { combo, image, string } from '../../input-kinds.ts'
+import type { NodeContext } from '../../node-context.ts'
+import { NodeError } from '../../node-error.ts'
+import { type ImageView, viewOf } from '../../tensor/tensor.ts'
+import { costOf } from '../image-cost.ts'
+import { hidden, madeFromTexts, nameFiles, outputTarget } from './saving.ts'
+
+const advanced = { advanced: true }
+
+const format = dynamicCombo({
+  png: {
+    required: {
+      bit_depth: combo(['8-bit', '16-bit'], { ...advanced, default: '8-bit' }),
+      input_color_space: combo(['sRGB'], { ...advanced, default: 'sRGB' }),
+    },
+  },
+  exr: {
+    required: {
+      bit_depth: combo(['32-bit float'], { ...advanced, default: '32-bit float' }),
+      input_color_space: combo(LIGHT_SPACES, { ...advanced, default: 'sRGB' }),
+    },
+  },
+})
+
+interface EncodeOne {
+  readonly index: number
+  readonly texts: PngText
+  checkpoint(): void
+}
+
+function encodeOneExr(view: ImageView, space: LightSpace, { index, texts, checkpoint }: EncodeOne) {
+  const { width, height, channels, data } = view
+  if (channels !== 1 && channels !== 3 && channels !== 4) {
+    throw new NodeError('ValueError', `an EXR holds 1, 3 or 4 channels, not ${channels}`)
+  }
+  if (width === 0 || height === 0) throw new NodeError('ValueError', 'an image without pixels cannot be saved')
+  const size = width * height * channels
+  const part = data.subarray(index * size, (index + 1) * size)
+  const pixels = toLinearLight(part, { channels, space, checkpoint })
+  const chromaticities = space === 'HDR' ? REC_2020 : REC_709
+  return encodeExr({ width, height, channels, pixels }, { chromaticities, texts, checkpoint })
+}
+
+async function encodeAll(
+  view: ImageView,
+  encodeOne: (one: EncodeOne) => Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>,
+  context: NodeContext,
+): Promise<Uint8Array<ArrayBuffer>[]> {
+  const texts = madeFromTexts(context)
+  const encoded: Uint8Array<ArrayBuffer>[] = []
+  for (let index = 0; index < view.batch; index++) {
+    encoded.push(await encodeOne({ index, texts, checkpoint: context.checkpoint }))
+    if (view.batch > 1) context.progress(index + 1, view.batch)
+  }
+  return encoded
+}
+
+export const saveImageAdvanced = defineDynamicNode({
+  classType: 'SaveImageAdvanced',
+  displayName: 'Save Image (Advanced)',
+  category: 'image',
+  description: 'Writes every image of the batch as a PNG of 8 or 16 bit, or as an EXR of floats in linear light.',
+  style: 'schema',
+  required: {
+    images: image({}),
+    filename_prefix: string({ default: 'ComfyUI', multiline: false }),
+    format,
+  },
+  hidden,
+  outputs: [{ type: 'IMAGE', name: 'images' }],
+  isOutputNode: true,
+  cost: ({ images }) => costOf(images.data.length),
+  async run({ images, filename_prefix: prefix, format: chosen }, context) {
+    const view = viewOf(images)
+    const contentType = chosen.key === 'png' ? 'image/png' : 'image/x-exr'
+    const target = outputTarget(context, { prefix, size: view, ending: '', extension: chosen.key, contentType })
+    const encoded = await encodeAll(
+      view,
+      (one) =>
+        chosen.key === 'png'
+          ? encodeDeepPng(view, { ...one, bits: chosen.inputs.bit_depth === '16-bit' ? 16 : 8 })
+          : encodeOneExr(view, chosen.inputs.input_color_space, one),
+      context,
+    )
+    return { outputs: [images], report: { images: await nameFiles(encoded, target, context) } }
+  },
+})

@@ -1,0 +1,130 @@
+/** Boxes drawn into pictures, with the names of the things inside. Works on 8-bit pixels. */
+import { defineNode } from '../../define-node.ts'
+import { image } from '../../input-kinds.ts'
+import { drawText } from '../../lettering/draw-text.ts'
+import { ASCENT, charactersOf, createLetters, type Letters } from '../../lettering/letter-shapes.ts'
+import type { NodeContext } from '../../node-context.ts'
+import { NodeError } from '../../node-error.ts'
+import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
+import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
+import { frameAt, throughBytes } from '../../tensor/window.ts'
+import { boxesInput, type Detection, readBoxes } from './boxes.ts'
+import { DETECTION_CLASSES } from './detection-classes.ts'
+
+const COLORS = [
+  [255, 0, 0],
+  [0, 200, 0],
+  [0, 0, 255],
+  [255, 165, 0],
+  [128, 0, 128],
+  [0, 255, 255],
+  [255, 20, 147],
+  [100, 149, 237],
+] as const
+type Ink = (typeof COLORS)[number]
+
+const LINE_WIDTH = 3
+const LABEL_SIZE = 10
+const LABEL_OFFSET = 2
+const EMPTY_SIDE = 640
+
+/** Both corners belong to it; what lies outside the picture is left out. */
+function fillRows({ width, height, channels, data }: ImageView, area: Corners, ink: Ink): void {
+  const left = Math.max(0, area.left)
+  const right = Math.min(width - 1, area.right)
+  const bottom = Math.min(height - 1, area.bottom)
+  for (let y = Math.max(0, area.top); y <= bottom; y++) {
+    for (let x = left; x <= right; x++) {
+      for (let c = 0; c < channels; c++) data[(y * width + x) * channels + c] = c < 3 ? BYTE_TO_FLOAT[ink[c]] : 1
+    }
+  }
+}
+
+interface Corners {
+  readonly left: number
+  readonly top: number
+  readonly right: number
+  readonly bottom: number
+}
+
+/** An outline that grows inwards. */
+function drawOutline(view: ImageView, { left, top, right, bottom }: Corners, ink: Ink): void {
+  const inset = LINE_WIDTH - 1
+  fillRows(view, { left, right, top, bottom: top + inset }, ink)
+  fillRows(view, { left, right, top: bottom - inset, bottom }, ink)
+  // In a box lower than two lines the sides reach from the one end to the other all the same.
+  const [from, to] = [top + LINE_WIDTH, bottom - inset]
+  const sides = { top: Math.min(from, to), bottom: Math.max(from, to) }
+  fillRows(view, { ...sides, left, right: left + inset }, ink)
+  fillRows(view, { ...sides, left: right - inset, right }, ink)
+}
+
+function drawLabel(view: ImageView, label: { text: string; x: number; y: number; ink: Ink }, letters: Letters): void {
+  const { width, height, channels, data } = view
+  const coverage = { width, height, data: new Float32Array(width * height) }
+  const line = { characters: charactersOf(label.text), x: label.x, baseline: label.y + ASCENT * LABEL_SIZE }
+  drawText(coverage, [line], { letters, size: LABEL_SIZE, outline: 0 }, () => {})
+  coverage.data.forEach((share, pixel) => {
+    if (share === 0) return
+    for (let c = 0; c < channels; c++) {
+      const at = pixel * channels + c
+      const ink = c < 3 ? label.ink[c] : 255
+      data[at] = BYTE_TO_FLOAT[Math.round(255 * data[at] * (1 - share) + ink * share)]
+    }
+  })
+}
+
+/** The surest on top. */
+function drawDetections(frame: Tensor, detections: readonly Detection[], { checkpoint }: NodeContext): void {
+  const letters = createLetters()
+  const view = viewOf(frame)
+  for (const { x, y, width, height, label, score } of detections.toSorted((a, b) => a.score - b.score)) {
+    checkpoint()
+    if (width < 0 || height < 0) {
+      const axis = width < 0 ? 'x' : 'y'
+      throw new NodeError('ValueError', `${axis}1 must be greater than or equal to ${axis}0`)
+    }
+    const known = label === null ? -1 : DETECTION_CLASSES.indexOf(label)
+    const ink = COLORS[Math.max(0, known) % COLORS.length]
+    const [left, top] = [Math.trunc(x), Math.trunc(y)]
+    drawOutline(view, { left, top, right: Math.trunc(x + width), bottom: Math.trunc(y + height) }, ink)
+    if (known < 0) continue
+    drawLabel(view, { text: `${label} ${score.toFixed(2)}`, x: x + LABEL_OFFSET, y: y + LABEL_OFFSET, ink }, letters)
+  }
+}
+
+/** Black, as large as the boxes reach. */
+function canvasFor(boxes: readonly (readonly Detection[])[], { allocate }: NodeContext): Tensor {
+  const all = boxes.flat()
+  const extent = (end: (box: Detection) => number) =>
+    all.length === 0 ? EMPTY_SIDE : Math.max(...all.map((box) => Math.trunc(end(box))))
+  const width = extent((box) => box.x + box.width)
+  const height = extent((box) => box.y + box.height)
+  const canvas = allocate([boxes.length, Math.max(0, height), Math.max(0, width), 3])
+  canvas.data.fill(0)
+  return canvas
+}
+
+export const drawBBoxes = defineNode({
+  classType: 'DrawBBoxes',
+  displayName: 'Draw BBoxes',
+  category: 'image/detection',
+  description: 'Draws boxes and the names of what they hold into images, or onto black when there is none.',
+  style: 'schema',
+  required: { bboxes: boxesInput() },
+  optional: { image: image({}) },
+  outputs: [{ type: 'IMAGE', name: 'out_image' }],
+  cost: 'compute',
+  run({ bboxes, image: tensor }, context) {
+    const read = readBoxes(bboxes)
+    const perFrame = read.length === 0 ? [[]] : read
+    const result = throughBytes(tensor ?? canvasFor(perFrame, context), context)
+    const isPerFrame = Array.isArray(bboxes) && Array.isArray(bboxes[0])
+    for (let index = 0; index < result.shape[0]; index++) {
+      const detections = isPerFrame ? perFrame[index] : perFrame[0]
+      if (detections === undefined) throw new NodeError('IndexError', 'list index out of range')
+      drawDetections(frameAt(result, index), detections, context)
+    }
+    return { outputs: [result] }
+  },
+})

@@ -1,0 +1,72 @@
+import { defineNode } from '../../define-node.ts'
+import { choice, float, int } from '../../input-kinds.ts'
+import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/planes.ts'
+import { CROP_METHODS, roundHalfEven } from '../../tensor/upscale.ts'
+import { costOf } from '../image-cost.ts'
+import { LATENT_SCALE, latent, withSamples } from './latent.ts'
+
+const MAX_SIDE = 16384
+const LEAST_SIDE = 64
+const side = () => int({ default: 512, min: 0, max: MAX_SIDE, step: 8 })
+
+interface Size {
+  readonly width: number
+  readonly height: number
+}
+
+/** Pixels; a side of 0 follows from the other and the latent's aspect. */
+function targetSize({ width, height }: Size, old: Size): Size {
+  const [givenWidth, givenHeight] = [Math.max(LEAST_SIDE, width), Math.max(LEAST_SIDE, height)]
+  return {
+    width: width === 0 ? Math.max(LEAST_SIDE, roundHalfEven((old.width * givenHeight) / old.height)) : givenWidth,
+    height: height === 0 ? Math.max(LEAST_SIDE, roundHalfEven((old.height * givenWidth) / old.width)) : givenHeight,
+  }
+}
+
+export const latentUpscale = defineNode({
+  classType: 'LatentUpscale',
+  displayName: 'Upscale Latent',
+  category: 'model/latent',
+  description: 'Resizes latents to a picture size; 0 for one side keeps the aspect.',
+  style: 'classic',
+  required: {
+    samples: latent(),
+    upscale_method: choice(PLANE_METHODS),
+    width: side(),
+    height: side(),
+    crop: choice(CROP_METHODS),
+  },
+  outputs: [{ type: 'LATENT' }],
+  cost: ({ samples: { samples }, width, height }) =>
+    costOf(samples.data.length + samples.shape[0] * samples.shape[1] * ((width * height) / LATENT_SCALE ** 2)),
+  run({ samples: given, upscale_method: method, width, height, crop }, context) {
+    if (width === 0 && height === 0) return { outputs: [given] }
+    const target = targetSize({ width, height }, planeSize(given.samples))
+    const cells = {
+      width: Math.floor(target.width / LATENT_SCALE),
+      height: Math.floor(target.height / LATENT_SCALE),
+    }
+    return { outputs: [withSamples(given, resizePlanes(given.samples, { ...cells, method, crop }, context))] }
+  },
+})
+
+export const latentUpscaleBy = defineNode({
+  classType: 'LatentUpscaleBy',
+  displayName: 'Upscale Latent By',
+  category: 'model/latent',
+  description: 'Resizes latents by a factor.',
+  style: 'classic',
+  required: {
+    samples: latent(),
+    upscale_method: choice(PLANE_METHODS),
+    scale_by: float({ default: 1.5, min: 0.01, max: 8, step: 0.01 }),
+  },
+  outputs: [{ type: 'LATENT' }],
+  cost: ({ samples: { samples }, scale_by: factor }) => costOf(samples.data.length * Math.max(1, factor * factor)),
+  run({ samples: given, upscale_method: method, scale_by: factor }, context) {
+    const old = planeSize(given.samples)
+    const cells = { width: roundHalfEven(old.width * factor), height: roundHalfEven(old.height * factor) }
+    const resized = resizePlanes(given.samples, { ...cells, method, crop: 'disabled' }, context)
+    return { outputs: [withSamples(given, resized)] }
+  },
+})

@@ -1,0 +1,28 @@
+import { autogrow } from '../../dynamic-kinds.ts'
+import { defineDynamicNode } from '../../dynamic-node.ts'
+import { mask } from '../../input-kinds.ts'
+import { concatenate } from '../../tensor/batch.ts'
+import { upscale } from '../../tensor/upscale.ts'
+import { costOf } from '../image-cost.ts'
+import { asMaskBatch } from './mask-batch.ts'
+
+export const batchMasks = defineDynamicNode({
+  classType: 'BatchMasksNode',
+  displayName: 'Batch Masks',
+  category: 'image/mask',
+  description: 'Joins masks into one batch, all in the size of the first.',
+  style: 'schema',
+  required: {
+    masks: autogrow({ member: 'mask', kind: mask({}), naming: { prefix: 'mask', max: 50 }, min: 1 }),
+  },
+  outputs: [{ type: 'MASK' }],
+  cost: ({ masks }) => costOf(Object.values(masks).reduce((sum, tensor) => sum + tensor.data.length, 0)),
+  run({ masks }, context) {
+    const batches = Object.values(masks).map(asMaskBatch)
+    const [, height, width] = batches[0].shape
+    const fitted = batches.map((batch) =>
+      upscale(batch, { width, height, method: 'bilinear', crop: 'center' }, context),
+    )
+    return { outputs: [concatenate(fitted, context)] }
+  },
+})

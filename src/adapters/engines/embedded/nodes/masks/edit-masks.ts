@@ -1,0 +1,136 @@
+/** Masks made and changed by themselves. */
+import { defineNode } from '../../define-node.ts'
+import { boolean, float, int, mask } from '../../input-kinds.ts'
+import { sliceBatch } from '../../tensor/batch.ts'
+import { createDilation } from '../../tensor/dilate.ts'
+import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
+import { cutWindow } from '../../tensor/window.ts'
+import { costOf } from '../image-cost.ts'
+import { asMaskBatch } from './mask-batch.ts'
+import { offset, side } from './mask-kinds.ts'
+
+const facts = { category: 'image/mask', style: 'schema', outputs: [{ type: 'MASK' }] } as const
+
+export const solidMask = defineNode({
+  ...facts,
+  classType: 'SolidMask',
+  displayName: 'Create Solid Mask',
+  description: 'A mask of one value.',
+  required: { value: float({ default: 1, min: 0, max: 1, step: 0.01 }), width: side(), height: side() },
+  cost: ({ width, height }) => costOf(width * height),
+  run({ value, width, height }, { allocate, checkpoint }) {
+    const result = allocate([1, height, width])
+    inBlocks(result.data.length, checkpoint, (start, end) => result.data.fill(value, start, end))
+    return { outputs: [result] }
+  },
+})
+
+export const invertMask = defineNode({
+  ...facts,
+  classType: 'InvertMask',
+  displayName: 'Invert Mask',
+  description: 'Exchanges what is masked and what is not.',
+  required: { mask: mask({}) },
+  cost: ({ mask: tensor }) => costOf(tensor.data.length),
+  run({ mask: tensor }, context) {
+    const inverted = mapBlocks(tensor, context, (from, to, { start, end }) => {
+      for (let i = start; i < end; i++) to[i] = 1 - from[i]
+    })
+    return { outputs: [inverted] }
+  },
+})
+
+export const thresholdMask = defineNode({
+  ...facts,
+  classType: 'ThresholdMask',
+  displayName: 'Threshold Mask',
+  description: 'Makes a mask hard: 1 above a value, 0 up to it.',
+  required: { mask: mask({}), value: float({ default: 0.5, min: 0, max: 1, step: 0.01 }) },
+  cost: ({ mask: tensor }) => costOf(tensor.data.length),
+  run({ mask: tensor, value }, context) {
+    // Compared in single precision, or a mask of exactly this value would count as above it.
+    const limit = Math.fround(value)
+    const hard = mapBlocks(tensor, context, (from, to, { start, end }) => {
+      for (let i = start; i < end; i++) to[i] = from[i] > limit ? 1 : 0
+    })
+    return { outputs: [hard] }
+  },
+})
+
+export const cropMask = defineNode({
+  ...facts,
+  classType: 'CropMask',
+  displayName: 'Crop Mask',
+  description: 'Cuts a rectangle out of a mask; it comes out smaller, or empty, where the mask ends.',
+  required: { mask: mask({}), x: offset(), y: offset(), width: side(), height: side() },
+  cost: ({ mask: tensor }) => costOf(tensor.data.length),
+  run({ mask: tensor, x, y, width, height }, context) {
+    const masks = asMaskBatch(tensor)
+    const [, oldHeight, oldWidth] = masks.shape
+    const window = {
+      x: Math.min(x, oldWidth),
+      y: Math.min(y, oldHeight),
+      width: Math.max(0, Math.min(width, oldWidth - x)),
+      height: Math.max(0, Math.min(height, oldHeight - y)),
+    }
+    return { outputs: [cutWindow(masks, window, context)] }
+  },
+})
+
+/** Factors along one axis: rising from `before` on the near end, falling over `after` on the far end. */
+function ramp(length: number, before: number, after: number): Float64Array {
+  const factors = new Float64Array(length).fill(1)
+  const [near, far] = [Math.min(before, length), Math.min(after, length)]
+  for (let i = 0; i < near; i++) factors[i] *= (i + 1) / near
+  for (let i = 0; i < far; i++) factors[length - 1 - i] *= (i + 1) / far
+  return factors
+}
+
+export const featherMask = defineNode({
+  ...facts,
+  classType: 'FeatherMask',
+  displayName: 'Feather Mask',
+  description: 'Fades a mask out towards its borders.',
+  required: { mask: mask({}), left: offset(), top: offset(), right: offset(), bottom: offset() },
+  cost: ({ mask: tensor }) => costOf(tensor.data.length),
+  run({ mask: tensor, left, top, right, bottom }, { allocate, checkpoint }) {
+    const [batch, height, width] = asMaskBatch(tensor).shape
+    const result = allocate([batch, height, width])
+    const [from, to] = [tensor.data, result.data]
+    const columns = ramp(width, left, right)
+    const rows = ramp(height, top, bottom)
+    for (let row = 0; row < batch * height; row++) {
+      checkpoint()
+      const factor = rows[row % height]
+      for (let x = 0, at = row * width; x < width; x++) to[at + x] = from[at + x] * columns[x] * factor
+    }
+    return { outputs: [result] }
+  },
+})
+
+const MAX_GROWTH = 16384
+
+export const growMask = defineNode({
+  ...facts,
+  classType: 'GrowMask',
+  displayName: 'Grow Mask',
+  description: 'Makes masked regions larger, or smaller for a negative number of pixels.',
+  required: {
+    mask: mask({}),
+    expand: int({ default: 0, min: -MAX_GROWTH, max: MAX_GROWTH, step: 1 }),
+    tapered_corners: boolean({ advanced: true, default: true }),
+  },
+  // Each doubling of the radius is one more pass.
+  cost: ({ mask: tensor, expand }) => costOf(tensor.data.length * (2 + Math.ceil(Math.log2(1 + Math.abs(expand))))),
+  run({ mask: tensor, expand, tapered_corners: isTapered }, context) {
+    const masks = asMaskBatch(tensor)
+    if (expand === 0 || masks.data.length === 0) return { outputs: [masks] }
+    const [batch, height, width] = masks.shape
+    const grow = createDilation({ width, height, radius: Math.abs(expand), isTapered, isErosion: expand < 0 }, context)
+    const result = context.allocate(masks.shape)
+    for (let index = 0; index < batch; index++) {
+      grow(sliceBatch(masks, index, 1).data, sliceBatch(result, index, 1).data)
+    }
+    return { outputs: [result] }
+  },
+})

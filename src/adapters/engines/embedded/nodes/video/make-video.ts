@@ -1,0 +1,49 @@
+/** Videos from files and from images. Nothing is decoded or encoded until somebody needs it. */
+import { defineNode, values } from '../../define-node.ts'
+import { float, image, int } from '../../input-kinds.ts'
+import { WHOLE } from '../../media/read-audio.ts'
+import { toVideoValue } from '../../media/video.ts'
+import { NodeError } from '../../node-error.ts'
+import { maybeAudio, uploadedFile } from '../audio/kinds.ts'
+
+export const loadVideo = defineNode({
+  classType: 'LoadVideo',
+  displayName: 'Load Video',
+  category: 'video',
+  description: 'An uploaded video, opened when a node needs its frames or its sound.',
+  style: 'schema',
+  required: { file: uploadedFile({ video_upload: true }) },
+  outputs: [{ type: 'VIDEO' }],
+  selfChecked: ['file'],
+  cost: 'inline',
+  // The handle names the file's place, so a result is good only for as long as the content lies there.
+  changeValue({ file: name }, { files }) {
+    const file = name === undefined ? null : files.find(name)
+    return file === null ? null : `${file.hash} ${file.path}`
+  },
+  run({ file: name }, { files, allocate }) {
+    const file = files.find(name)
+    if (file === null) throw new NodeError('FileNotFoundError', `Invalid video file: ${name}`)
+    return values(toVideoValue({ kind: 'file', file: { path: file.path, name }, window: WHOLE }, allocate))
+  },
+})
+
+export const createVideo = defineNode({
+  classType: 'CreateVideo',
+  displayName: 'Create Video',
+  category: 'video',
+  description: 'Images as the frames of a video, with sound if there is any.',
+  style: 'schema',
+  required: { images: image({}), fps: float({ default: 30, min: 1, max: 120, step: 1 }) },
+  optional: { audio: maybeAudio(), bit_depth: int({ default: 8, min: 8, max: 10, step: 2, display: 'number' }) },
+  outputs: [{ type: 'VIDEO' }],
+  cost: 'inline',
+  run({ images, fps, audio = null, bit_depth: bitDepth = 8 }, { allocate }) {
+    if (bitDepth !== 8 && bitDepth !== 10) {
+      throw new NodeError('ValueError', `a video has 8 or 10 bit, not ${bitDepth}`)
+    }
+    if (!(fps > 0 && fps < Number.POSITIVE_INFINITY))
+      throw new NodeError('ValueError', `a video cannot have ${fps} frames per second`)
+    return values(toVideoValue({ kind: 'frames', images, audio, fps, bitDepth }, allocate))
+  },
+})
