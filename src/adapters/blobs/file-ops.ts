@@ -83,8 +83,14 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }
 
-/** A full disk is a refusal; whatever else the disk says is a defect and stays as it is. */
+const BUSY_RETRY_SECONDS = 2
+
+/** A full disk is a refusal, and so is a crowd; whatever else the disk says is a defect and stays as it is. */
 export function toStorageError(error: unknown): unknown {
+  if (hasCode(error, 'EMFILE', 'ENFILE')) {
+    const busy = 'too many files are open at once: nothing of this was kept; send it again in a moment'
+    return new ServiceError('queue_full', busy, { retryAfterSeconds: BUSY_RETRY_SECONDS, cause: error })
+  }
   if (!hasCode(error, 'ENOSPC', 'EDQUOT')) return error
   const message = 'the storage is full: nothing of this was kept; free some space on the disk of the data directory'
   return new ServiceError('storage_full', message, { details: { reason: 'storage_full' }, cause: error })

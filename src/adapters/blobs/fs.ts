@@ -87,7 +87,11 @@ interface KeepDeps {
 function toPendingBlob({ hash, sizeBytes }: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
   const path = shards.pathOf(hash)
   const isThere = async () => (await files.sizeOf(path)) === sizeBytes
-  const prepare = () => Promise.all([staged.sync(), shards.ensure(hash)])
+  // Both are waited for, whatever happens: nothing may still be at work when the caller hears of a failure.
+  const prepare = async () => {
+    for (const step of await Promise.allSettled([staged.sync(), shards.ensure(hash)]))
+      if (step.status === 'rejected') throw step.reason
+  }
 
   // New bytes are synced while the caller is still busy announcing them. A failure here shows again in `keep`.
   const prepared = isThere().then(async (known) => {
