@@ -8,8 +8,7 @@ import { bytesOf, dumped, filesOf, type GraphJson, lastOf, openTestEngine, type 
 
 let engine: TestEngine
 before(async () => {
-  const nodeModules = ['./support/test-nodes.ts', './support/masks-nodes-module.ts']
-  engine = await openTestEngine({ nodeModules: nodeModules.map((path) => new URL(path, import.meta.url).href) })
+  engine = await openTestEngine()
 })
 after(() => engine[Symbol.asyncDispose]())
 

@@ -16,8 +16,7 @@ import {
 
 let engine: TestEngine
 before(async () => {
-  const nodeModules = ['./support/test-nodes.ts', './support/masks-nodes-module.ts']
-  engine = await openTestEngine({ nodeModules: nodeModules.map((path) => new URL(path, import.meta.url).href) })
+  engine = await openTestEngine()
 })
 after(() => engine[Symbol.asyncDispose]())
 

@@ -7,10 +7,8 @@ import { dumped, type GraphJson, lastOf, openTestEngine, outline, type TestEngin
 
 let engine: TestEngine
 before(async () => {
-  const nodeModules = ['./support/test-nodes.ts', './support/masks-nodes-module.ts']
   engine = await openTestEngine({
     memoryLimitBytes: 2 ** 30,
-    nodeModules: nodeModules.map((path) => new URL(path, import.meta.url).href),
   })
 })
 after(() => engine[Symbol.asyncDispose]())

@@ -1,7 +1,6 @@
-/** The text, logic and maths nodes in a real engine: recorded results, laziness, files, and a pattern without end. */
+/** The text, logic and maths nodes in a real engine: laziness, files, and a pattern without end. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type JsonObject, type JsonValue, NumberText } from '../../../src/lib/lossless-json.ts'
 import {
   bytesOf,
   dumped,
@@ -9,75 +8,16 @@ import {
   lastOf,
   openTestEngine,
   outline,
-  readFixture,
   reportOf,
   type TestEngine,
   texts,
 } from './support/harness.ts'
 
-interface GoldenCase {
-  readonly class_type: string
-  readonly inputs: JsonObject
-  readonly outputs: JsonValue[][]
-}
-
-const golden = readFixture('golden/text.json') as unknown as {
-  graph_fragments: GraphJson
-  cases: Record<string, GoldenCase>
-}
-
 let engine: TestEngine
 before(async () => {
-  const nodeModules = ['./support/test-nodes.ts', './support/text-nodes-module.ts']
-  engine = await openTestEngine({
-    threads: 1,
-    nodeModules: nodeModules.map((path) => new URL(path, import.meta.url).href),
-  })
+  engine = await openTestEngine({ threads: 1 })
 })
 after(() => engine[Symbol.asyncDispose]())
-
-function addFragments(inputs: Readonly<Record<string, unknown>>, graph: GraphJson): void {
-  for (const value of Object.values(inputs)) {
-    if (!Array.isArray(value) || typeof value[0] !== 'string' || value[0] in graph) continue
-    graph[value[0]] = golden.graph_fragments[value[0]]
-    addFragments(graph[value[0]].inputs, graph)
-  }
-}
-
-function toGraph({ class_type, inputs, outputs }: GoldenCase): GraphJson {
-  const graph: GraphJson = { subject: { class_type, inputs } }
-  addFragments(inputs, graph)
-  outputs.forEach((_, slot) => {
-    graph[`dump${slot}`] = { class_type: 'TestDump', inputs: { source: ['subject', slot] } }
-  })
-  return graph
-}
-
-const numberOf = (value: JsonValue) => Number(value instanceof NumberText ? value.text : value)
-
-function assertSame(actual: JsonValue, expected: JsonValue): void {
-  const [a, e] = [actual as JsonObject, expected as JsonObject]
-  assert.equal(a.kind, e.kind)
-  if (e.kind !== 'float') {
-    assert.deepEqual(a.value, e.value)
-    return
-  }
-  const [left, right] = [numberOf(a.value), numberOf(e.value)]
-  assert.ok(Math.abs(left - right) <= 1e-12 * Math.abs(right), `${left} is not ${right}`)
-}
-
-for (const [name, golden_] of Object.entries(golden.cases)) {
-  test(`${name} gives what ComfyUI gave`, async () => {
-    const events = await engine.run(toGraph(golden_))
-    golden_.outputs.forEach((expected, slot) => {
-      const actual = dumped(events, `dump${slot}`)
-      assert.equal(actual.length, expected.length)
-      expected.forEach((value, index) => {
-        assertSame(actual[index], value)
-      })
-    })
-  })
-}
 
 function switchGraph(isOn: boolean): GraphJson {
   return {

@@ -10,7 +10,7 @@ import { type JsonObject, type JsonValue, NumberText } from '../../../../src/lib
 import { bytesOf, dumped, lastOf, openTestEngine, reportOf, type TestEngine } from './harness.ts'
 
 export function openMediaEngine(options: Partial<EmbeddedEngineOptions> = {}): Promise<TestEngine> {
-  const modules = ['./test-nodes.ts', './media-nodes-module.ts', './ramp-nodes.ts']
+  const modules = ['./test-nodes.ts', './ramp-nodes.ts']
   return openTestEngine({ nodeModules: modules.map((path) => new URL(path, import.meta.url).href), ...options })
 }
 

@@ -75,7 +75,10 @@ export function drawText(target: Coverage, lines: readonly PlacedLine[], pen: Pe
     for (const character of characters) {
       const { advance, strokes } = letters(character)
       const isVisible = at < target.width + size && at + (advance + 1) * size > 0
-      if (isVisible) for (const stroke of strokes) drawStroke(target, stroke, { x: at, y: baseline, size, radius })
+      if (isVisible) {
+        checkpoint()
+        for (const stroke of strokes) drawStroke(target, stroke, { x: at, y: baseline, size, radius })
+      }
       at += advance * size
     }
   }

@@ -4,6 +4,8 @@ import { audioNodes } from './audio-nodes.ts'
 import { batchesNodes } from './batches-nodes.ts'
 import { emptyImage } from './empty-image.ts'
 import { filesNodes } from './files-nodes.ts'
+import { filtersNodes } from './filters-nodes.ts'
+import { geometryNodes } from './geometry-nodes.ts'
 import { imageBlend } from './image-blend.ts'
 import { imageCrop } from './image-crop.ts'
 import { imageInvert } from './image-invert.ts'
@@ -47,6 +49,8 @@ export const BUILT_IN_NODES: readonly EngineNode[] = [
   ...batchesNodes,
   ...latentsNodes,
   ...filesNodes,
+  ...geometryNodes,
+  ...filtersNodes,
   ...audioNodes,
   ...videoNodes,
 ]

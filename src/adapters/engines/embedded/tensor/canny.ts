@@ -2,6 +2,7 @@
  * Canny's edges as kornia finds them: blur, gradient, keep only the crest of every slope, then keep weak crests that
  * touch strong ones. Everything in single precision where a comparison could come out otherwise.
  */
+import { inBlocks } from './map-pixels.ts'
 import { filterSeparable, type HalfKernel } from './separable-filter.ts'
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
@@ -84,18 +85,21 @@ function slopesOf(pixels: Float32Array, width: number, height: number, checkpoin
 const WEAK = 1
 const STRONG = 2
 
-interface Thresholds {
+export interface Thresholds {
   readonly low: number
   readonly high: number
 }
 
+type Judge = Thresholds & Pick<PixelWork, 'checkpoint'>
+
 /** Pixels that are larger than both neighbours along their slope, by strength. Outside the image there is nothing. */
-function crestsOf({ magnitudes, axes }: Slopes, width: number, { low, high }: Thresholds): Uint8Array {
+function crestsOf({ magnitudes, axes }: Slopes, width: number, { low, high, checkpoint }: Judge): Uint8Array {
   const height = magnitudes.length / width
   const valueAt = (x: number, y: number) =>
     x < 0 || y < 0 || x >= width || y >= height ? 0 : magnitudes[y * width + x]
   const crests = new Uint8Array(magnitudes.length)
   for (let y = 0, at = 0; y < height; y++) {
+    checkpoint()
     for (let x = 0; x < width; x++, at++) {
       const magnitude = magnitudes[at]
       if (!(magnitude > low)) continue
@@ -112,21 +116,24 @@ function crestsOf({ magnitudes, axes }: Slopes, width: number, { low, high }: Th
 function connect(crests: Uint8Array, width: number, checkpoint: () => void): void {
   const height = crests.length / width
   const waiting: number[] = []
-  crests.forEach((crest, at) => {
-    if (crest === STRONG) waiting.push(at)
-  })
-  for (let done = 0; waiting.length > 0; done++) {
-    if (done % 65_536 === 0) checkpoint()
-    const at = waiting.pop() as number
-    const x = at % width
-    const y = (at - x) / width
-    for (const [right, down] of STEPS) {
-      const [nextX, nextY] = [x + right, y + down]
-      if (nextX < 0 || nextY < 0 || nextX >= width || nextY >= height) continue
-      const next = nextY * width + nextX
-      if (crests[next] !== WEAK) continue
-      crests[next] = STRONG
-      waiting.push(next)
+  for (let start = 0; start < crests.length; start++) {
+    if (start % width === 0) checkpoint()
+    if (crests[start] !== STRONG) continue
+    // Everything that this one reaches, before the next one is looked at: the list stays short.
+    waiting.push(start)
+    for (let done = 1; waiting.length > 0; done++) {
+      if (done % 65_536 === 0) checkpoint()
+      const at = waiting.pop() as number
+      const x = at % width
+      const y = (at - x) / width
+      for (const [right, down] of STEPS) {
+        const [nextX, nextY] = [x + right, y + down]
+        if (nextX < 0 || nextY < 0 || nextX >= width || nextY >= height) continue
+        const next = nextY * width + nextX
+        if (crests[next] !== WEAK) continue
+        crests[next] = STRONG
+        waiting.push(next)
+      }
     }
   }
 }
@@ -138,18 +145,20 @@ export function canny(image: Tensor, { low, high }: Thresholds, work: PixelWork)
   const result = work.allocate([batch, height, width, 3])
   const size = width * height
   // Thresholds meet single-precision magnitudes.
-  const thresholds = { low: fround(low), high: fround(high) }
+  const judge = { low: fround(low), high: fround(high), checkpoint: work.checkpoint }
   for (let index = 0; index < batch; index++) {
     const pixels = data.subarray(index * size, (index + 1) * size)
-    const crests = crestsOf(slopesOf(pixels, width, height, work.checkpoint), width, thresholds)
+    const crests = crestsOf(slopesOf(pixels, width, height, work.checkpoint), width, judge)
     connect(crests, width, work.checkpoint)
     const out = result.data.subarray(index * size * 3, (index + 1) * size * 3)
-    for (let pixel = 0, at = 0; pixel < size; pixel++, at += 3) {
-      const value = crests[pixel] === STRONG ? 1 : 0
-      out[at] = value
-      out[at + 1] = value
-      out[at + 2] = value
-    }
+    inBlocks(size, work.checkpoint, (start, end) => {
+      for (let pixel = start, at = start * 3; pixel < end; pixel++, at += 3) {
+        const value = crests[pixel] === STRONG ? 1 : 0
+        out[at] = value
+        out[at + 1] = value
+        out[at + 2] = value
+      }
+    })
   }
   return result
 }

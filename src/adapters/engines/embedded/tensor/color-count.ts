@@ -2,7 +2,12 @@
  * The distinct colours of an image and how often each occurs. Beyond 65536 colours the lowest bits are dropped until they
  * are few enough, as Pillow does; the sums keep the full values, so means stay exact.
  */
-import type { ColorList } from './median-cut.ts'
+/** A colour's level on each axis, and the number and the sums of the pixels that have it. */
+export interface ColorList {
+  readonly levels: readonly [Uint8Array, Uint8Array, Uint8Array]
+  readonly counts: Float64Array
+  readonly sums: readonly [Float64Array, Float64Array, Float64Array]
+}
 
 const MAX_COLORS = 65_536
 const BITS = 8

@@ -17,11 +17,12 @@ export function quantiserFor(rateFactor: number): number {
 }
 
 /** Edges repeated until the sides are whole blocks. */
-function padded({ data, width, height }: BytePlane): BytePlane {
+function padded({ data, width, height }: BytePlane, checkpoint: () => void): BytePlane {
   const wide = Math.ceil(width / BLOCK) * BLOCK
   const high = Math.ceil(height / BLOCK) * BLOCK
   const result = new Uint8ClampedArray(wide * high)
   for (let y = 0; y < high; y++) {
+    checkpoint()
     const row = Math.min(y, height - 1) * width
     for (let x = 0; x < wide; x++) result[y * wide + x] = data[row + Math.min(x, width - 1)]
   }
@@ -37,7 +38,7 @@ function cut(plane: BytePlane, { width, height }: BytePlane): BytePlane {
 }
 
 function throughCodec(plane: BytePlane, quantiser: number, checkpoint: () => void): BytePlane {
-  const coded = padded(plane)
+  const coded = padded(plane, checkpoint)
   codePlane(coded, quantiser, checkpoint)
   deblock(coded, quantiser, checkpoint)
   return cut(coded, plane)

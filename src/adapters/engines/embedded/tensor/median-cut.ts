@@ -2,7 +2,7 @@
  * Pillow's median cut: the palette of an image, entry for entry. Boxes of colours are halved along their widest axis (as the
  * eye weighs it), the most populous box first; a palette entry is the mean of a box.
  */
-import { collectColors } from './color-count.ts'
+import { type ColorList, collectColors } from './color-count.ts'
 
 /** Red, green and blue of every entry, one after the other. */
 export type Palette = Uint8Array
@@ -19,13 +19,6 @@ interface Box {
   readonly low: readonly number[]
   readonly high: readonly number[]
   halves: readonly [Box, Box] | null
-}
-
-/** A colour's level on each axis, and the number and the sums of the pixels that have it. */
-export interface ColorList {
-  readonly levels: readonly [Uint8Array, Uint8Array, Uint8Array]
-  readonly counts: Float64Array
-  readonly sums: readonly [Float64Array, Float64Array, Float64Array]
 }
 
 function createBox({ levels, counts }: ColorList, members: Int32Array): Box {

@@ -1,7 +1,8 @@
 /** The part of a picture that a mask marks, as a window of a wanted aspect around it; it may reach beyond the picture. */
+import type { PixelWork } from './tensor.ts'
 import type { Window } from './window.ts'
 
-interface Plane {
+interface Plane extends Pick<PixelWork, 'checkpoint'> {
   readonly data: Float32Array
   readonly width: number
   readonly height: number
@@ -16,9 +17,10 @@ function byteOf(value: number): number {
 }
 
 /** The smallest window with every pixel that is clearly marked (or clearly not); null when there is none. */
-export function markedBox({ data, width, height }: Plane, isInverted: boolean): Window | null {
+export function markedBox({ data, width, height, checkpoint }: Plane, isInverted: boolean): Window | null {
   let [left, right, top, bottom] = [width, -1, height, -1]
   for (let y = 0, at = 0; y < height; y++) {
+    checkpoint()
     for (let x = 0; x < width; x++, at++) {
       const level = byteOf(data[at])
       if ((isInverted ? 255 - level : level) < MARKED) continue
@@ -47,6 +49,7 @@ export function growToAspect(box: Window, { aspect, factor }: { aspect: number; 
 function meanOver(plane: Plane, { x, y, width, height }: Window): number {
   let sum = 0
   for (let row = y; row < y + height; row++) {
+    plane.checkpoint()
     for (let col = x; col < x + width; col++) sum += plane.data[row * plane.width + col]
   }
   return sum / (width * height)

@@ -32,11 +32,15 @@ function byteOf(value: number): number {
 }
 
 /** Both sides must be even: four pixels share one colour. */
-export function toYuv({ data, rowStride, channels }: RgbSource, width: number, height: number): YuvPicture {
+export function toYuv(
+  { data, rowStride, channels }: RgbSource,
+  { width, height, checkpoint }: { width: number; height: number; checkpoint(): void },
+): YuvPicture {
   const luma = newPlane(width, height)
   const blueness = newPlane(width / 2, height / 2)
   const redness = newPlane(width / 2, height / 2)
   for (let y = 0; y < height; y += 2) {
+    checkpoint()
     for (let x = 0; x < width; x += 2) {
       let [red, green, blue] = [0, 0, 0]
       for (let place = 0; place < 4; place++) {
@@ -69,12 +73,13 @@ function colorRow({ data, width, height }: BytePlane, y: number, out: Float32Arr
 }
 
 /** Writes RGB values n/255, row by row. */
-export function fromYuv({ luma, blueness, redness }: YuvPicture, out: Float32Array): void {
+export function fromYuv({ luma, blueness, redness }: YuvPicture, out: Float32Array, checkpoint: () => void): void {
   const { width, height } = luma
   const blues = new Float32Array(width)
   const reds = new Float32Array(width)
   const levels = new Uint8ClampedArray(3)
   for (let y = 0, at = 0; y < height; y++) {
+    checkpoint()
     colorRow(blueness, y, blues)
     colorRow(redness, y, reds)
     for (let x = 0; x < width; x++, at += 3) {

@@ -7,6 +7,7 @@ import type { NodeContext } from '../../node-context.ts'
 import { type ColorMap, covarianceMap, deviationMap, statisticsOf } from '../../tensor/color-statistics.ts'
 import { cumulativeShares, levelOf, matchTable } from '../../tensor/histogram-match.ts'
 import { labOf, writeRgb } from '../../tensor/lab.ts'
+import { inBlocks } from '../../tensor/map-pixels.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { frameAt } from '../../tensor/window.ts'
 import { requireRgb } from './rgb-only.ts'
@@ -54,18 +55,25 @@ function clamped(value: number): number {
   return value < 0 ? 0 : value > 1 ? 1 : value
 }
 
+interface Move extends ColorMap {
+  readonly strength: number
+  checkpoint(): void
+}
+
 /** Moves colours along a map; the tensor is changed, it belongs to this node alone. */
-function moveColors({ data }: Tensor, { matrix, offset, strength }: ColorMap & { strength: number }): void {
+function moveColors({ data }: Tensor, { matrix, offset, strength, checkpoint }: Move): void {
   const [aa, ab, ac, ba, bb, bc, ca, cb, cc] = matrix
   const [a, b, c] = offset
-  for (let at = 0; at < data.length; at += 3) {
-    const x = data[at]
-    const y = data[at + 1]
-    const z = data[at + 2]
-    data[at] = x + strength * (aa * x + ab * y + ac * z + a - x)
-    data[at + 1] = y + strength * (ba * x + bb * y + bc * z + b - y)
-    data[at + 2] = z + strength * (ca * x + cb * y + cc * z + c - z)
-  }
+  inBlocks(data.length / 3, checkpoint, (start, end) => {
+    for (let at = start * 3; at < end * 3; at += 3) {
+      const x = data[at]
+      const y = data[at + 1]
+      const z = data[at + 2]
+      data[at] = x + strength * (aa * x + ab * y + ac * z + a - x)
+      data[at + 1] = y + strength * (ba * x + bb * y + bc * z + b - y)
+      data[at + 2] = z + strength * (ca * x + cb * y + cc * z + c - z)
+    }
+  })
 }
 
 function transferLab(transfer: Transfer, mapFor: typeof deviationMap): Tensor {
@@ -85,7 +93,7 @@ function transferLab(transfer: Transfer, mapFor: typeof deviationMap): Tensor {
   const frames = target.shape[0]
   for (let index = 0; index < frames; index++) {
     const lab = labOf(target, index, context)
-    moveColors(lab, { ...mapOf(index, lab), strength })
+    moveColors(lab, { ...mapOf(index, lab), strength, checkpoint: context.checkpoint })
     writeRgb(lab.data, frameAt(result, index).data, context.checkpoint)
     context.progress(index + 1, frames)
   }
@@ -107,11 +115,12 @@ function transferLevels(transfer: Transfer): Tensor {
     const source = frameAt(target, index).data
     const out = frameAt(result, index).data
     tables.forEach((table, c) => {
-      checkpoint()
-      for (let i = c; i < source.length; i += channels) {
-        const value = source[i]
-        out[i] = clamped(value + strength * (table[levelOf(value)] - value))
-      }
+      inBlocks(source.length / channels, checkpoint, (start, end) => {
+        for (let i = start * channels + c; i < end * channels; i += channels) {
+          const value = source[i]
+          out[i] = clamped(value + strength * (table[levelOf(value)] - value))
+        }
+      })
     })
     context.progress(index + 1, batch)
   }

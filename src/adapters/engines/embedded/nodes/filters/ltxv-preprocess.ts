@@ -32,8 +32,9 @@ export const ltxvPreprocess = defineNode({
     const result = allocate([batch, evenHeight, evenWidth, 3])
     for (let index = 0; index < batch; index++) {
       const source = { data: frameAt(tensor, index).data, rowStride: width * channels, channels }
-      const picture = toYuv(source, evenWidth, evenHeight)
-      fromYuv(throughKeyFrame(picture, quantiserFor(rateFactor), checkpoint), frameAt(result, index).data)
+      const picture = toYuv(source, { width: evenWidth, height: evenHeight, checkpoint })
+      const coded = throughKeyFrame(picture, quantiserFor(rateFactor), checkpoint)
+      fromYuv(coded, frameAt(result, index).data, checkpoint)
       if (batch > 1) progress(index + 1, batch)
     }
     return { outputs: [result] }

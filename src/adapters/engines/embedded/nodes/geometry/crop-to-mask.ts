@@ -3,7 +3,7 @@ import { defineNode } from '../../define-node.ts'
 import { float, image, int, mask } from '../../input-kinds.ts'
 import type { NodeContext } from '../../node-context.ts'
 import { NodeError } from '../../node-error.ts'
-import { mapBlocks } from '../../tensor/map-pixels.ts'
+import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { slidingExtreme } from '../../tensor/sliding-extreme.ts'
 import { growToAspect, looksInverted, markedBox } from '../../tensor/subject-box.ts'
 import { type PixelWork, Tensor, viewOf } from '../../tensor/tensor.ts'
@@ -45,22 +45,24 @@ function fitMasks(masks: Tensor, images: Tensor, work: PixelWork): Tensor {
 }
 
 /** The first three channels, held within 0..1. */
-function rgbOf(frame: Tensor, { allocate }: PixelWork): Tensor {
+function rgbOf(frame: Tensor, { allocate, checkpoint }: PixelWork): Tensor {
   const { height, width, channels, data } = viewOf(frame)
   const rgb = allocate([1, height, width, 3])
-  for (let pixel = 0; pixel < height * width; pixel++) {
-    for (let c = 0; c < 3; c++) {
-      const value = data[pixel * channels + Math.min(c, channels - 1)]
-      rgb.data[pixel * 3 + c] = Math.max(0, Math.min(1, value))
+  inBlocks(height * width, checkpoint, (start, end) => {
+    for (let pixel = start; pixel < end; pixel++) {
+      for (let c = 0; c < 3; c++) {
+        const value = data[pixel * channels + Math.min(c, channels - 1)]
+        rgb.data[pixel * 3 + c] = value < 0 ? 0 : value > 1 ? 1 : value
+      }
     }
-  }
+  })
   return rgb
 }
 
 /** The mask the right way round, grown or shrunk, without its faint parts. */
 function prepareMask(given: Tensor, grow: number, work: PixelWork): Tensor {
   const { width, height } = viewOf(given)
-  const isInverted = looksInverted({ data: given.data, width, height })
+  const isInverted = looksInverted({ data: given.data, width, height, checkpoint: work.checkpoint })
   let prepared = mapBlocks(given, work, (from, to, { start, end }) => {
     for (let i = start; i < end; i++) {
       const value = Math.max(0, Math.min(1, from[i]))
@@ -118,11 +120,12 @@ function cropOne(frame: Tensor, given: Tensor, { wanted, work }: { wanted: Wante
   const longest = Math.max(width, height)
   const rgb = shrinkTo(longest, rgbOf(frame, work), work)
   const alpha = shrinkTo(longest, prepareMask(given, grow, work), work)
-  const plane = { data: alpha.data, width: rgb.shape[2], height: rgb.shape[1] }
+  const [, planeHeight, planeWidth] = rgb.shape
+  const plane = { data: alpha.data, width: planeWidth, height: planeHeight, checkpoint: work.checkpoint }
   const marked = markedBox(plane, false)
   // With nothing clearly marked, what is clearly not may be what was meant.
   const box = marked ?? markedBox(plane, true)
-  const whole = { x: 0, y: 0, width: plane.width, height: plane.height }
+  const whole = { x: 0, y: 0, width: planeWidth, height: planeHeight }
   const window = box === null ? whole : growToAspect(box, { aspect: width / height, factor: padFactor })
   const isInverted = marked === null && box !== null
   const composed = compose({ rgb, alpha, isInverted }, window, { background, work })

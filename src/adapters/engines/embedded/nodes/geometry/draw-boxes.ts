@@ -2,7 +2,7 @@
 import { defineNode } from '../../define-node.ts'
 import { image } from '../../input-kinds.ts'
 import { drawText } from '../../lettering/draw-text.ts'
-import { ASCENT, charactersOf, createLetters, type Letters } from '../../lettering/letter-shapes.ts'
+import { ASCENT, charactersOf, createLetters, type Letters, widthOf } from '../../lettering/letter-shapes.ts'
 import type { NodeContext } from '../../node-context.ts'
 import { NodeError } from '../../node-error.ts'
 import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
@@ -59,18 +59,35 @@ function drawOutline(view: ImageView, { left, top, right, bottom }: Corners, ink
   fillRows(view, { ...sides, left: right - inset, right }, ink)
 }
 
-function drawLabel(view: ImageView, label: { text: string; x: number; y: number; ink: Ink }, letters: Letters): void {
-  const { width, height, channels, data } = view
+interface Label {
+  readonly text: string
+  readonly x: number
+  readonly y: number
+  readonly ink: Ink
+}
+
+/** Mixes an ink into one pixel, in whole levels. */
+function mix({ channels, data }: ImageView, pixel: number, { ink, share }: { ink: Ink; share: number }): void {
+  for (let c = 0; c < channels; c++) {
+    const at = pixel * channels + c
+    data[at] = BYTE_TO_FLOAT[Math.round(255 * data[at] * (1 - share) + (c < 3 ? ink[c] : 255) * share)]
+  }
+}
+
+function drawLabel(view: ImageView, { text, x, y, ink }: Label, letters: Letters): void {
+  const characters = charactersOf(text)
+  // Only the part that the text can reach is drawn: a picture may hold many labels.
+  const left = Math.floor(x)
+  const top = Math.floor(y)
+  const width = Math.ceil(widthOf(characters, letters) * LABEL_SIZE) + 2
+  const height = 2 * LABEL_SIZE
   const coverage = { width, height, data: new Float32Array(width * height) }
-  const line = { characters: charactersOf(label.text), x: label.x, baseline: label.y + ASCENT * LABEL_SIZE }
+  const line = { characters, x: x - left, baseline: y - top + ASCENT * LABEL_SIZE }
   drawText(coverage, [line], { letters, size: LABEL_SIZE, outline: 0 }, () => {})
-  coverage.data.forEach((share, pixel) => {
-    if (share === 0) return
-    for (let c = 0; c < channels; c++) {
-      const at = pixel * channels + c
-      const ink = c < 3 ? label.ink[c] : 255
-      data[at] = BYTE_TO_FLOAT[Math.round(255 * data[at] * (1 - share) + ink * share)]
-    }
+  coverage.data.forEach((share, place) => {
+    const [column, row] = [left + (place % width), top + Math.floor(place / width)]
+    const isInside = column >= 0 && row >= 0 && column < view.width && row < view.height
+    if (share > 0 && isInside) mix(view, row * view.width + column, { ink, share })
   })
 }
 
@@ -89,7 +106,9 @@ function drawDetections(frame: Tensor, detections: readonly Detection[], { check
     const [left, top] = [Math.trunc(x), Math.trunc(y)]
     drawOutline(view, { left, top, right: Math.trunc(x + width), bottom: Math.trunc(y + height) }, ink)
     if (known < 0) continue
-    drawLabel(view, { text: `${label} ${score.toFixed(2)}`, x: x + LABEL_OFFSET, y: y + LABEL_OFFSET, ink }, letters)
+    // Upstream keeps scores in single precision.
+    const text = `${label} ${Math.fround(score).toFixed(2)}`
+    drawLabel(view, { text, x: x + LABEL_OFFSET, y: y + LABEL_OFFSET, ink }, letters)
   }
 }
 

@@ -44,10 +44,15 @@ interface Rectangle extends Size {
   readonly y: number
 }
 
-function fillRectangle(canvas: Tensor, { x, y, width, height }: Rectangle, ink: readonly number[]): void {
+interface Fill extends Pick<PixelWork, 'checkpoint'> {
+  readonly ink: readonly number[]
+}
+
+function fillRectangle(canvas: Tensor, { x, y, width, height }: Rectangle, { ink, checkpoint }: Fill): void {
   const view = viewOf(canvas)
   for (let index = 0; index < view.batch; index++) {
     for (let row = y; row < y + height; row++) {
+      checkpoint()
       const at = ((index * view.height + row) * view.width + x) * view.channels
       for (let i = 0; i < width * view.channels; i++) canvas.data[at + i] = ink[i % view.channels]
     }
@@ -78,11 +83,14 @@ function layOut(images: readonly [Tensor, Tensor], { isAcross, given, bar, color
     const along = place === 0 ? 0 : lengths[0] + bar
     const beside = Math.floor((breadth - (isAcross ? views[place].height : views[place].width)) / 2)
     const frameOf = (index: number) => Math.min(index, views[place].batch - 1)
-    fillRectangle(canvas, stripOf(along, lengths[place]), padInk(color, given[place], channels))
+    fillRectangle(canvas, stripOf(along, lengths[place]), {
+      ink: padInk(color, given[place], channels),
+      checkpoint: work.checkpoint,
+    })
     const at = isAcross ? { x: along, y: beside } : { x: beside, y: along }
     paste(canvas, source, { ...at, frameOf, checkpoint: work.checkpoint })
   })
-  fillRectangle(canvas, stripOf(lengths[0], bar), inkOf(color, channels))
+  fillRectangle(canvas, stripOf(lengths[0], bar), { ink: inkOf(color, channels), checkpoint: work.checkpoint })
   return canvas
 }
 
