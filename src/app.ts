@@ -3,6 +3,8 @@
  * need each other and gives back one thing that ends them all in the reverse order. Tests hand in overrides for single parts.
  */
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
+import { bindBlobs } from './compose/bind-blobs.ts'
+import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
@@ -53,6 +55,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await using opening = new AsyncDisposableStack()
   const store = opening.use(await openStore(config.store, { clock, log }))
   const opened = await openBlobs(config.blobs, config.assets, log)
+  await bindBlobs(store, config.blobs.directory)
   const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log }))
   const metrics = openMetrics(version)
   const assets = createAssetActions(config.assets, { store, opened, clock, log })
@@ -167,6 +170,7 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
   const server = await openServer({
     host: http.host,
     port: http.port,
+    maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
     surfaces: [jobsV2, operator, createDocs({ gate, document: spec.document })],
     answerError,

@@ -1,5 +1,8 @@
 #!/usr/bin/env node
 /** The entry point: checks the runtime, hands the command line over, ends the process. The only file that may end it. */
+import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
 const REQUIRED_MAJOR = 24
 
 if (Number(process.versions.node.split('.')[0]) < REQUIRED_MAJOR) {
@@ -9,6 +12,11 @@ if (Number(process.versions.node.split('.')[0]) < REQUIRED_MAJOR) {
   )
   process.exit(1)
 }
+
+// Compiled code is kept from start to start, for this thread and for those that it opens: it halves the time to be ready.
+const cache = fileURLToPath(new URL('../node_modules/.cache/atelier', import.meta.url))
+process.env['NODE_COMPILE_CACHE'] ??= cache
+enableCompileCache(process.env['NODE_COMPILE_CACHE'])
 
 // Imported only now: an older Node would stumble over what these files use before it could say why.
 const { main } = await import('./cli/main.ts')

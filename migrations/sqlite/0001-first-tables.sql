@@ -134,7 +134,9 @@ CREATE UNIQUE INDEX asset_id ON asset (id);
 CREATE INDEX asset_hash ON asset (hash, account_id, seq);
 -- Uploads only: an account may have any number of outputs over the same bytes.
 CREATE INDEX asset_identity ON asset (account_id, hash, file_path, tags) WHERE job_id IS NULL;
-CREATE INDEX asset_path ON asset (account_id, file_path, seq) WHERE file_path IS NOT NULL;
+-- Each in its own index: jobs may make any number of outputs of one name, and none of them must slow down or hide an upload.
+CREATE INDEX asset_upload_path ON asset (account_id, file_path, seq) WHERE job_id IS NULL AND file_path IS NOT NULL;
+CREATE INDEX asset_output_path ON asset (account_id, file_path, seq) WHERE job_id IS NOT NULL AND file_path IS NOT NULL;
 CREATE INDEX asset_deadline ON asset (expires_at) WHERE expires_at IS NOT NULL;
 
 -- Blobs that may have lost their last reference, or were announced and never got one. Collection looks at nothing else.

@@ -10,6 +10,7 @@ export function openEngine(config: EngineConfig, { clock, log }: { clock: Clock;
     threads: config.threads,
     memoryLimitBytes: config.memoryBytes,
     maxImagePixels: config.maxImagePixels,
+    customNodes: { folders: config.nodeFolders, timeoutMs: config.nodeTimeoutMs },
     clock,
     log,
   })

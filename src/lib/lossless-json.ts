@@ -4,6 +4,7 @@
  * A number becomes a `number` when its text is exactly what JavaScript would print, a `bigint` when it is a larger integer,
  * and otherwise a `NumberText` that remembers how it was written.
  */
+import { readJson } from './read-json.ts'
 
 export class NumberText {
   readonly text: string
@@ -23,24 +24,21 @@ type RawJsonTools = {
 }
 const raw = JSON as unknown as RawJsonTools
 
-type ReviverContext = { source?: string }
-type SourceReviver = (key: string, value: unknown, context: ReviverContext) => unknown
-
 // Texts that may hold a number which a plain parse would change: many digits, a trailing zero after the point, an exponent, or minus zero.
 const MAY_HOLD_RARE_NUMBER = /\d{16}|\.\d*0(?!\d)|\d[eE]|-0(?!\.)/
 const INTEGER = /^-?\d+$/
 
-const keepNumberText: SourceReviver = (_key, value, context) => {
-  if (typeof value !== 'number') return value
-  const source = context.source
-  if (source === undefined || String(value) === source) return value
+function keepNumber(source: string): number | bigint | NumberText {
+  const value = Number(source)
+  if (String(value) === source) return value
   return INTEGER.test(source) && source !== '-0' ? BigInt(source) : new NumberText(source)
 }
 
 /** Throws SyntaxError like JSON.parse, and RangeError when the nesting is deeper than the stack. */
 export function parseLosslessJson(text: string): JsonValue {
-  if (!MAY_HOLD_RARE_NUMBER.test(text)) return JSON.parse(text) as JsonValue
-  return JSON.parse(text, keepNumberText as (key: string, value: unknown) => unknown) as JsonValue
+  const read = MAY_HOLD_RARE_NUMBER.test(text) ? readJson(text, keepNumber) : null
+  // What it cannot read is malformed; the parser of the platform says so best.
+  return read === null ? (JSON.parse(text) as JsonValue) : read.value
 }
 
 function toRaw(_key: string, value: unknown): unknown {

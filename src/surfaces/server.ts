@@ -167,6 +167,8 @@ function createHttpServer(
     if (trace === null) answer(framework, request, response)
     else trace(request, response, () => answer(framework, request, response))
   })
+  // Node would answer an expectation that it does not know with a bare 417; RFC 9110 (10.1.1) lets us ignore it.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerBrokenRequests(server, options)
   return server
 }

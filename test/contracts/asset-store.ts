@@ -114,7 +114,8 @@ export function testAssetStore(opener: StoreOpener): void {
       assert.equal((await assets.find(tenant.accountId, id, at(99)))?.id, id)
       assert.equal(await assets.find(tenant.accountId, id, at(100)), null)
       assert.deepEqual(await assets.findMany(tenant.accountId, [id], at(100)), [])
-      assert.deepEqual(await assets.findNewestByPath(tenant.accountId, ['photo.png'], at(100)), [])
+      const query = { filePaths: ['photo.png'], origin: 'upload', now: at(100) } as const
+      assert.deepEqual(await assets.findNewestByPath(tenant.accountId, query), [])
       assert.deepEqual(await assets.findNewestByHash(tenant.accountId, [hash], at(100)), [])
       assert.equal(await assets.remove(tenant.accountId, id, at(100)), 'not_found')
       assert.notEqual((await minted(tenant, { createdAt: at(100) })).id, id)
@@ -153,7 +154,8 @@ export function testAssetStore(opener: StoreOpener): void {
 
     test('the newest record of a path is the one that was minted last, also when it was minted before', async () => {
       const tenant = await Tenant.create(store())
-      const newest = async () => await store().assets.findNewestByPath(tenant.accountId, ['photo.png', 'no'], START)
+      const query = { filePaths: ['photo.png', 'no'], origin: 'upload', now: START } as const
+      const newest = () => store().assets.findNewestByPath(tenant.accountId, query)
       const first = await minted(tenant, { hash: hashOf('first') })
       const second = await minted(tenant, { hash: hashOf('second') })
       assert.deepEqual(await newest(), [second])
@@ -161,6 +163,31 @@ export function testAssetStore(opener: StoreOpener): void {
       assert.deepEqual(await newest(), [first])
       const [byHash] = await store().assets.findNewestByHash(tenant.accountId, [hashOf('second')], START)
       assert.equal(byHash.id, second.id)
+    })
+
+    test('of several paths the one that was minted last comes first, whatever the clock said', async () => {
+      const tenant = await Tenant.create(store())
+      const plain = await minted(tenant, { hash: hashOf('plain'), filePath: 'cat.png', createdAt: at(5) })
+      const inFolder = await minted(tenant, { hash: hashOf('folder'), filePath: 'input/cat.png' })
+      const query = { filePaths: ['cat.png', 'input/cat.png'], origin: 'upload', now: START } as const
+      assert.deepEqual(await store().assets.findNewestByPath(tenant.accountId, query), [inFolder, plain])
+      await minted(tenant, { hash: hashOf('plain'), filePath: 'cat.png' })
+      assert.deepEqual(await store().assets.findNewestByPath(tenant.accountId, query), [plain, inFolder])
+    })
+
+    test('an output never stands in for an upload of its name, nor an upload for an output', async () => {
+      const tenant = await Tenant.create(store())
+      const find = async (origin: 'upload' | 'output') => {
+        const query = { filePaths: ['photo.png'], origin, now: START }
+        return (await store().assets.findNewestByPath(tenant.accountId, query)).map(({ id }) => id)
+      }
+      const { lease } = await tenant.run()
+      const [older, newer] = ['older', 'newer'].map((text) => newOutput({ hash: hashOf(text), name: 'photo.png' }))
+      await store().jobs.commit(lease, { outputs: [older] })
+      assert.deepEqual([await find('upload'), await find('output')], [[], [older.assetId]])
+      const upload = await minted(tenant)
+      await store().jobs.commit(lease, { outputs: [newer] })
+      assert.deepEqual([await find('upload'), await find('output')], [[upload.id], [newer.assetId]])
     })
 
     test('a removed record is gone; removing it again finds nothing', async () => {

@@ -1,9 +1,10 @@
 /** The data folder after the last crash, looked at from outside: the database is whole, counters equal rows, no secret is left. */
 import assert from 'node:assert/strict'
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { storeFiles } from '../../src/adapters/store/sqlite/data-directory.ts'
+import { SECRET } from './ledger.ts'
 
 const COUNTED_AS: Readonly<Record<string, readonly string[]>> = {
   queued: ['queued'],
@@ -36,6 +37,15 @@ export async function inspectStore(dataDir: string): Promise<void> {
     db.close()
   }
   assert.deepEqual(await readdir(join(dataDir, 'blobs', 'tmp')), [], 'half-written bytes were left behind')
+  await refuseSecret(dataDir)
+}
+
+async function refuseSecret(dataDir: string): Promise<void> {
+  for (const entry of await readdir(dataDir, { withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const bytes = await readFile(join(dataDir, entry.name))
+    assert.ok(!bytes.includes(SECRET), `a credential stands in ${entry.name}`)
+  }
 }
 
 function checkCounters(db: DatabaseSync): void {

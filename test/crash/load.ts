@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { SeededRandom } from '../support/seeded-random.ts'
-import { type Ledger, sha256 } from './ledger.ts'
+import { type Ledger, SECRET, sha256 } from './ledger.ts'
 
 const CLIENTS = 6
 
@@ -24,7 +24,7 @@ export function startLoad(baseUrl: string, ledger: Ledger, random: SeededRandom)
 }
 
 async function runClient(baseUrl: string, ledger: Ledger, random: SeededRandom, signal: AbortSignal): Promise<void> {
-  const steps = [submit, submit, submit, upload, poll, cancel]
+  const steps = [submit, submit, submit, upload, poll, cancel, remove]
   try {
     while (!signal.aborted) await random.pick(steps)(baseUrl, ledger, random, signal)
   } catch (error) {
@@ -39,19 +39,26 @@ type Step = (baseUrl: string, ledger: Ledger, random: SeededRandom, signal: Abor
 
 const submit: Step = async (baseUrl, ledger, random, signal) => {
   const key = randomUUID()
+  const hasSecret = random.next() < 0.1
   const response = await fetch(`${baseUrl}/api/v2/jobs`, {
     method: 'POST',
     headers: { 'idempotency-key': key },
-    body: JSON.stringify({ workflow: smallWorkflow(random) }),
+    body: JSON.stringify({
+      workflow: smallWorkflow(random),
+      metadata: { label: key },
+      ...(hasSecret && { extra_data: { api_key_service_org: SECRET } }),
+    }),
     signal,
   })
   const body = (await response.json()) as { id: string }
-  if (response.status === 201) ledger.jobs.push({ id: body.id, key })
+  if (response.status === 201) ledger.jobs.push({ id: body.id, key, label: key, hasSecret })
 }
 
 const upload: Step = async (baseUrl, ledger, random, signal) => {
   const key = randomUUID()
-  const bytes = Buffer.alloc(random.between(1, 200_000), random.between(0, 255))
+  // Small ones go another way than large ones; now and then one that is still on its way when the power goes.
+  const maxBytes = random.next() < 0.1 ? 8_000_000 : 200_000
+  const bytes = Buffer.alloc(random.between(1, maxBytes), random.between(0, 255))
   const form = new FormData()
   form.set('content_type', 'application/octet-stream')
   form.set('file_path', `crash-${key}.bin`)
@@ -73,13 +80,35 @@ const poll: Step = async (baseUrl, ledger, random, signal) => {
 
 const cancel: Step = async (baseUrl, ledger, random, signal) => {
   if (ledger.jobs.length === 0 || random.next() < 0.7) return
-  await fetch(`${baseUrl}/api/v2/jobs/${random.pick(ledger.jobs).id}/cancel`, { method: 'POST', signal })
+  const { id } = random.pick(ledger.jobs)
+  const response = await fetch(`${baseUrl}/api/v2/jobs/${id}/cancel`, { method: 'POST', signal })
+  if (response.status !== 200) throw new LostRecord(`the cancel of job ${id} answers ${response.status}`)
+  // What a cancel answers is acknowledged like what a read answers.
+  noteTerminal(ledger, (await response.json()) as SeenJob)
+}
+
+const remove: Step = async (baseUrl, ledger, random, signal) => {
+  if (ledger.assets.length === 0 || random.next() < 0.7) return
+  const { id } = random.pick(ledger.assets)
+  const wasRemoved = ledger.removed.get(id) === 'acknowledged'
+  if (!wasRemoved) ledger.removed.set(id, 'asked')
+  const response = await fetch(`${baseUrl}/api/v2/assets/${id}`, { method: 'DELETE', signal })
+  if (response.status === 204 && wasRemoved) throw new LostRecord(`asset ${id} came back`)
+  // 404 also when an earlier removal took hold and its answer was lost.
+  if (response.status === 204 || response.status === 404) ledger.removed.set(id, 'acknowledged')
 }
 
 export interface SeenJob {
   readonly id: string
   readonly status: string
-  readonly outputs: readonly { readonly id: string; readonly size_bytes: number; readonly hash: string }[]
+  readonly metadata: Readonly<Record<string, string>>
+  readonly error: { readonly code: string } | null
+  readonly outputs: readonly {
+    readonly id: string
+    readonly name: string
+    readonly size_bytes: number
+    readonly hash: string
+  }[]
 }
 
 /** Reads a job that was acknowledged: it must be there, and a terminal state must stay what it was. */
@@ -87,11 +116,15 @@ export async function readJob(baseUrl: string, ledger: Ledger, jobId: string, si
   const response = await fetch(`${baseUrl}/api/v2/jobs/${jobId}`, { signal })
   if (response.status !== 200) throw new LostRecord(`job ${jobId} answers ${response.status}`)
   const job = (await response.json()) as SeenJob
-  const before = ledger.terminal.get(jobId)
-  if (before !== undefined && before !== job.status)
-    throw new LostRecord(`job ${jobId} was ${before}, is ${job.status}`)
-  if (TERMINAL.has(job.status)) ledger.terminal.set(jobId, job.status)
+  noteTerminal(ledger, job)
   return job
+}
+
+function noteTerminal(ledger: Ledger, job: SeenJob): void {
+  const before = ledger.terminal.get(job.id)
+  const now = `${job.status} with outputs [${job.outputs.map(({ id, hash }) => `${id} ${hash}`).join(', ')}]`
+  if (before !== undefined && before !== now) throw new LostRecord(`job ${job.id} was ${before}, is ${now}`)
+  if (TERMINAL.has(job.status)) ledger.terminal.set(job.id, now)
 }
 
 export const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])

@@ -252,13 +252,16 @@ class ScriptedEngine implements FakeEngine {
     ])
   }
 
-  #gate(signal: AbortSignal): Promise<void> {
+  async #gate(signal: AbortSignal): Promise<void> {
     if (this.#openGates > 0) {
       this.#openGates--
-      return Promise.resolve()
+      return
     }
-    const opened = new Promise<void>((resolve) => this.#gateWaiters.push(resolve))
-    return Promise.race([opened, this.#pause(signal)])
+    const { promise: opened, resolve } = Promise.withResolvers<void>()
+    this.#gateWaiters.push(resolve)
+    await Promise.race([opened, this.#pause(signal)])
+    // A run that was interrupted here waits no longer, and must not use up the next opening.
+    this.#gateWaiters = this.#gateWaiters.filter((waiter) => waiter !== resolve)
   }
 }
 

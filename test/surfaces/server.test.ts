@@ -56,7 +56,7 @@ test('every answer carries a fresh request id under both names and the security 
     ['GET', `/api/v2/jobs/${JOB_ID}`, 200],
     ['HEAD', `/api/v2/jobs/${JOB_ID}`, 200],
     ['GET', `/api/v2/jobs/${JOB_ID}/logs`, 204],
-    ['GET', '/api/v2/jobs/%zz', 400],
+    ['GET', '/api/v2/jobs/%zz', 404],
     ['GET', '/nope', 404],
     ['OPTIONS', '/api/v2/jobs', 204],
     ['GET', '/docs', 200],

@@ -28,6 +28,8 @@ const SMALL_BYTES = 64 * 1024
 const LARGE_BYTES = 1024 * 1024
 const IDLE_SMALL_BUFFERS = 64
 const IDLE_LARGE_BUFFERS = 8
+// Thousands of uploads that all pause half-way must not take a megabyte each.
+const MAX_LARGE_BUFFERS = 128
 // Read ahead of a client; it bounds what a stalled download holds.
 const READ_BYTES = 256 * 1024
 
@@ -46,8 +48,12 @@ export async function openFsBlobs({ directory, blake3, log, files = diskFileOps 
   await removeLeftOvers(temporary, { files, log })
   const shards = openShards(directory, files)
   const locks = createKeyedLock()
-  const smallBuffers = createBufferPool(SMALL_BYTES, IDLE_SMALL_BUFFERS)
-  const largeBuffers = createBufferPool(LARGE_BYTES, IDLE_LARGE_BUFFERS)
+  const smallBuffers = createBufferPool({ sizeBytes: SMALL_BYTES, keep: IDLE_SMALL_BUFFERS })
+  const largeBuffers = createBufferPool({
+    sizeBytes: LARGE_BYTES,
+    keep: IDLE_LARGE_BUFFERS,
+    crowd: { from: MAX_LARGE_BUFFERS, sizeBytes: SMALL_BYTES },
+  })
   const newTemporaryPath = () => join(temporary, randomUUID())
   const deps = { files, blake3, smallBuffers, largeBuffers, budget: createWriteBudget(), newTemporaryPath }
 
@@ -150,8 +156,17 @@ async function openStream(path: string, { range, files }: { range?: ByteRange; f
 
 async function removeLeftOvers(temporary: string, { files, log }: { files: FileOps; log: Log }): Promise<void> {
   const names = await readdir(temporary)
-  for (const name of names) await files.unlink(join(temporary, name))
-  if (names.length > 0) log.info({ count: names.length }, 'removed unfinished files of an earlier run')
+  let count = 0
+  for (const name of names) {
+    try {
+      await files.unlink(join(temporary, name))
+      count++
+    } catch (error) {
+      // Nothing of ours, such as a folder; it must not keep the service from starting.
+      log.warn({ err: error, name }, 'a foreign entry among the unfinished files could not be removed')
+    }
+  }
+  if (count > 0) log.info({ count }, 'removed unfinished files of an earlier run')
 }
 
 function ignoreMissing(error: unknown): void {

@@ -21,6 +21,15 @@ export type MintOutcome =
 
 export type RemoveOutcome = 'removed' | 'not_found' | 'in_use'
 
+/** Where a record comes from. A job's output never stands in for an upload of the same name, nor the other way round. */
+export type AssetOrigin = 'upload' | 'output'
+
+export interface PathQuery {
+  readonly filePaths: readonly string[]
+  readonly origin: AssetOrigin
+  readonly now: Date
+}
+
 export interface AssetStore {
   /**
    * Announces that bytes of this hash are about to be stored, before they get their final name: the blob counts as
@@ -30,8 +39,8 @@ export interface AssetStore {
   mint(request: MintRequest): Promise<MintOutcome>
   find(accountId: string, assetId: string, now: Date): Promise<Asset | null>
   findMany(accountId: string, assetIds: readonly string[], now: Date): Promise<Asset[]>
-  /** The newest record of the account for each of these file paths. */
-  findNewestByPath(accountId: string, filePaths: readonly string[], now: Date): Promise<Asset[]>
+  /** The newest upload, or the newest output, of the account for each of these file paths; the one minted last comes first. */
+  findNewestByPath(accountId: string, query: PathQuery): Promise<Asset[]>
   /** The newest record of the account for each of these hashes. */
   findNewestByHash(accountId: string, hashes: readonly string[], now: Date): Promise<Asset[]>
   /** Removes the record only. `in_use` while it is an output of a job that is still retained. */

@@ -10,7 +10,6 @@ import type { AssetStore } from './asset-store.ts'
 import type { BlobStore } from './blob-store.ts'
 import { type ModelPath, readFilePath } from './file-path.ts'
 import type { ModelPlacement } from './model-placement.ts'
-import type { AssetCreation } from './upload.ts'
 
 export interface FromHashRequest {
   readonly accountId: string
@@ -21,8 +20,14 @@ export interface FromHashRequest {
   readonly expiresInSeconds: number | null
 }
 
-/** `createdNew` is false when the identical reference existed. Throws ServiceError. */
-export type AssetFromHash = (request: FromHashRequest) => Promise<AssetCreation>
+export interface AssetReference {
+  readonly asset: Asset
+  /** False when the identical reference existed. The bytes are never new. */
+  readonly isNewReference: boolean
+}
+
+/** Throws ServiceError. */
+export type AssetFromHash = (request: FromHashRequest) => Promise<AssetReference>
 
 export interface FromHashDeps {
   readonly assets: AssetStore
@@ -65,7 +70,7 @@ export function createAssetFromHash(deps: FromHashDeps): AssetFromHash {
       mustOwnHash: true,
     })
     if (outcome.outcome === 'minted' || outcome.outcome === 'existing') {
-      return { asset: outcome.asset, createdNew: outcome.outcome === 'minted' }
+      return { asset: outcome.asset, isNewReference: outcome.outcome === 'minted' }
     }
     await undo?.()
     throw unknownHash()

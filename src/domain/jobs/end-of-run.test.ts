@@ -31,9 +31,17 @@ test('a run that was given up ends for the same reason', () => {
 })
 
 test('a job whose output could not be kept never succeeds', () => {
-  const stop = { cause: 'failed', error: FULL } as const
+  const stop = { cause: 'failed', error: FULL, mayPass: false } as const
   for (const outcome of [null, { kind: 'succeeded' }, { kind: 'interrupted' }] as const) {
     assert.equal(end({ outcome, stop }), 'failed:storage_full')
+  }
+})
+
+test('a lack of room costs attempts before it costs the job', () => {
+  const stop = { cause: 'failed', error: FULL, mayPass: true } as const
+  for (const outcome of [null, { kind: 'succeeded' }, { kind: 'failed', error: BROKEN }] as const) {
+    assert.equal(end({ outcome, stop, attempt: 2 }), 'requeue')
+    assert.equal(end({ outcome, stop, attempt: 3 }), 'failed:storage_full')
   }
 })
 

@@ -10,8 +10,8 @@ import { isHeld, type JobStatus, statesBefore } from './transitions.ts'
 export type StopCause =
   | { readonly cause: 'cancel' }
   | { readonly cause: 'timeout'; readonly limitMs: number }
-  /** Going on makes no sense: an output could not be kept. */
-  | { readonly cause: 'failed'; readonly error: JobError }
+  /** Going on makes no sense: an output could not be kept. `mayPass`: a later attempt may have more luck. */
+  | { readonly cause: 'failed'; readonly error: JobError; readonly mayPass: boolean }
 
 export interface RunFacts {
   readonly outcome: RunOutcome | null
@@ -33,7 +33,9 @@ export type RunVerdict =
   | { readonly verdict: 'requeue' }
 
 export function decideEnd({ outcome, stop, isEngineLost, attempt, maxAttempts }: RunFacts): RunVerdict {
-  if (stop?.cause === 'failed') return fail(stop.error)
+  if (stop?.cause === 'failed') {
+    return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : fail(stop.error)
+  }
   if (outcome?.kind === 'succeeded') {
     return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
   }

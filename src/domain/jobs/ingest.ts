@@ -86,10 +86,18 @@ export function createIngest(deps: IngestDeps): Ingest {
   }
 }
 
+/** A disk can be emptied, and crowds disperse: the same job may succeed later, and it is no fault of its own. */
+export function isShortOfRoom(error: unknown): boolean {
+  return error instanceof ServiceError && (error.refusal === 'storage_full' || error.refusal === 'queue_full')
+}
+
 /** What the job's reader is told; the cause stays in our log. */
 export function toIngestError(error: unknown): JobError {
   if (error instanceof ServiceError && error.refusal === 'storage_full') {
     return toJobError('storage_full', 'an output could not be kept: the storage is full')
+  }
+  if (error instanceof ServiceError && error.refusal === 'queue_full') {
+    return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
   }
   if (error instanceof ServiceError && error.refusal === 'payload_too_large') {
     return toJobError('output_too_large', 'the outputs of the job are larger than this service keeps')

@@ -25,6 +25,7 @@ export interface OutputRules {
 
 const NAME_MAX_LENGTH = 255
 const NAME_PART_MAX_LENGTH = 64
+const TEXT_SLICE_LENGTH = 262_144
 const OCTETS = 'application/octet-stream'
 // What these keys hold is told by the key alone. `images` is not among them: videos arrive there as well.
 const TYPE_OF_KEY: Readonly<Record<string, OutputType>> = {
@@ -49,10 +50,23 @@ export function toOutputDraft(reported: Reported, rules: OutputRules): OutputDra
     name: `${toPlainName(reported)}.${isText ? 'txt' : 'json'}`,
     type: 'text',
     contentType: isText ? 'text/plain' : 'application/json',
-    async *read() {
-      yield Buffer.from(text)
-    },
+    read: () => encode(text),
   }
+}
+
+/** In slices: a text may have hundreds of megabytes, and whoever else is served here waits for each. */
+async function* encode(text: string): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < text.length; ) {
+    let end = Math.min(start + TEXT_SLICE_LENGTH, text.length)
+    // Half a character cannot be encoded.
+    if (end < text.length && isHighSurrogate(text.charCodeAt(end - 1))) end++
+    yield Buffer.from(text.slice(start, end))
+    start = end
+  }
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00
 }
 
 function toFileDraft(reported: Reported, file: ReportedFile): OutputDraft {

@@ -20,7 +20,7 @@ import { applyEngineEvent, type RunState, startRunState } from './apply-engine-e
 import { type CommitPace, type Committer, createCommitter } from './committer.ts'
 import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
-import { createIngest, type Ingest, toIngestError } from './ingest.ts'
+import { createIngest, type Ingest, isShortOfRoom, toIngestError } from './ingest.ts'
 import type { JobError, JobInput, JobLog } from './job.ts'
 import type { Claim, CommitOutcome, JobStore, Lease, RunChange } from './job-store.ts'
 import { readLog } from './logs.ts'
@@ -66,6 +66,8 @@ export interface RunEnd {
   readonly end: 'finished' | 'requeued' | 'discarded'
   /** The engine broke off by itself. */
   readonly isEngineLost: boolean
+  /** The storage had no room for what the run made. */
+  readonly isShortOfRoom: boolean
   /** The engine ignored the interrupt and may still be at it. */
   readonly isStuck: boolean
 }
@@ -153,12 +155,17 @@ export class JobRun {
     try {
       const verdict = this.#prepare() ?? (await this.#execute())
       if (verdict !== null) await this.#carryOut(verdict)
-      return { end: this.#endWord(verdict), isEngineLost: this.#isEngineLost, isStuck: this.#isStuck }
+      return {
+        end: this.#endWord(verdict),
+        isEngineLost: this.#isEngineLost,
+        isShortOfRoom: this.#stop?.cause === 'failed' && this.#stop.mayPass,
+        isStuck: this.#isStuck,
+      }
     } catch (error) {
       // A defect of ours, or a store that is gone: the lease runs out by itself and the job gets its next attempt.
       this.#log.error({ err: error }, 'a run broke off')
       this.#discard()
-      return { end: 'discarded', isEngineLost: true, isStuck: false }
+      return { end: 'discarded', isEngineLost: true, isShortOfRoom: false, isStuck: false }
     } finally {
       this.#ingestStop.abort()
       this.#committer.stop()
@@ -245,7 +252,7 @@ export class JobRun {
     else publishLive(this.#deps.bus, this.claim.job, event)
     if (after.reportedCount > this.#deps.limits.maxOutputs) {
       const message = `the job reported more than ${this.#deps.limits.maxOutputs} outputs`
-      this.#interruptFor({ cause: 'failed', error: toJobError('too_many_outputs', message) })
+      this.#interruptFor({ cause: 'failed', error: toJobError('too_many_outputs', message), mayPass: false })
       return
     }
     for (const reported of after.fresh) {
@@ -262,7 +269,7 @@ export class JobRun {
       return
     }
     this.#log.error({ err: error }, 'an output could not be kept')
-    this.#interruptFor({ cause: 'failed', error: toIngestError(error) })
+    this.#interruptFor({ cause: 'failed', error: toIngestError(error), mayPass: isShortOfRoom(error) })
   }
 
   #interruptFor(stop: StopCause): void {
@@ -362,7 +369,12 @@ export class JobRun {
       graph,
       inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, blobs)])),
       extraData,
-      reserveOutputNumbers: (folder, prefix, count) => store.reserveOutputNumbers(job.accountId, folder, prefix, count),
+      reserveOutputNumbers: (folder, prefix, count) =>
+        store.reserveOutputNumbers(job.accountId, folder, prefix, count).catch((error) => {
+          // To the engine this is a node that failed; the reason is ours.
+          if (isShortOfRoom(error)) this.#failIngest(error)
+          throw error
+        }),
     }
   }
 

@@ -48,7 +48,8 @@ class ClaimingWorker implements Worker {
   readonly #bell = createDoorbell()
   readonly #closing = new AbortController()
   readonly #drainOver = new AbortController()
-  readonly #engineTrouble: Backoff
+  /** Of the engine or of the storage: the next job would fare no better just now. */
+  readonly #trouble: Backoff
   readonly #storeTrouble = createBackoff({ firstMs: 250, maxMs: 10_000 })
   #loops: Promise<void>[] = []
   #subscriptions: (() => void)[] = []
@@ -59,7 +60,7 @@ class ClaimingWorker implements Worker {
     this.#deps = deps
     this.#options = readWorkerOptions(deps)
     const { limits, pace, observer, parallelIngests, engineRetryMs } = this.#options
-    this.#engineTrouble = createBackoff({ firstMs: engineRetryMs, maxMs: MAX_ENGINE_PAUSE_MS })
+    this.#trouble = createBackoff({ firstMs: engineRetryMs, maxMs: MAX_ENGINE_PAUSE_MS })
     this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
     this.#runDeps = {
       ...deps,
@@ -156,8 +157,8 @@ class ClaimingWorker implements Worker {
   async #occupy(run: JobRun): Promise<void> {
     const end = await run.done
     if (this.#runs.get(run.lease.jobId) === run) this.#runs.delete(run.lease.jobId)
-    if (end.isEngineLost) this.#pauseMs = this.#engineTrouble.nextMs()
-    else if (end.end === 'finished') this.#engineTrouble.reset()
+    if (end.isEngineLost || end.isShortOfRoom) this.#pauseMs = this.#trouble.nextMs()
+    else if (end.end === 'finished') this.#trouble.reset()
     if (end.isStuck) await this.#reportStuck(run)
   }
 

@@ -5,14 +5,14 @@
 import { extensionFromType, extensionOf } from '../../lib/mime.ts'
 import { pythonStr } from '../../lib/python-values.ts'
 import type { Asset } from '../assets/asset.ts'
+import type { AssetOrigin } from '../assets/asset-store.ts'
 import type { CheckInput } from './check-node.ts'
 import { unwrapConstant } from './convert-constant.ts'
 import { type FileInput, findFileInputs } from './file-inputs.ts'
 import type { Graph } from './graph.ts'
 import type { NodeCatalog } from './node-catalog.ts'
 
-const ANNOTATION = / \[(?:input|output|temp)\]$/
-const INPUT_FOLDER = 'input/'
+const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
 const MODEL_PATH = /^models\/[^/]+\/(.+)$/
 // Longer than any path that an asset can have: such a name is unknown without a look-up.
@@ -27,11 +27,21 @@ export function nameInGraph(asset: Asset): string {
   return `${asset.hash}.${extension ?? 'bin'}`
 }
 
-/** The file paths that a bare name may mean, best first: the folder of inputs may be written or left out. */
+/**
+ * What a bare name asks for. `x.png` and `x.png [input]` mean an upload, `x.png [output]` and `x.png [temp]` something that a
+ * job has made; neither ever stands in for the other.
+ */
+export function originOfName(name: string): AssetOrigin {
+  const folder = ANNOTATION.exec(name)?.[1] ?? 'input'
+  return folder === 'input' ? 'upload' : 'output'
+}
+
+/** The file paths that a bare name may mean: its folder may be written or left out. */
 export function pathsOfName(name: string): readonly string[] {
   const path = name.replace(ANNOTATION, '')
   if (path === '' || path.length > MAX_NAME_LENGTH) return []
-  return [path, path.startsWith(INPUT_FOLDER) ? path.slice(INPUT_FOLDER.length) : INPUT_FOLDER + path]
+  const folder = `${ANNOTATION.exec(name)?.[1] ?? 'input'}/`
+  return [path, path.startsWith(folder) ? path.slice(folder.length) : folder + path]
 }
 
 /** The hash that a content-addressed name carries, or null. */

@@ -1,13 +1,14 @@
 /**
- * Finds the assets that a workflow names, with one store look-up for all ids, one for all paths and one for all hashes, always
- * within one account. An unknown reference refuses the workflow; an unknown bare name does not: the node that loads it says so.
+ * Finds the assets that a workflow names, with one store look-up for all ids, one for all hashes and one for all paths of
+ * either origin, always within one account. An unknown reference refuses the workflow; an unknown bare name does not: the
+ * node that loads it says so.
  */
 import { isUuid } from '../../lib/ids.ts'
 import type { Asset } from '../assets/asset.ts'
-import type { AssetStore } from '../assets/asset-store.ts'
+import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
 import { ServiceError } from '../errors.ts'
 import type { AssetRef } from './asset-refs.ts'
-import { hashOfName, pathsOfName } from './file-names.ts'
+import { hashOfName, originOfName, pathsOfName } from './file-names.ts'
 
 export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash'>
 
@@ -33,14 +34,14 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   refuseTooMany(refs.length + names.size)
   // Only canonical ids can exist, so no others reach the store.
   const ids = unique(refs.flatMap((ref) => (ref.kind === 'id' && isUuid(ref.given) ? [ref.given] : [])))
-  const paths = unique([...names].flatMap(pathsOfName))
   const hashes = unique([
     ...refs.flatMap((ref) => (ref.kind === 'hash' ? [ref.hash] : [])),
     ...[...names].flatMap((name) => hashOfName(name) ?? []),
   ])
-  const [foundIds, foundPaths, foundHashes] = await Promise.all([
+  const [foundIds, uploads, outputs, foundHashes] = await Promise.all([
     ids.length === 0 ? [] : assets.findMany(accountId, ids, now),
-    paths.length === 0 ? [] : assets.findNewestByPath(accountId, paths, now),
+    findByPath(assets, 'upload', query),
+    findByPath(assets, 'output', query),
     hashes.length === 0 ? [] : assets.findNewestByHash(accountId, hashes, now),
   ])
   const byId = new Map(foundIds.map((asset) => [asset.id, asset]))
@@ -52,8 +53,13 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   refuseMissing(refs.filter((ref) => find(ref) === undefined))
   return {
     assetOf: (ref) => find(ref) as Asset,
-    byName: resolveNames(names, foundPaths, byHash),
+    byName: resolveNames(names, { upload: uploads, output: outputs }, byHash),
   }
+}
+
+async function findByPath(assets: AssetFinder, origin: AssetOrigin, query: FileQuery): Promise<readonly Asset[]> {
+  const filePaths = unique([...query.names].filter((name) => originOfName(name) === origin).flatMap(pathsOfName))
+  return filePaths.length === 0 ? [] : assets.findNewestByPath(query.accountId, { filePaths, origin, now: query.now })
 }
 
 function unique(values: readonly string[]): string[] {
@@ -83,17 +89,14 @@ function refuseMissing(missing: readonly AssetRef[]): void {
 
 function resolveNames(
   names: ReadonlySet<string>,
-  found: readonly Asset[],
+  found: Readonly<Record<AssetOrigin, readonly Asset[]>>,
   byHash: ReadonlyMap<string, Asset>,
 ): ReadonlyMap<string, Asset> {
-  const byPath = new Map(found.map((asset) => [asset.filePath, asset]))
   const resolved = new Map<string, Asset>()
   for (const name of names) {
-    const candidates = pathsOfName(name).flatMap((path) => byPath.get(path) ?? [])
-    const newest = candidates.reduce<Asset | undefined>(
-      (best, asset) => (best === undefined || asset.createdAt > best.createdAt ? asset : best),
-      undefined,
-    )
+    const paths = pathsOfName(name)
+    // The newest comes first, whichever of the spellings it was stored under.
+    const newest = found[originOfName(name)].find(({ filePath }) => filePath !== null && paths.includes(filePath))
     const asset = newest ?? byHash.get(hashOfName(name) ?? '')
     if (asset !== undefined) resolved.set(name, asset)
   }

@@ -77,8 +77,9 @@ function withHeader(answer: ErrorAnswer, name: string, value: string): ErrorAnsw
 function toRefusal(error: unknown): ServiceError | null {
   const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as FrameworkError
   if (typeof code !== 'string') return null
-  // The router gives up on a path segment longer than any id of ours.
-  if (code === 'FST_ERR_MAX_PARAM_LENGTH') return new ServiceError('not_found', 'there is nothing under this address')
+  // A path segment longer than any id of ours, or one that cannot even be decoded: no address of ours looks like that.
+  if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_BAD_URL')
+    return new ServiceError('not_found', 'there is nothing under this address')
   if (code === 'HPE_HEADER_OVERFLOW') return new ServiceError('invalid_request', 'the request headers are too large')
   if (code.startsWith('HPE_')) return new ServiceError('invalid_request', 'this is not a valid HTTP request')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')

@@ -134,9 +134,22 @@ function createPlace(options: GateOptions): Gate['place'] {
     if (url.charCodeAt(0) !== 47 && url !== '*')
       throw new ServiceError('invalid_request', 'the request target must be a path')
     if (url.length > URL_MAX_LENGTH) throw new ServiceError('invalid_request', 'the URL is too long')
+    if (hasSecondHost(request.rawHeaders)) {
+      throw new ServiceError('invalid_request', 'the Host header may be sent only once')
+    }
     const host = request.headers.host ?? ''
     if (!believesProxies || !isTrusted(request.socket.remoteAddress)) return remember('http', host, '')
     const forwarded = readForwarded(request.headers)
     return remember(forwarded.scheme ?? 'http', forwarded.host ?? host, forwarded.prefix)
   }
+}
+
+/** Node shows the first of several; a proxy in front of us may have believed the last. */
+function hasSecondHost(rawHeaders: readonly string[]): boolean {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count > 1
 }

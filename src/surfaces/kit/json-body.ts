@@ -1,11 +1,12 @@
 /**
- * Reads a JSON body whatever its Content-Type says, losslessly and within bounds: bytes, nesting, time. Refuses with
+ * Reads a JSON body whatever its Content-Type says, losslessly and within bounds: bytes, nesting, values, time. Refuses with
  * invalid_request or payload_too_large. The declared length is believed only to refuse early, never to allocate.
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../domain/errors.ts'
 import { type JsonValue, parseLosslessJson } from '../../lib/lossless-json.ts'
+import { findShapeFault, type JsonShapeFault } from './json-shape.ts'
 
 export interface JsonBodyOptions {
   readonly maxBytes: number
@@ -16,6 +17,10 @@ export interface JsonBodyOptions {
 const DEADLINE_MS = 60_000
 // Far above any graph; keeps every recursive walk over the parsed value within the stack.
 const MAX_DEPTH = 200
+// Above what a graph of the most nodes needs, and still parsed in a fraction of a second.
+const MAX_VALUES = 500_000
+const MAX_LONG_DIGITS = 100_000
+const SHAPE = { maxDepth: MAX_DEPTH, maxValues: MAX_VALUES, maxLongDigits: MAX_LONG_DIGITS }
 const BYTE_ORDER_MARK = 0xfeff
 
 export async function readJsonBody(
@@ -25,7 +30,8 @@ export async function readJsonBody(
   const bytes = await readBytes(request.raw, options)
   if (bytes.length === 0) throw malformed('the body is empty; send a JSON object')
   if (!isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
-  if (isDeeperThan(bytes, MAX_DEPTH)) throw malformed(`the body is nested deeper than ${MAX_DEPTH} levels`)
+  const fault = findShapeFault(bytes, SHAPE)
+  if (fault !== null) throw FAULTS[fault]()
   const text = bytes.toString('utf8')
   try {
     return parseLosslessJson(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
@@ -42,6 +48,15 @@ function tooLarge(maxBytes: number): ServiceError {
   return new ServiceError('payload_too_large', `the body is larger than the limit of ${maxBytes} bytes`, {
     details: { max_bytes: maxBytes },
   })
+}
+
+const FAULTS: Readonly<Record<JsonShapeFault, () => ServiceError>> = {
+  too_deep: () => malformed(`the body is nested deeper than ${MAX_DEPTH} levels`),
+  too_many_values: () =>
+    new ServiceError('payload_too_large', `the body holds more than ${MAX_VALUES} values`, {
+      details: { max_values: MAX_VALUES },
+    }),
+  too_many_digits: () => malformed('the body holds numbers with far too many digits'),
 }
 
 function readBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<Buffer> {
@@ -71,27 +86,4 @@ function readBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<B
   }
   stream.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
   return promise
-}
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-
-/** Looks at brackets outside strings only; a malformed text is left to the parser. */
-function isDeeperThan(bytes: Buffer, limit: number): boolean {
-  let depth = 0
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at]
-    if (byte === QUOTE) at = endOfString(bytes, at + 1)
-    else if (byte === 0x7b || byte === 0x5b) {
-      depth++
-      if (depth > limit) return true
-    } else if (byte === 0x7d || byte === 0x5d) depth--
-  }
-  return false
-}
-
-function endOfString(bytes: Buffer, from: number): number {
-  let at = from
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
-  return at
 }

@@ -8,9 +8,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 const LINGER_BYTES = 64 * 1024 * 1024
 const LINGER_MS = 3_000
 
+// Requests whose connection node would have closed behind the answer, as their sender asked.
+const toBeClosed = new WeakSet<IncomingMessage>()
+
 /** To be called before the answer is written: keeps node from closing right behind it. */
 export function keepOpenFor(request: IncomingMessage, response: ServerResponse): void {
-  if (!request.complete && hasBody(request)) response.shouldKeepAlive = true
+  if (request.complete || !hasBody(request)) return
+  if (!response.shouldKeepAlive) toBeClosed.add(request)
+  response.shouldKeepAlive = true
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {
@@ -20,7 +25,14 @@ function hasBody({ headers }: IncomingMessage): boolean {
 /** To be called once the answer has been written. */
 export function dropRestOf(request: IncomingMessage): void {
   const { socket } = request
-  if (request.complete || request.destroyed || socket.destroyed) return
+  if (request.destroyed || socket.destroyed) return
+  const finish = () => {
+    if (toBeClosed.has(request)) socket.destroySoon()
+  }
+  if (request.complete) {
+    finish()
+    return
+  }
   let left = LINGER_BYTES
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   const stop = () => clearTimeout(timer)
@@ -28,7 +40,10 @@ export function dropRestOf(request: IncomingMessage): void {
     left -= chunk.length
     if (left < 0) socket.destroy()
   })
-  request.once('end', stop)
+  request.once('end', () => {
+    stop()
+    finish()
+  })
   socket.once('close', stop)
   request.resume()
 }

@@ -147,8 +147,59 @@ jobTest('a job that printed nothing has no log', async (rig) => {
   assert.equal(await rig.reader.log(ACCOUNT, id), null)
 })
 
+/** Asks for a file number first, as an engine that names its files does. */
+function createNumberingEngine() {
+  const engine = createFakeEngine()
+  const run = engine.run.bind(engine)
+  return Object.assign(engine, {
+    async *run(...[asked, options]: Parameters<typeof run>): ReturnType<typeof run> {
+      await asked.reserveOutputNumbers('', 'picture', 1)
+      yield* run(asked, options)
+    },
+  })
+}
+
+let hasRoom = false
 jobTest(
-  'a full disk fails the job, and the next one runs',
+  'a job that finds the disk full waits its turn again, and succeeds once there is room',
+  async (rig) => {
+    rig.worker.start()
+    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.equal(job.attempt, 2)
+    assert.equal(job.outputs.length, 1)
+  },
+  {
+    worker: { engineRetryMs: 1 },
+    storeBlob: (real) => async (source, options) => {
+      if (hasRoom) return real(source, options)
+      hasRoom = true
+      throw new ServiceError('storage_full', 'no space')
+    },
+  },
+)
+
+jobTest(
+  'a disk without room for the next file number is no fault of the node',
+  async (rig) => {
+    rig.worker.start()
+    const failed = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
+    assert.equal(failed.error?.code, 'storage_full')
+    assert.equal(failed.attempt, 3)
+  },
+  {
+    worker: { engineRetryMs: 1 },
+    engine: createNumberingEngine(),
+    wrapStore: (store) => ({
+      ...store,
+      reserveOutputNumbers: async () => {
+        throw new ServiceError('storage_full', 'no space')
+      },
+    }),
+  },
+)
+
+jobTest(
+  'a disk that stays full fails the job, and the next one runs',
   async (rig) => {
     rig.worker.start()
     const failed = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
@@ -157,6 +208,7 @@ jobTest(
     await rig.untilStatus((await rig.submit({ '1': node('FakeSource') })).id, 'succeeded')
   },
   {
+    worker: { engineRetryMs: 1 },
     storeBlob: () => async () => {
       throw new ServiceError('storage_full', 'no space')
     },
@@ -174,6 +226,7 @@ jobTest(
     assert.equal(failed.error?.code, 'storage_full')
   },
   {
+    worker: { engineRetryMs: 1 },
     storeBlob: () => async () => {
       throw new ServiceError('storage_full', 'no space')
     },

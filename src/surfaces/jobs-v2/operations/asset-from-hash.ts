@@ -20,9 +20,10 @@ export function assetFromHash(app: FastifyInstance, { kit, assetFromHash }: Asse
   app.post(`${API_PATH}/assets/from-hash`, async (request, reply) => {
     const context = kit.contextOf(request)
     const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
-    const { asset, createdNew } = await assetFromHash({ accountId: context.accountId, ...readFields(body) })
-    const view = toAssetView(asset, context, { now: kit.clock.now(), createdNew })
-    return sendJson(reply, createdNew ? 201 : 200, JSON.stringify(view))
+    const { asset, isNewReference } = await assetFromHash({ accountId: context.accountId, ...readFields(body) })
+    // `created_new` tells new bytes from bytes that were there already, and these always were.
+    const view = toAssetView(asset, context, { now: kit.clock.now(), createdNew: false })
+    return sendJson(reply, isNewReference ? 201 : 200, JSON.stringify(view))
   })
 }
 

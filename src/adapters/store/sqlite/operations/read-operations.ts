@@ -2,7 +2,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareKnownBlobs } from './blobs.ts'
-import { prepareFindAssets, prepareFindNewestByHash, prepareFindNewestByPath } from './find-assets.ts'
+import {
+  prepareFindAssets,
+  prepareFindNewestByHash,
+  prepareFindOutputsByPath,
+  prepareFindUploadsByPath,
+} from './find-assets.ts'
 import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
@@ -19,7 +24,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     listLabelledJobs: prepareListLabelledJobs(database, { completeJob }),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
-    findNewestByPath: prepareFindNewestByPath(database),
+    findUploadsByPath: prepareFindUploadsByPath(database),
+    findOutputsByPath: prepareFindOutputsByPath(database),
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
     findUse: prepareFindUse(database),

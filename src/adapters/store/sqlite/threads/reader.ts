@@ -9,8 +9,9 @@ export interface ReaderData {
   readonly path: string
 }
 
-serveBatches(() => {
-  const { path } = workerData as ReaderData
+const { path } = workerData as ReaderData
+
+serveBatches(path, () => {
   const database = openReader(path)
   return {
     run: createReadBatch(database, prepareReadOperations(database)),

@@ -1,5 +1,6 @@
 /** The life of a store thread: greet, answer batches one after the other, close when told to. */
 import { parentPort } from 'node:worker_threads'
+import { toOpenError } from '../sqlite-error.ts'
 import { StoreOpenError } from '../store-open-error.ts'
 import { type Batch, CLOSE, type Greeting } from './protocol.ts'
 import type { RunBatch } from './run-batch.ts'
@@ -9,10 +10,14 @@ export interface ThreadBody {
   close(): void
 }
 
-function greet(open: () => ThreadBody): { readonly greeting: Greeting; readonly body: ThreadBody | null } {
+function greet(
+  path: string,
+  open: () => ThreadBody,
+): { readonly greeting: Greeting; readonly body: ThreadBody | null } {
   try {
     return { greeting: { opened: true }, body: open() }
-  } catch (error) {
+  } catch (cause) {
+    const error = toOpenError(cause, path)
     const reason = error instanceof StoreOpenError ? error.reason : null
     const message = error instanceof Error ? error.message : String(error)
     return { greeting: { opened: false, reason, message }, body: null }
@@ -20,10 +25,10 @@ function greet(open: () => ThreadBody): { readonly greeting: Greeting; readonly 
 }
 
 /** Whatever escapes `run` ends the thread, which the main side reports as fatal. */
-export function serveBatches(open: () => ThreadBody): void {
+export function serveBatches(path: string, open: () => ThreadBody): void {
   const port = parentPort
   if (port === null) throw new Error('A store thread was started outside a worker.')
-  const { greeting, body } = greet(open)
+  const { greeting, body } = greet(path, open)
   port.postMessage(greeting)
   if (body === null) {
     port.close()

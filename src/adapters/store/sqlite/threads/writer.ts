@@ -51,4 +51,5 @@ function openWriterThread(data: WriterData): ThreadBody {
   }
 }
 
-serveBatches(() => openWriterThread(workerData as WriterData))
+const data = workerData as WriterData
+serveBatches(data.path, () => openWriterThread(data))

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { NumberText, parseLosslessJson, stringifyLosslessJson } from './lossless-json.ts'
+import { readJson } from './read-json.ts'
+
+const asDouble = (text: string) => readJson(text, Number)
+
+test('any value that JSON.stringify writes reads as JSON.parse reads it', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6 }), fc.constantFrom(0, 1, '\t', ' \n'), (value, space) => {
+      const text = JSON.stringify(value, null, space)
+      assert.deepEqual(asDouble(text)?.value, JSON.parse(text))
+      assert.deepEqual(stringifyLosslessJson(parseLosslessJson(text)), JSON.stringify(JSON.parse(text)))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('a damaged text is refused exactly when JSON.parse refuses it', () => {
+  const isJson = (text: string) => {
+    try {
+      JSON.parse(text)
+      return true
+    } catch {
+      return false
+    }
+  }
+  const damaged = fc
+    .tuple(
+      fc.json({ maxDepth: 4 }),
+      fc.nat(),
+      fc.nat({ max: 2 }),
+      fc.constantFrom(...'{}[],:"\\0-.eE+ \n\tutrue\u0001'),
+    )
+    .map(([text, at, cut, put]) => {
+      const place = at % (text.length + 1)
+      return text.slice(0, place) + put + text.slice(place + cut)
+    })
+  fc.assert(
+    fc.property(damaged, (text) => assert.equal(asDouble(text) !== null, isJson(text), text)),
+    { numRuns: 5_000 },
+  )
+})
+
+test('numbers keep their digits, and a malformed text names its fault', () => {
+  const text = '{"seed":18446744073709551615,"cfg":1.0,"tiny":1e-7,"zero":-0,"plain":7,"half":0.5}'
+  const value = parseLosslessJson(text) as Record<string, unknown>
+  assert.equal(value['seed'], 18446744073709551615n)
+  assert.ok(value['cfg'] instanceof NumberText)
+  assert.ok(value['zero'] instanceof NumberText)
+  assert.equal(value['plain'], 7)
+  assert.equal(stringifyLosslessJson(parseLosslessJson(text)), text)
+  for (const bad of [
+    '{"a":1.0,}',
+    '[1.0',
+    '1.0 1',
+    '{"a" 1.0}',
+    '[1.00"]',
+    '["\\x",1.0]',
+    '["a\nb",1.0]',
+    '[01.0]',
+    '',
+  ])
+    assert.throws(() => parseLosslessJson(bad), SyntaxError, bad)
+})
+
+test('a member called __proto__ is a member and nothing more', () => {
+  const value = parseLosslessJson('{"__proto__":{"polluted":1.0},"a":{"__proto__":1.0}}') as Record<string, unknown>
+  assert.deepEqual(Object.keys(value), ['__proto__', 'a'])
+  assert.equal(Object.getPrototypeOf(value), Object.prototype)
+  assert.equal(stringifyLosslessJson(value as never), '{"__proto__":{"polluted":1.0},"a":{"__proto__":1.0}}')
+})
+
+test('a string of many megabytes with escapes is read', () => {
+  const text = JSON.stringify(['a\n"\\'.repeat(2_000_000), 'b\\'])
+  assert.deepEqual(asDouble(text)?.value, JSON.parse(text))
+})
