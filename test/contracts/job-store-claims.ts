@@ -34,6 +34,15 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       assert.equal(await tenant.claim(), null)
     })
 
+    test('a job whose time is over is not started any more, and does not hold up those behind it', async () => {
+      const tenant = await Tenant.create(store())
+      const over = await tenant.submit({ expiresAt: at(1000), priority: 9 })
+      const next = await tenant.submit({ expiresAt: at(9000) })
+      assert.equal((await tenant.claim({ now: at(1000) }))?.job.id, next.id)
+      assert.equal(await tenant.claim({ now: at(1000) }), null)
+      assert.equal((await tenant.find(over.id))?.status, 'queued')
+    })
+
     test('higher priority goes first, and submit order decides inside a level', async () => {
       const tenant = await Tenant.create(store())
       const jobs = [

@@ -38,14 +38,14 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   }
 }
 
-// Across accounts the one with the fewest running jobs comes first, then the one whose head has waited longest.
+// A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first, then the one whose head has waited longest.
 const TAKE = `
   UPDATE job SET status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
     attempt = attempt + 1, version = version + 1
   WHERE seq = (
     SELECT head FROM (
       SELECT running, (
-        SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = ?1
+        SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = ?1 AND expires_at > ?5
         ORDER BY priority DESC, seq LIMIT 1) AS head
       FROM account INDEXED BY account_waiting
       WHERE queued > 0 AND running < max_running)

@@ -77,9 +77,10 @@ function openWorker({ script, workerData, name }: ChannelOptions): Promise<Worke
     worker.once('message', (greeting: Greeting) => {
       worker.off('error', reject)
       worker.off('exit', onExit)
-      if (greeting.opened) resolve(worker)
-      else if (greeting.reason === null) reject(new Error(greeting.message))
-      else reject(new StoreOpenError(greeting.reason, greeting.message))
+      if (greeting.opened) return resolve(worker)
+      const { reason, message } = greeting
+      // Told only once the thread is gone: until then it may hold the database, and whoever tries again would meet it.
+      worker.once('exit', () => reject(reason === null ? new Error(message) : new StoreOpenError(reason, message)))
     })
   })
 }
