@@ -5,7 +5,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { graph } from './scenarios/graph.ts'
+import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
+import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
@@ -17,6 +20,9 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   streams,
   transfer,
   overhead: jobOverhead,
+  graph,
+  images,
+  memory,
 }
 
 const wanted = process.argv.slice(2)

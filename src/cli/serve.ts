@@ -72,6 +72,8 @@ function explainStart(error: unknown): never {
     if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
     // The store's own refusals are written for the operator (locked, newer schema, unusable).
     if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
+    // A mistake in what --nodes names: like any other setting that stops the start.
+    if (error.name === 'NodeModuleError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
   }
   throw error
 }

@@ -216,6 +216,17 @@ describe('the config file', () => {
   })
 })
 
+describe('folders of custom nodes', () => {
+  test('count from where they are named, and the flag may be repeated', () => {
+    const folder = inFolder({ nodes: ['mine', '/elsewhere'], nodeTimeout: '90s' })
+    const { engine } = load({ cwd: folder }).config
+    assert.deepEqual([engine.nodeFolders, engine.nodeTimeoutMs], [[path.join(folder, 'mine'), '/elsewhere'], 90_000])
+    const { config } = load({ flags: { nodes: ['a', 'b'] } })
+    assert.deepEqual(config.engine.nodeFolders, [path.join(cwd, 'a'), path.join(cwd, 'b')])
+    assert.deepEqual([load().config.engine.nodeFolders, load().config.engine.nodeTimeoutMs], [[], 600_000])
+  })
+})
+
 describe('secrets', () => {
   const token = 'tok-very-secret-1234'
   const key = Buffer.alloc(32, 7).toString('base64')

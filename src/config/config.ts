@@ -60,6 +60,9 @@ export type EngineConfig = {
   readonly threads: number
   readonly memoryBytes: number
   readonly maxImagePixels: number
+  /** Absolute. */
+  readonly nodeFolders: readonly string[]
+  readonly nodeTimeoutMs: number
 }
 
 export type StoreConfig = {
@@ -210,6 +213,8 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
       memoryBytes:
         values.engineMemory === 'auto' ? Math.min(Math.floor(totalmem() / 2), 8 * 2 ** 30) : values.engineMemory,
       maxImagePixels: values.maxImagePixels,
+      nodeFolders: values.nodes.map((folder) => toAbsolute('nodes', folder)),
+      nodeTimeoutMs: values.nodeTimeout,
     },
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },

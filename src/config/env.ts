@@ -30,6 +30,8 @@ export const ENV = {
   engineThreads: 'ATELIER_ENGINE_THREADS',
   engineMemory: 'ATELIER_ENGINE_MEMORY',
   maxImagePixels: 'ATELIER_MAX_IMAGE_PIXELS',
+  nodes: 'ATELIER_NODES',
+  nodeTimeout: 'ATELIER_NODE_TIMEOUT',
   logLevel: 'ATELIER_LOG_LEVEL',
   logRequests: 'ATELIER_LOG_REQUESTS',
 } as const

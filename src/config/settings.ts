@@ -264,6 +264,20 @@ export const SETTINGS = {
     read: readCount({ min: 1, max: 2 ** 40 }),
     help: 'The most pixels that a picture may decode to; the default is 16384 × 16384.',
   },
+  nodes: {
+    group: 'Engine',
+    argument: '<folder>',
+    fallback: '',
+    read: readList(readPath),
+    help: 'Folders with nodes of your own, comma separated; see docs/custom-nodes.md. They are trusted code. Read at the start only.',
+  },
+  nodeTimeout: {
+    group: 'Engine',
+    argument: '<duration>',
+    fallback: '10m',
+    read: readDurationMs({ min: 100, max: 30 * DAY }),
+    help: 'The longest time that one call of such a node may take; then its job fails and its thread is ended.',
+  },
   logLevel: {
     group: 'Logs',
     argument: '<level>',

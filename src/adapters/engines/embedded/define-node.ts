@@ -20,8 +20,11 @@ export interface OutputKind {
   readonly isList?: boolean
 }
 
-/** `inline` runs on the engine thread and must be done within a fraction of a millisecond; `compute` goes to the pool. */
-export type Cost = 'inline' | 'compute'
+/**
+ * `inline` runs on the engine thread and must be done within a fraction of a millisecond, or wait; `compute` goes to the
+ * pool, `isolated` to the threads of custom nodes.
+ */
+export type Cost = 'inline' | 'compute' | 'isolated'
 
 /** Values for hidden inputs that an engine fills in. */
 export type HiddenType = 'PROMPT' | 'EXTRA_PNGINFO' | 'UNIQUE_ID'
@@ -41,6 +44,8 @@ interface Declaration<R extends Kinds, O extends Kinds> {
   readonly hasIntermediateOutput?: boolean
   readonly deprecated?: boolean
   readonly experimental?: boolean
+  /** It has a partner's model do the work. */
+  readonly isApiNode?: boolean
   /** Inputs that the node judges itself, such as file names. */
   readonly selfChecked?: readonly string[]
   /** Those of them that name files; all of them unless said otherwise. */
@@ -117,7 +122,7 @@ function toDefinition(node: Declaration<Kinds, Kinds>, isInputList: boolean): No
     // Old-style classes publish these two only when they are set.
     ...((isSchema || node.deprecated) && { deprecated: node.deprecated === true }),
     ...((isSchema || node.experimental) && { experimental: node.experimental === true }),
-    ...(isSchema && { dev_only: false, api_node: false }),
+    ...(isSchema && { dev_only: false, api_node: node.isApiNode === true }),
   }
 }
 

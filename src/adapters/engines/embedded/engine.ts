@@ -5,14 +5,32 @@
  */
 import type { Engine, EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { RunModel } from '../../../domain/engine/run-model.ts'
 import { writeGraph } from '../../../domain/workflows/write-graph.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { type JsonValue, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { createCatalog } from './catalog.ts'
+import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
+import { describeModules } from './custom/describe-modules.ts'
 import { openInputFiles } from './files/input-files.ts'
 import { openEngineThread } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
+
+export interface CustomNodeOptions {
+  /** Absolute paths; every module directly inside is loaded. */
+  readonly folders: readonly string[]
+  /** The longest time that one call of a custom node may take. */
+  readonly timeoutMs: number
+  /** JavaScript's memory in each of their threads. */
+  readonly heapBytes?: number
+  /** How long all modules together may take to load. */
+  readonly loadTimeoutMs?: number
+}
+
+const NODE_HEAP_BYTES = 536_870_912
+const NODE_LOAD_TIMEOUT_MS = 60_000
+const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [], timeoutMs: 600_000 }
 
 export interface EmbeddedEngineOptions {
   /** How many compute threads run heavy nodes. */
@@ -25,6 +43,10 @@ export interface EmbeddedEngineOptions {
   readonly clock: Clock
   /** Modules (file URLs) that export further node classes as `nodes`. */
   readonly nodeModules?: readonly string[]
+  /** Nodes of the user's own. */
+  readonly customNodes?: CustomNodeOptions
+  /** Runs a partner model for a node; without it such a node fails and says why. */
+  readonly runModel?: RunModel
   /** Letters of preview names in the order in which they are given out; random ones after them. */
   readonly letters?: readonly string[]
 }
@@ -35,14 +57,28 @@ function toExtraPngInfoText(extraData: EngineRun['extraData']): string | null {
   return info === undefined || info === null ? null : stringifyLosslessJson(info as JsonValue)
 }
 
+async function findCustomNodes({ nodeModules = [], customNodes, log }: EmbeddedEngineOptions): Promise<CustomNodes> {
+  const { folders, loadTimeoutMs = NODE_LOAD_TIMEOUT_MS } = customNodes ?? NO_NODE_FOLDERS
+  if (folders.length === 0) return NO_CUSTOM_NODES
+  const taken = await loadNodes(nodeModules)
+  const nodes = await describeModules(folders, { isTaken: (classType) => taken.has(classType), loadTimeoutMs })
+  log.info({ classes: nodes.declarations.map(({ classType }) => classType) }, 'custom nodes are loaded')
+  return nodes
+}
+
+/** Throws NodeModuleError when a custom node cannot be loaded. */
 export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<Engine> {
   const { threads, memoryLimitBytes, maxImagePixels, log, clock, nodeModules = [], letters = null } = options
-  const catalog = createCatalog(await loadNodes(nodeModules))
-  const data = { threads, memoryLimitBytes, maxImagePixels, nodeModules, letters }
+  const nodes = await findCustomNodes(options)
+  const catalog = createCatalog(await loadNodes(nodeModules, nodes.declarations))
+  const { timeoutMs, heapBytes = NODE_HEAP_BYTES } = options.customNodes ?? NO_NODE_FOLDERS
+  const custom = { nodes, limits: { timeoutMs, heapBytes, bufferBytes: memoryLimitBytes } }
+  const data = { threads, memoryLimitBytes, maxImagePixels, nodeModules, custom, letters }
   const thread = await openEngineThread({ data, log })
 
   async function* run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent, void, undefined> {
-    const { accountId, graph, inputs, extraData, reserveOutputNumbers } = engineRun
+    const { accountId, jobId, graph, inputs, extraData, reserveOutputNumbers } = engineRun
+    const { runModel } = options
     await using opened = await openInputFiles(inputs, signal).catch((error) => {
       if (!signal.aborted) throw error
       return null
@@ -59,6 +95,9 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promis
       files: opened.files,
       nowMs: clock.now().getTime(),
       reserveOutputNumbers: (folder, prefix, count) => reserveOutputNumbers(folder, prefix, count),
+      runModel: runModel
+        ? (call, { signal: over }) => runModel({ accountId, jobId, extraData, ...call }, { signal: over })
+        : null,
       signal,
     })
   }

@@ -34,12 +34,13 @@ export interface CallHost {
   text(text: string): void
   allocate(bytes: number): SharedArrayBuffer
   reserveNumbers(folder: 'output' | 'temp', subfolder: string, prefix: string, count: number): Promise<number>
+  readonly runModel: NodeContext['runModel']
 }
 
 // ComfyUI's largest side to the fourth is far above this; what is larger than 2^40 elements is a mistake, not an image.
 const MAX_ELEMENTS = 2 ** 40
 
-function allocateTensor(host: CallHost, shape: readonly number[]): Tensor {
+export function allocateTensor(host: Pick<CallHost, 'allocate'>, shape: readonly number[]): Tensor {
   const count = elementCount(shape)
   if (!shape.every((side) => Number.isInteger(side) && side >= 0) || count > MAX_ELEMENTS) {
     throw new NodeError('RuntimeError', `a tensor of [${shape.join(', ')}] cannot be made`)
@@ -70,6 +71,7 @@ function createContext(call: CallSurroundings, host: CallHost): NodeContext {
     allocate: (shape) => allocateTensor(host, shape),
     files: { find: (name) => findFile(call.files, name) },
     reserveNumbers: host.reserveNumbers,
+    runModel: host.runModel,
     hidden: {
       prompt: () => parseLosslessJson(call.promptText ?? '{}') as JsonObject,
       extraPngInfo: (): JsonValue => parseLosslessJson(call.extraPngInfoText ?? 'null'),

@@ -2,6 +2,7 @@
  * What a node may ask of its surroundings while it runs, and what it gives back. The same on the engine thread and on a
  * compute thread; a node cannot tell the difference.
  */
+import type { ModelAnswer, ModelCall } from '../../../domain/engine/run-model.ts'
 import type { JsonObject, JsonValue } from '../../../lib/lossless-json.ts'
 import type { GraphBuilder } from './graph-builder.ts'
 import type { Tensor } from './tensor/tensor.ts'
@@ -32,6 +33,8 @@ export interface NodeContext {
   }
   /** The first of `count` consecutive numbers for files of this name. */
   reserveNumbers(folder: 'output' | 'temp', subfolder: string, prefix: string, count: number): Promise<number>
+  /** Runs a partner model; given up when the run is cancelled. null where a call must not wait: on compute threads. */
+  readonly runModel: ((call: Omit<ModelCall, 'key'>) => Promise<ModelAnswer>) | null
   readonly hidden: {
     /** The graph as submitted, in API form. */
     prompt(): JsonObject

@@ -66,23 +66,25 @@ function describe(error: unknown): { exceptionType: string; message: string } {
 // "    at resize (file:///…/embedded/tensor/resize.ts:10:3)" becomes "  in resize, tensor/resize.ts line 10".
 const FRAME = /^\s*at (?:async )?(?:(.+?) \()?(?:file:\/\/)?(.+?):(\d+):\d+\)?$/
 
-function ownFrames(stack: string): string[] {
+function ownFrames(stack: string, folders: readonly string[]): string[] {
   const frames: string[] = []
   for (const line of stack.split('\n')) {
     const match = FRAME.exec(line)
-    if (match === null || !match[2].startsWith(OWN_FOLDER)) continue
-    frames.push(`  in ${match[1] ?? 'module'}, ${match[2].slice(OWN_FOLDER.length)} line ${match[3]}`)
+    const folder = folders.find((own) => match?.[2].startsWith(own))
+    if (match === null || folder === undefined) continue
+    frames.push(`  in ${match[1] ?? 'module'}, ${match[2].slice(folder.length)} line ${match[3]}`)
     if (frames.length === MAX_FRAMES) break
   }
   return frames
 }
 
-export function toFailureText(error: unknown): FailureText {
+/** Frames of the traceback are those inside the given folders, with names relative to them. */
+export function toFailureText(error: unknown, folders: readonly string[] = [OWN_FOLDER]): FailureText {
   const { exceptionType, message } = describe(error)
   const shown = message.slice(0, MAX_MESSAGE_LENGTH)
   if (error instanceof NodeError && error.traceback !== null) {
     return { exceptionType, message: shown, traceback: error.traceback }
   }
-  const frames = error instanceof Error && typeof error.stack === 'string' ? ownFrames(error.stack) : []
+  const frames = error instanceof Error && typeof error.stack === 'string' ? ownFrames(error.stack, folders) : []
   return { exceptionType, message: shown, traceback: [...frames, `${exceptionType}: ${shown}`].join('\n') }
 }

@@ -47,6 +47,7 @@ export async function callNode(
     text: (text) => void texts.push(text),
     files: { find: () => null },
     reserveNumbers: async () => 1,
+    runModel: null,
     hidden: { prompt: () => ({}), extraPngInfo: () => null },
     instanceLetters: 'abcde',
     maxImagePixels: 1_000_000,

@@ -1,9 +1,8 @@
 /** One image of a batch as a grey or coloured PNG of 8 or 16 bit. */
-import sharp from 'sharp'
 import { NodeError } from '../node-error.ts'
-import { inBlocks } from '../tensor/map-pixels.ts'
 import type { ImageView } from '../tensor/tensor.ts'
-import { insertPngText, type PngText } from './png-text.ts'
+import type { PngText } from './png-text.ts'
+import { type PngPicture, writePng } from './write-png.ts'
 
 export interface DeepPngOptions {
   readonly index: number
@@ -14,33 +13,35 @@ export interface DeepPngOptions {
 
 const LEVEL = 4
 
-/** `trunc(clip(x·scale))`, the product in single precision. */
-function toIntegers({ data, width, height, channels }: ImageView, { index, bits, checkpoint }: DeepPngOptions) {
-  const count = width * height * channels
+/** `trunc(clip(x·scale))`, the product in single precision; high byte first. */
+function writeRow(row: Float32Array, target: Uint8Array, bits: 8 | 16): void {
   const scale = 2 ** bits - 1
-  const first = index * count
-  const pixels = bits === 8 ? new Uint8Array(count) : new Uint16Array(count)
-  inBlocks(count, checkpoint, (from, to) => {
-    for (let i = from; i < to; i++) {
-      const scaled = Math.fround(scale * data[first + i])
-      // NaN compares false both times and becomes 0.
-      pixels[i] = scaled >= scale ? scale : scaled > 0 ? scaled : 0
-    }
-  })
-  return pixels
+  for (let i = 0, at = 0; i < row.length; i++) {
+    const scaled = Math.fround(scale * row[i])
+    // NaN compares false both times and becomes 0.
+    const level = scaled >= scale ? scale : scaled > 0 ? scaled | 0 : 0
+    if (bits === 16) target[at++] = level >> 8
+    target[at++] = level & 0xff
+  }
 }
 
 export async function encodeDeepPng(view: ImageView, options: DeepPngOptions): Promise<Uint8Array<ArrayBuffer>> {
-  const { width, height, channels } = view
+  const { width, height, channels, data } = view
+  const { index, bits } = options
   if (channels !== 1 && channels !== 3 && channels !== 4) {
     throw new NodeError('ValueError', `a PNG holds 1, 3 or 4 channels, not ${channels}`)
   }
   if (width === 0 || height === 0) throw new NodeError('ValueError', 'an image without pixels cannot be saved')
-  const isGrey = channels === 1
-  const space = options.bits === 16 ? (isGrey ? 'grey16' : 'rgb16') : isGrey ? 'b-w' : 'srgb'
-  const pixels = toIntegers(view, options)
-  const image = sharp(pixels, { raw: { width, height, channels }, limitInputPixels: false }).toColourspace(space)
-  const png = await image.png({ compressionLevel: LEVEL }).toBuffer()
-  options.checkpoint()
-  return insertPngText(png, options.texts)
+  const length = width * channels
+  const first = index * height * length
+  const pixelBytes = (channels * bits) / 8
+  const picture: PngPicture = {
+    ...{ width, height, channels, bits, pixelBytes },
+    rowBytes: width * pixelBytes,
+    scratchBytes: 0,
+    fill({ bytes }, y, { target }) {
+      writeRow(data.subarray(first + y * length, first + (y + 1) * length), bytes.subarray(target), bits)
+    },
+  }
+  return writePng(picture, { ...options, level: LEVEL })
 }

@@ -2,28 +2,10 @@ import { defineNode } from '../define-node.ts'
 import { combo, float, image } from '../input-kinds.ts'
 import { NodeError } from '../node-error.ts'
 import { alignChannels } from '../tensor/align-channels.ts'
-import { BLOCK_ELEMENTS } from '../tensor/map-pixels.ts'
+import { BLEND_MODES, blendInto } from '../tensor/blend.ts'
 import type { PixelWork, Tensor } from '../tensor/tensor.ts'
 import { upscale } from '../tensor/upscale.ts'
 import { costOf } from './image-cost.ts'
-
-const MODES = ['normal', 'multiply', 'screen', 'overlay', 'soft_light', 'difference'] as const
-type Mode = (typeof MODES)[number]
-
-function softLight(a: number, b: number): number {
-  if (b <= 0.5) return a - (1 - 2 * b) * a * (1 - a)
-  const lifted = a <= 0.25 ? ((16 * a - 12) * a + 4) * a : Math.sqrt(a)
-  return a + (2 * b - 1) * (lifted - a)
-}
-
-const BLEND: Readonly<Record<Mode, (a: number, b: number) => number>> = {
-  normal: (_a, b) => b,
-  multiply: (a, b) => a * b,
-  screen: (a, b) => 1 - (1 - a) * (1 - b),
-  overlay: (a, b) => (a <= 0.5 ? 2 * a * b : 1 - 2 * (1 - a) * (1 - b)),
-  soft_light: softLight,
-  difference: (a, b) => a - b,
-}
 
 /** The second image in the shape of the first; only its batch may be another. */
 function fitToFirst(first: Tensor, second: Tensor, work: PixelWork): Tensor {
@@ -54,7 +36,7 @@ export const imageBlend = defineNode({
     image1: image({}),
     image2: image({}),
     blend_factor: float({ default: 0.5, min: 0, max: 1, step: 0.01 }),
-    blend_mode: combo(MODES),
+    blend_mode: combo(BLEND_MODES),
   },
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image1, image2 }) => costOf(image1.data.length + image2.data.length),
@@ -63,16 +45,10 @@ export const imageBlend = defineNode({
     const batch = commonBatch(image1, second)
     const result = context.allocate([batch, ...image1.shape.slice(1)])
     const size = result.data.length / batch
-    const blend = BLEND[mode]
     for (let index = 0; index < batch; index++) {
       const a = image1.data.subarray(image1.shape[0] === 1 ? 0 : index * size)
       const b = second.data.subarray(second.shape[0] === 1 ? 0 : index * size)
-      const out = result.data.subarray(index * size, (index + 1) * size)
-      for (let i = 0; i < size; i++) {
-        if (i % BLOCK_ELEMENTS === 0) context.checkpoint()
-        const mixed = a[i] * (1 - factor) + blend(a[i], b[i]) * factor
-        out[i] = Math.max(0, Math.min(1, mixed))
-      }
+      blendInto(result.data.subarray(index * size, (index + 1) * size), { a, b, mode, factor }, context)
     }
     return { outputs: [result] }
   },

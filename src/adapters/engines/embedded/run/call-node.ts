@@ -1,8 +1,8 @@
 /**
- * Where a call runs: cheap nodes here on the engine thread, heavy ones on the pool. Either way the memory that the call
+ * Where a call runs: cheap nodes here on the engine thread, heavy ones on a pool. Either way the memory that the call
  * asked for belongs to the call until the executor has taken over what it wants to keep.
  */
-import type { EngineNode } from '../define-node.ts'
+import type { Cost, EngineNode } from '../define-node.ts'
 import { type CallHost, type CallSurroundings, performCall } from '../node-call.ts'
 import type { CallResult } from '../node-context.ts'
 import { readInputs } from '../read-inputs.ts'
@@ -32,7 +32,7 @@ export interface CallOutcome {
 
 export interface CallNodeDeps {
   readonly ledger: MemoryLedger
-  readonly pool: ComputePool
+  readonly pools: Readonly<Record<Exclude<Cost, 'inline'>, ComputePool>>
   readonly cancelFlag: Int32Array<SharedArrayBuffer>
 }
 
@@ -42,8 +42,8 @@ export type NodeCalls = (
   around: { readonly call: CallSurroundings; readonly host: Omit<CallHost, 'allocate' | 'isCancelled'> },
 ) => CallOutcome | Promise<CallOutcome>
 
-export function createNodeCalls({ ledger, pool, cancelFlag }: CallNodeDeps): NodeCalls {
-  function runOnPool(task: ComputeTask, free: () => void): Promise<CallOutcome> {
+export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): NodeCalls {
+  function runOnPool(pool: ComputePool, task: ComputeTask, free: () => void): Promise<CallOutcome> {
     // The inputs stay alive until the thread is done, even when the run has been given up meanwhile.
     const inputBuffers = buffersOf([Object.values(task.inputs)])
     for (const buffer of inputBuffers) ledger.retain(buffer)
@@ -75,7 +75,8 @@ export function createNodeCalls({ ledger, pool, cancelFlag }: CallNodeDeps): Nod
       },
     }
     const read = readInputs(node, inputs)
-    if (node.costOf(read) === 'compute') return runOnPool({ node, inputs, call, host, cancelFlag }, free)
+    const cost = node.costOf(read)
+    if (cost !== 'inline') return runOnPool(pools[cost], { node, inputs, call, host, cancelFlag }, free)
     try {
       const result = performCall(node, read, { call, host })
       if (!(result instanceof Promise)) return { result, free }

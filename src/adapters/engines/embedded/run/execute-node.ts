@@ -196,6 +196,7 @@ function call(
     log: (text) => state.deps.emit({ type: 'log', text }),
     text: (text) => voice.send({ type: 'node_text', ...ref, text }),
     reserveNumbers: state.deps.reserveNumbers,
+    runModel: (call) => state.deps.runModel({ ...call, key: `${live.id}.${index}` }),
   }
   return state.deps.callNode(live.node, inputs, { call: surroundings(state, live, { index, inputs }), host })
 }

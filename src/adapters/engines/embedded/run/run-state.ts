@@ -1,4 +1,5 @@
 /** What all parts of one run share. Made once per run by run-graph.ts; nothing in it outlives the run. */
+import type { RunModelCall } from '../../../../domain/engine/run-model.ts'
 import type { Graph } from '../../../../domain/workflows/graph.ts'
 import type { NodeTable } from '../define-node.ts'
 import type { CallHost } from '../node-call.ts'
@@ -40,6 +41,7 @@ export interface RunDeps {
   /** Resolves when the run is cancelled. */
   readonly cancelled: Promise<void>
   reserveNumbers: CallHost['reserveNumbers']
+  runModel: RunModelCall
   instanceLetters(accountId: string, nodeId: string, classType: string): string
   nowMs(): number
 }

@@ -2,6 +2,8 @@
  * Separable resizing in single precision. Each source row that is needed is resized horizontally once, kept in a small
  * ring while target rows use it, and combined vertically; so memory is touched in order and nothing is computed twice.
  */
+import { TAP_BYTES } from '../simd/kernels/resize-rows.ts'
+import { Layout, openWorkspace, type Workspace } from '../simd/workspace.ts'
 import { type AxisTable, createAxisTable, type FloatMethod } from './axis-table.ts'
 
 /** A part of an image, or all of it: where its rows begin and how far apart they are. */
@@ -22,108 +24,6 @@ export interface ResizeTarget {
   readonly height: number
 }
 
-type RowPass = (source: Float32Array, at: number, target: Float32Array) => void
-
-/** Resizes one row; the number of taps decides which loop runs. */
-function createRowPass({ taps, indexes, weights }: AxisTable, channels: number): RowPass {
-  const offsets = indexes.map((index) => index * channels)
-  if (taps === 1) return (source, at, target) => copyRow(source, at, { target, offsets, channels })
-  if (taps === 2 && channels === 3) return (source, at, target) => twoTapRgb(source, at, { target, offsets, weights })
-  if (taps === 4 && channels === 3) return (source, at, target) => fourTapRgb(source, at, { target, offsets, weights })
-  return (source, at, target) => anyTaps(source, at, { target, offsets, weights, channels, taps })
-}
-
-interface RowWork {
-  readonly target: Float32Array
-  readonly offsets: Int32Array
-  readonly weights: Float32Array
-}
-
-function copyRow(
-  source: Float32Array,
-  at: number,
-  { target, offsets, channels }: { target: Float32Array; offsets: Int32Array; channels: number },
-): void {
-  if (channels === 3) {
-    for (let x = 0, out = 0; x < offsets.length; x++, out += 3) {
-      const from = at + offsets[x]
-      target[out] = source[from]
-      target[out + 1] = source[from + 1]
-      target[out + 2] = source[from + 2]
-    }
-    return
-  }
-  for (let x = 0, out = 0; x < offsets.length; x++) {
-    const from = at + offsets[x]
-    for (let c = 0; c < channels; c++) target[out++] = source[from + c]
-  }
-}
-
-function twoTapRgb(source: Float32Array, at: number, { target, offsets, weights }: RowWork): void {
-  for (let tap = 0, out = 0; tap < offsets.length; tap += 2, out += 3) {
-    const a = at + offsets[tap]
-    const b = at + offsets[tap + 1]
-    const wa = weights[tap]
-    const wb = weights[tap + 1]
-    target[out] = source[a] * wa + source[b] * wb
-    target[out + 1] = source[a + 1] * wa + source[b + 1] * wb
-    target[out + 2] = source[a + 2] * wa + source[b + 2] * wb
-  }
-}
-
-function fourTapRgb(source: Float32Array, at: number, { target, offsets, weights }: RowWork): void {
-  for (let tap = 0, out = 0; tap < offsets.length; tap += 4, out += 3) {
-    const a = at + offsets[tap]
-    const b = at + offsets[tap + 1]
-    const c = at + offsets[tap + 2]
-    const d = at + offsets[tap + 3]
-    const wa = weights[tap]
-    const wb = weights[tap + 1]
-    const wc = weights[tap + 2]
-    const wd = weights[tap + 3]
-    target[out] = source[a] * wa + source[b] * wb + source[c] * wc + source[d] * wd
-    target[out + 1] = source[a + 1] * wa + source[b + 1] * wb + source[c + 1] * wc + source[d + 1] * wd
-    target[out + 2] = source[a + 2] * wa + source[b + 2] * wb + source[c + 2] * wc + source[d + 2] * wd
-  }
-}
-
-function anyTaps(
-  source: Float32Array,
-  at: number,
-  { target, offsets, weights, channels, taps }: RowWork & { channels: number; taps: number },
-): void {
-  for (let tap = 0, out = 0; tap < offsets.length; tap += taps, out += channels) {
-    for (let c = 0; c < channels; c++) {
-      let sum = 0
-      for (let k = tap; k < tap + taps; k++) sum += source[at + offsets[k] + c] * weights[k]
-      target[out + c] = sum
-    }
-  }
-}
-
-/** Weighted sum of whole rows. */
-function combineRows(target: Float32Array, rows: readonly Float32Array[], weights: readonly number[]): void {
-  const length = target.length
-  if (rows.length === 1) {
-    target.set(rows[0])
-    return
-  }
-  if (rows.length === 4) {
-    const [a, b, c, d] = rows
-    const [wa, wb, wc, wd] = weights
-    for (let i = 0; i < length; i++) target[i] = a[i] * wa + b[i] * wb + c[i] * wc + d[i] * wd
-    return
-  }
-  const [a, b] = rows
-  const [wa, wb] = weights
-  for (let i = 0; i < length; i++) target[i] = a[i] * wa + b[i] * wb
-  for (let k = 2; k < rows.length; k++) {
-    const row = rows[k]
-    const weight = weights[k]
-    for (let i = 0; i < length; i++) target[i] += row[i] * weight
-  }
-}
-
 export interface ResizeTables {
   readonly horizontal: AxisTable
   readonly vertical: AxisTable
@@ -138,6 +38,116 @@ export function createResizeTables(method: FloatMethod, from: Size, to: Size): R
   }
 }
 
+const FLOAT_BYTES = 4
+const LANES = 4
+// Up to four taps all rows of a target row are kept. With more (a mean over many rows) only the last is shared with the next.
+const MAX_RING = 4
+const MANY_TAPS_RING = 2
+
+/** Resizes the row at one address of the workspace into another. */
+type RowPass = (source: number, target: number) => void
+
+function writeTable({ ints, floats }: Workspace, at: number, { table, channels }: TableOf): void {
+  const { indexes, weights } = table
+  for (let tap = 0, word = at / FLOAT_BYTES; tap < indexes.length; tap++, word += 2) {
+    ints[word] = indexes[tap] * channels * FLOAT_BYTES
+    floats[word + 1] = weights[tap]
+  }
+}
+
+interface TableOf {
+  readonly table: AxisTable
+  readonly channels: number
+}
+
+function createRowPass(space: Workspace, at: number, { table, channels }: TableOf): RowPass {
+  writeTable(space, at, { table, channels })
+  const { taps, indexes } = table
+  const { gatherOne, gatherTwo, gatherThree, gatherFour, gatherMany } = space.run
+  const unrolled = [gatherOne, gatherTwo, gatherThree, gatherFour].at(taps - 1) ?? gatherMany
+  const end = at + indexes.length * TAP_BYTES
+  const lastGroup = Math.ceil(channels / LANES) - 1
+  return (source, target) => {
+    // From the last four channels to the first: what they write beyond their pixel belongs to the first of the next.
+    for (let group = lastGroup; group >= 0; group--) {
+      const offset = group * LANES * FLOAT_BYTES
+      unrolled(target + offset, source + offset, at, end, channels * FLOAT_BYTES, taps * TAP_BYTES)
+    }
+  }
+}
+
+interface Places {
+  readonly source: number
+  readonly ring: readonly number[]
+  /** A copy of the first row, for target rows that are made of so many that its place is needed again. */
+  readonly first: number
+  readonly out: number
+  readonly table: number
+  readonly layout: Layout
+}
+
+function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: ResizeTables): Places {
+  const layout = new Layout()
+  const rowBytes = target.width * source.channels * FLOAT_BYTES
+  const ringSize = vertical.taps > MAX_RING ? MANY_TAPS_RING : vertical.taps
+  return {
+    source: layout.take(source.width * source.channels * FLOAT_BYTES),
+    ring: Array.from({ length: ringSize }, () => layout.take(rowBytes)),
+    first: layout.take(rowBytes),
+    out: layout.take(rowBytes),
+    table: layout.take(horizontal.indexes.length * TAP_BYTES),
+    layout,
+  }
+}
+
+/** Where a source row lies once it has been resized horizontally. Rows that were used lately are still there. */
+function createRowFinder(space: Workspace, source: Plane, { places, rowPass }: { places: Places; rowPass: RowPass }) {
+  const { ring } = places
+  const rowInPlace = new Int32Array(ring.length).fill(-1)
+  const length = source.width * source.channels
+  return (row: number): number => {
+    const place = row % ring.length
+    if (rowInPlace[place] === row) return ring[place]
+    const from = source.start + row * source.rowStride
+    space.floats.set(source.data.subarray(from, from + length), places.source / FLOAT_BYTES)
+    rowPass(places.source, ring[place])
+    rowInPlace[place] = row
+    return ring[place]
+  }
+}
+
+interface RowSum {
+  readonly rowAt: (row: number) => number
+  readonly vertical: AxisTable
+  readonly places: Places
+  readonly bytes: number
+}
+
+/** Answers with the address of target row `y`. */
+function combineRows({ run, bytes: memory }: Workspace, { rowAt, vertical, places, bytes }: RowSum, y: number): number {
+  const { taps, indexes, weights } = vertical
+  const { first, out } = places
+  const start = y * taps
+  const row = (tap: number) => rowAt(indexes[start + tap])
+  if (taps === 1) return row(0)
+  if (taps === 2) {
+    run.combineTwo(out, bytes, row(0), row(1), weights[start + 1])
+    return out
+  }
+  if (taps === 4) {
+    const [, second, third, fourth] = weights.subarray(start, start + 4)
+    run.combineFour(out, bytes, row(0), row(1), second, row(2), third, row(3), fourth)
+    return out
+  }
+  memory.copyWithin(first, row(0), row(0) + bytes)
+  memory.copyWithin(out, first, first + bytes)
+  for (let tap = 1; tap < taps; tap++) {
+    const weight = weights[start + tap]
+    if (weight !== 0) run.addRow(out, bytes, first, row(tap), weight)
+  }
+  return out
+}
+
 /** Resizes one image of a batch. `checkpoint` is called once per target row. */
 export function resizePlane(
   source: Plane,
@@ -145,31 +155,16 @@ export function resizePlane(
   { tables, checkpoint }: { readonly tables: ResizeTables; checkpoint(): void },
 ): void {
   const { horizontal, vertical } = tables
-  const { taps } = vertical
-  const rowLength = target.width * source.channels
-  const rowPass = createRowPass(horizontal, source.channels)
-  // Rows of one target row lie within `taps` neighbours, so `row % taps` gives each a place of its own.
-  const ring = Array.from({ length: taps }, () => new Float32Array(rowLength))
-  const rowInPlace = new Int32Array(taps).fill(-1)
-
-  function rowAt(row: number): Float32Array {
-    const place = row % taps
-    if (rowInPlace[place] !== row) {
-      rowPass(source.data, source.start + row * source.rowStride, ring[place])
-      rowInPlace[place] = row
-    }
-    return ring[place]
-  }
-
-  const rows: Float32Array[] = new Array(taps)
-  const weights: number[] = new Array(taps)
+  const { channels } = source
+  const rowLength = target.width * channels
+  const places = layOut(source, target, tables)
+  using space = openWorkspace(places.layout)
+  const rowPass = createRowPass(space, places.table, { table: horizontal, channels })
+  const rowAt = createRowFinder(space, source, { places, rowPass })
+  const sum = { rowAt, vertical, places, bytes: rowLength * FLOAT_BYTES }
   for (let y = 0; y < target.height; y++) {
     checkpoint()
-    for (let tap = 0; tap < taps; tap++) {
-      rows[tap] = rowAt(vertical.indexes[y * taps + tap])
-      weights[tap] = vertical.weights[y * taps + tap]
-    }
-    const at = target.start + y * rowLength
-    combineRows(target.data.subarray(at, at + rowLength), rows, weights)
+    const from = combineRows(space, sum, y) / FLOAT_BYTES
+    target.data.set(space.floats.subarray(from, from + rowLength), target.start + y * rowLength)
   }
 }

@@ -3,9 +3,11 @@
  * repeated). For every row the rows around it are summed first, then the sum is filtered along the row.
  */
 import { NodeError } from '../node-error.ts'
-import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
+import { PAIR_BYTES } from '../simd/kernels/filter-rows.ts'
+import { Layout, openWorkspace, type Workspace } from '../simd/workspace.ts'
+import { type ImageView, type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
-/** Weights from the centre outwards: `half[0]` once, the others on both sides. At least two. */
+/** Weights from the centre outwards: `half[0]` once, the others on both sides. At least two; all together 1. */
 export type HalfKernel = Float64Array
 
 /** A bell over -1..1 in both axes: sigma is relative to the radius. The sum of the whole kernel is 1. */
@@ -14,6 +16,14 @@ export function gaussianHalf(radius: number, sigma: number): HalfKernel {
   const sum = half.reduce((total, weight, k) => total + (k === 0 ? weight : 2 * weight), 0)
   return half.map((weight) => weight / sum)
 }
+
+export interface SeparableFilter {
+  readonly half: HalfKernel
+  /** When given, the result is the image moved away from its filtered self, this many times as far, and clipped to 0..1. */
+  readonly sharpenBy?: number
+}
+
+const WORD_BYTES = 4
 
 function checkReflectable({ width, height }: { width: number; height: number }, radius: number): void {
   if (width > radius && height > radius) return
@@ -36,7 +46,7 @@ interface RowShape {
 }
 
 /** Fills the ends of a row whose middle is there, so that the loop over pixels needs no conditions. */
-function reflectEnds(padded: Float64Array, { width, channels, radius }: RowShape): void {
+function reflectEnds(padded: Float32Array, { width, channels, radius }: RowShape): void {
   for (let k = 1; k <= radius; k++) {
     for (let c = 0; c < channels; c++) {
       padded[(radius - k) * channels + c] = padded[(radius + k) * channels + c]
@@ -45,104 +55,98 @@ function reflectEnds(padded: Float64Array, { width, channels, radius }: RowShape
   }
 }
 
-/** Where the rows around a target row begin, from the middle outwards; both of a pair share the weight `half[k]`. */
-interface Column {
-  readonly above: number[]
-  readonly below: number[]
-  readonly length: number
+interface Places {
+  readonly ring: readonly number[]
+  readonly pairs: number
+  readonly padded: number
+  readonly weights: number
+  readonly out: number
+  readonly layout: Layout
 }
 
-/** Weighted sums of rows, written from `to` on. Two pairs of rows at a time: fewer passes over the sums. */
-function sumRows(data: Float32Array, { above, below, length }: Column, { half, sums, to }: RowSums): void {
-  const [middle, a, b] = [above[0], above[1], below[1]]
-  const [weight, next] = [half[0], half[1]]
-  for (let i = 0; i < length; i++) sums[to + i] = data[middle + i] * weight + (data[a + i] + data[b + i]) * next
-  for (let k = 2; k < half.length; k += 2) {
-    const [c, d, first] = [above[k], below[k], half[k]]
-    // An odd one out goes with itself at no weight.
-    const isPair = k + 1 < half.length
-    const [e, f, second] = isPair ? [above[k + 1], below[k + 1], half[k + 1]] : [c, d, 0]
-    for (let i = 0; i < length; i++) {
-      sums[to + i] += (data[c + i] + data[d + i]) * first + (data[e + i] + data[f + i]) * second
-    }
+function layOut({ width, channels, radius }: RowShape): Places {
+  const layout = new Layout()
+  const rowBytes = width * channels * WORD_BYTES
+  return {
+    // All rows around a target row are neighbours, so `row % length` gives each a place of its own.
+    ring: Array.from({ length: 2 * radius + 1 }, () => layout.take(rowBytes)),
+    pairs: layout.take(radius * PAIR_BYTES),
+    padded: layout.take(rowBytes + 2 * radius * channels * WORD_BYTES),
+    weights: layout.take(radius * WORD_BYTES),
+    out: layout.take(rowBytes),
+    layout,
   }
 }
 
-interface RowSums {
+/** Where row `row` of one image lies in the workspace. */
+function createRowFinder({ floats }: Workspace, { ring }: Places, image: Float32Array, length: number) {
+  const rowInPlace = new Int32Array(ring.length).fill(-1)
+  return (row: number): number => {
+    const place = row % ring.length
+    if (rowInPlace[place] !== row) {
+      floats.set(image.subarray(row * length, (row + 1) * length), ring[place] / WORD_BYTES)
+      rowInPlace[place] = row
+    }
+    return ring[place]
+  }
+}
+
+interface RowWork {
+  readonly places: Places
+  readonly shape: RowShape
   readonly half: HalfKernel
-  readonly sums: Float64Array
-  readonly to: number
+  readonly height: number
+  readonly rowAt: (row: number) => number
 }
 
-/** Four neighbours at a time: each weight is loaded once for all of them. */
-function filterRow(padded: Float64Array, out: Float64Array, half: HalfKernel, channels: number): void {
-  const radius = half.length - 1
-  const length = out.length
-  const offset = radius * channels
-  const weight = half[0]
-  const unrolled = length - (length % 4)
-  for (let i = 0; i < unrolled; i += 4) {
-    const centre = i + offset
-    let a = padded[centre] * weight
-    let b = padded[centre + 1] * weight
-    let c = padded[centre + 2] * weight
-    let d = padded[centre + 3] * weight
-    for (let k = 1, left = centre - channels, right = centre + channels; k <= radius; k++) {
-      const w = half[k]
-      a += (padded[left] + padded[right]) * w
-      b += (padded[left + 1] + padded[right + 1]) * w
-      c += (padded[left + 2] + padded[right + 2]) * w
-      d += (padded[left + 3] + padded[right + 3]) * w
-      left -= channels
-      right += channels
-    }
-    out[i] = a
-    out[i + 1] = b
-    out[i + 2] = c
-    out[i + 3] = d
+/** Leaves filtered row `y` at `places.out`. */
+function filterRowAt(space: Workspace, { places, shape, half, height, rowAt }: RowWork, y: number): void {
+  const { run, ints, floats } = space
+  const { pairs, padded, weights, out } = places
+  const { width, channels, radius } = shape
+  for (let k = 1, word = pairs / WORD_BYTES; k <= radius; k++, word += PAIR_BYTES / WORD_BYTES) {
+    ints[word] = rowAt(reflected(y - k, height))
+    ints[word + 1] = rowAt(reflected(y + k, height))
+    floats[word + 2] = half[k]
   }
-  for (let i = unrolled; i < length; i++) {
-    let sum = padded[i + offset] * weight
-    for (let k = 1; k <= radius; k++) {
-      sum += (padded[i + offset - k * channels] + padded[i + offset + k * channels]) * half[k]
-    }
-    out[i] = sum
-  }
+  const stride = channels * WORD_BYTES
+  const bytes = width * stride
+  const first = padded + radius * stride
+  run.sumPairs(first, bytes, rowAt(y), pairs, pairs + radius * PAIR_BYTES)
+  reflectEnds(floats.subarray(padded / WORD_BYTES), shape)
+  run.filterRow(out, bytes, first, stride, weights, weights + radius * WORD_BYTES)
 }
 
-/** What to write for a filtered row, given the row as it was: most filters just copy, some mix the two. */
-export type Finish = (filtered: Float64Array, original: Float32Array, out: Float32Array) => void
-
-const copy: Finish = (filtered, _original, out) => {
-  for (let i = 0; i < out.length; i++) out[i] = filtered[i]
-}
-
-export function filterSeparable(
-  image: Tensor,
-  { half, finish = copy }: { readonly half: HalfKernel; readonly finish?: Finish },
-  { allocate, checkpoint }: PixelWork,
-): Tensor {
-  const { batch, height, width, channels, data } = viewOf(image)
-  const radius = half.length - 1
-  checkReflectable({ width, height }, radius)
-  const result = allocate(image.shape)
+function filterImage(
+  view: ImageView,
+  { from, to }: { readonly from: Float32Array; readonly to: Float32Array },
+  { half, sharpenBy, checkpoint }: SeparableFilter & Pick<PixelWork, 'checkpoint'>,
+): void {
+  const { height, width, channels } = view
   const length = width * channels
-  const padded = new Float64Array((width + 2 * radius) * channels)
-  const filtered = new Float64Array(length)
-  const newOffsets = () => new Array<number>(radius + 1).fill(0)
-  const column = { above: newOffsets(), below: newOffsets(), length }
-  for (let row = 0; row < batch * height; row++) {
+  const shape = { width, channels, radius: half.length - 1 }
+  const places = layOut(shape)
+  using space = openWorkspace(places.layout)
+  const { run, floats } = space
+  floats.set(half.subarray(1), places.weights / WORD_BYTES)
+  const rowAt = createRowFinder(space, places, from, length)
+  for (let y = 0; y < height; y++) {
     checkpoint()
-    const y = row % height
-    for (let k = 0; k <= radius; k++) {
-      column.above[k] = (row - y + reflected(y - k, height)) * length
-      column.below[k] = (row - y + reflected(y + k, height)) * length
-    }
-    sumRows(data, column, { half, sums: padded, to: radius * channels })
-    reflectEnds(padded, { width, channels, radius })
-    filterRow(padded, filtered, half, channels)
-    const at = row * length
-    finish(filtered, data.subarray(at, at + length), result.data.subarray(at, at + length))
+    filterRowAt(space, { places, shape, half, height, rowAt }, y)
+    if (sharpenBy !== undefined) run.sharpen(places.out, length * WORD_BYTES, rowAt(y), places.out, sharpenBy)
+    const out = places.out / WORD_BYTES
+    to.set(floats.subarray(out, out + length), y * length)
+  }
+}
+
+export function filterSeparable(image: Tensor, filter: SeparableFilter, { allocate, checkpoint }: PixelWork): Tensor {
+  const view = viewOf(image)
+  checkReflectable(view, filter.half.length - 1)
+  const result = allocate(image.shape)
+  const size = view.height * view.width * view.channels
+  for (let index = 0; index < view.batch; index++) {
+    const part = { from: view.data.subarray(index * size), to: result.data.subarray(index * size) }
+    filterImage(view, part, { ...filter, checkpoint })
   }
   return result
 }

@@ -5,8 +5,9 @@
 import { roundPython } from '../../../../lib/python-numbers.ts'
 import { NodeError } from '../node-error.ts'
 import type { FloatMethod } from './axis-table.ts'
+import { createLanczosTable } from './lanczos-table.ts'
 import { createResizeTables, type Plane, type ResizeTarget, resizePlane } from './resize-float.ts'
-import { createLanczosTable, resizePlaneLanczos } from './resize-lanczos.ts'
+import { resizePlaneLanczos } from './resize-lanczos.ts'
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
 export const UPSCALE_METHODS = ['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] as const

@@ -2,11 +2,12 @@
  * A fixed number of compute threads, one call each at a time, the rest waiting in order. A thread that dies (out of memory,
  * a crash in native code) fails the call it worked on and is replaced; one that ignores a cancel for too long is ended.
  */
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import type { CallResult } from '../node-context.ts'
 import { type FailureText, Interrupted, NodeError, toFailureText } from '../node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/call-node.ts'
 import { type Recognise, toWireRecord } from '../wire-value.ts'
+import { openMemoryDesk } from './memory-line.ts'
 import type { ComputeThreadData, FromCompute, MemoryAnswer, ToCompute } from './protocol.ts'
 import { fromWireResult } from './wire-result.ts'
 
@@ -104,22 +105,17 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
   }
 
   function openThread(): void {
-    const { port1, port2 } = new MessageChannel()
-    const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const workerData: ComputeThreadData = { nodeModules, memory: { port: port2, bell } }
-    const worker = new Worker(new URL('./compute-thread.ts', import.meta.url), { workerData, transferList: [port2] })
+    const desk = openMemoryDesk((bytes) => answerMemory(thread.job?.task ?? null, bytes))
+    const workerData: ComputeThreadData = { nodeModules, memory: desk.line }
+    const transferList = [desk.line.port]
+    const worker = new Worker(new URL('./compute-thread.ts', import.meta.url), { workerData, transferList })
     const thread: Thread = { worker, isReady: false, job: null, callId: -1, cancelSeenAt: null }
-    port1.on('message', (bytes: number) => {
-      port1.postMessage(answerMemory(thread, bytes))
-      Atomics.store(bell, 0, 1)
-      Atomics.notify(bell, 0)
-    })
     worker.on('message', (message: FromCompute) =>
       (replies[message.type] as (t: Thread, m: FromCompute) => void)(thread, message),
     )
     worker.on('error', (error) => replace(thread, error))
     worker.on('exit', () => {
-      port1.close()
+      desk[Symbol.dispose]()
       replace(thread, null)
     })
     threads.add(thread)
@@ -158,7 +154,7 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
   }
 }
 
-function toNodeError({ exceptionType, message, traceback }: FailureText): NodeError {
+export function toNodeError({ exceptionType, message, traceback }: FailureText): NodeError {
   return new NodeError(exceptionType, message, traceback)
 }
 
@@ -166,10 +162,11 @@ function send({ worker }: Thread, message: ToCompute): void {
   worker.postMessage(message)
 }
 
-function answerMemory({ job }: Thread, bytes: number): MemoryAnswer {
+/** Memory belongs to a call; outside of one there is none. */
+export function answerMemory(task: ComputeTask | null, bytes: number): MemoryAnswer {
   try {
-    if (job === null) throw new NodeError('MemoryError', 'memory was asked for outside a call')
-    return { buffer: job.task.host.allocate(bytes) }
+    if (task === null) throw new NodeError('MemoryError', 'memory was asked for outside a call')
+    return { buffer: task.host.allocate(bytes) }
   } catch (error) {
     return { failure: toFailureText(error) }
   }

@@ -2,7 +2,7 @@
  * The entry of a compute thread: takes one call at a time, runs it, answers. Whatever a node throws is its call's failure;
  * a node that takes the whole thread down is noticed by the pool.
  */
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
 import { type CallHost, performCall } from '../node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node-error.ts'
@@ -10,11 +10,10 @@ import { readInputs } from '../read-inputs.ts'
 import { fromWireRecord } from '../wire-value.ts'
 import { createCollectGarbage } from './collect-garbage.ts'
 import { loadNodes } from './load-nodes.ts'
-import type { ComputeThreadData, FromCompute, MemoryAnswer, ToCompute } from './protocol.ts'
+import { createAllocate } from './memory-line.ts'
+import type { ComputeThreadData, FromCompute, ToCompute } from './protocol.ts'
 import { toWireResult, transferable } from './wire-result.ts'
 
-// The engine thread answers within microseconds; if it does not within this time, it is gone.
-const MEMORY_WAIT_MS = 30_000
 // A loop may report every row: one report per screen refresh is enough.
 const PROGRESS_EVERY_MS = 16
 // What one call may print; a node in a loop must not fill the memory of its readers.
@@ -29,21 +28,12 @@ sharp.cache(false)
 
 const table = await loadNodes(nodeModules)
 const collectGarbage = createCollectGarbage()
+const allocate = createAllocate(memory)
 const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
 let nextRequestId = 0
 
 function post(message: FromCompute, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer)
-}
-
-function allocate(bytes: number): SharedArrayBuffer {
-  Atomics.store(memory.bell, 0, 0)
-  memory.port.postMessage(bytes)
-  Atomics.wait(memory.bell, 0, 0, MEMORY_WAIT_MS)
-  const answer = receiveMessageOnPort(memory.port)?.message as MemoryAnswer | undefined
-  if (answer === undefined) throw new NodeError('MemoryError', 'the engine did not answer a request for memory')
-  if ('failure' in answer) throw new NodeError(answer.failure.exceptionType, answer.failure.message)
-  return answer.buffer
 }
 
 function createHost(cancelFlag: Int32Array): CallHost {
@@ -76,6 +66,8 @@ function createHost(cancelFlag: Int32Array): CallHost {
       post({ type: 'reserve', requestId, folder, subfolder, prefix, count })
       return answer.promise
     },
+    // A compute thread does not wait for the outside world.
+    runModel: null,
   }
 }
 

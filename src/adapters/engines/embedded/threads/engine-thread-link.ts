@@ -7,11 +7,13 @@ import type { EngineRun } from '../../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../../domain/engine/engine-event.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/sleep.ts'
+import { answerModelCall, type RunModelHere } from './model-line.ts'
 import type { CancelFlag, EngineThreadData, FromEngine, RunMessage, ToEngine } from './protocol.ts'
 import { createRunStream, type RunStream } from './run-stream.ts'
 
 export interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  readonly runModel: RunModelHere
   readonly signal: AbortSignal
 }
 
@@ -27,6 +29,9 @@ const RESTART_PAUSE_MS = 1_000
 interface LiveRun {
   readonly stream: RunStream
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  readonly runModel: RunModelHere
+  /** Aborted when the run is cancelled, and when it has ended. */
+  readonly over: AbortController
 }
 
 interface Incarnation {
@@ -63,14 +68,16 @@ export async function openEngineThread(deps: { data: EngineThreadData; log: Log 
   async function* run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
     while (current.incarnation.isEnded && !closing.signal.aborted) await replaced
     if (closing.signal.aborted) throw new Error('the engine is closed')
-    const { reserveOutputNumbers, signal, ...message } = threadRun
+    const { reserveOutputNumbers, runModel, signal, ...message } = threadRun
     const { incarnation } = current
     const runId = nextRunId++
     const cancelFlag: CancelFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     const stream = createRunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
-    incarnation.runs.set(runId, { stream, reserveOutputNumbers })
+    const over = new AbortController()
+    incarnation.runs.set(runId, { stream, reserveOutputNumbers, runModel, over })
     let stuck: NodeJS.Timeout | undefined
     const abort = () => {
+      over.abort()
       Atomics.store(cancelFlag, 0, 1)
       send(incarnation, { type: 'cancel', runId })
       stuck = setTimeout(() => void incarnation.worker.terminate(), ABORT_ANSWER_MS)
@@ -82,6 +89,7 @@ export async function openEngineThread(deps: { data: EngineThreadData; log: Log 
       yield* stream.read()
     } finally {
       clearTimeout(stuck)
+      over.abort()
       signal.removeEventListener('abort', abort)
       incarnation.runs.delete(runId)
       // A reader that leaves early ends the run; after its own end this changes nothing.
@@ -136,6 +144,7 @@ function handle(incarnation: Incarnation, message: Exclude<FromEngine, { type: '
   const live = incarnation.runs.get(message.runId)
   if (message.type === 'events') live?.stream.push(message.events)
   else if (message.type === 'reserve') void answerReserve(incarnation, message, live)
+  else if (message.type === 'model_call') void answerModel(incarnation, message, { live, log })
   else {
     log.error({ detail: message.detail }, 'a run was ended by a defect of the engine')
     live?.stream.fail(new Error('the engine failed to run this graph'))
@@ -150,6 +159,17 @@ async function answerReserve(
   // A run that has ended has no use for numbers; a store that fails is reported by whoever owns it.
   const first = (await live?.reserveOutputNumbers(subfolder, prefix, count).catch(() => null)) ?? null
   send(incarnation, { type: 'numbers', requestId, first })
+}
+
+async function answerModel(
+  incarnation: Incarnation,
+  { requestId, call }: Extract<FromEngine, { type: 'model_call' }>,
+  { live, log }: { readonly live: LiveRun | undefined; readonly log: Log },
+): Promise<void> {
+  // A run that has ended waits for no answer.
+  if (live === undefined) return
+  const answer = await answerModelCall(call, { runModel: live.runModel, signal: live.over.signal, log })
+  send(incarnation, { type: 'model_answer', requestId, answer })
 }
 
 function send({ worker }: Incarnation, message: ToEngine): void {

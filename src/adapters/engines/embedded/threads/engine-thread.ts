@@ -6,6 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
 import { readGraph } from '../../../../domain/workflows/read-graph.ts'
 import { parseLosslessJson } from '../../../../lib/lossless-json.ts'
+import { createNodePool } from '../custom/node-pool.ts'
 import { NodeError } from '../node-error.ts'
 import { createNodeCalls } from '../run/call-node.ts'
 import { createResultCache, type ResultCache } from '../run/result-cache.ts'
@@ -16,22 +17,28 @@ import { createCollectGarbage } from './collect-garbage.ts'
 import { createComputePool } from './compute-pool.ts'
 import { createInstances, randomLetters } from './instances.ts'
 import { loadNodes } from './load-nodes.ts'
+import { createModelLine } from './model-line.ts'
 import { createOutbox, type Outbox } from './outbox.ts'
 import type { EngineThreadData, FromEngine, NumberRequest, RunMessage, ToEngine } from './protocol.ts'
 
 // Of the memory limit, what results may occupy that nobody reads at the moment.
 const CACHE_SHARE = 0.5
 
-const { threads, memoryLimitBytes, maxImagePixels, nodeModules, letters } = workerData as EngineThreadData
+const { threads, memoryLimitBytes, maxImagePixels, nodeModules, custom, letters } = workerData as EngineThreadData
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
 const post = (message: FromEngine) => port.postMessage(message)
 sharp.concurrency(1)
 sharp.cache(false)
 
-const table = await loadNodes(nodeModules)
+const table = await loadNodes(nodeModules, custom.nodes.declarations)
 const collectOwnGarbage = createCollectGarbage()
-const pool = createComputePool({ size: threads, nodeModules, recognise: (buffer) => ledger.recognise(buffer) })
+const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
+const pool = createComputePool({ size: threads, nodeModules, recognise })
+const hasCustomNodes = custom.nodes.declarations.length > 0
+// One node that hangs must not keep all others waiting.
+const nodePoolSize = hasCustomNodes ? Math.max(2, threads) : 0
+const nodePool = createNodePool({ size: nodePoolSize, ...custom, recognise })
 const ledger = createMemoryLedger({
   limitBytes: memoryLimitBytes,
   evict: () => cache.evictOldest(),
@@ -39,10 +46,12 @@ const ledger = createMemoryLedger({
     // Later, not now: buffers that are being dropped are still referenced further up the stack.
     setImmediate(collectOwnGarbage)
     pool.collectGarbage()
+    nodePool.collectGarbage()
   },
 })
 const cache: ResultCache = createResultCache({ budgetBytes: memoryLimitBytes * CACHE_SHARE, ledger })
 const fixedLetters = letters?.values()
+const models = createModelLine((runId, requestId, call) => post({ type: 'model_call', runId, requestId, call }))
 const instances = createInstances(() => fixedLetters?.next().value ?? randomLetters())
 
 interface LiveRun {
@@ -68,8 +77,8 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
     table,
     cache,
     ledger,
-    callNode: createNodeCalls({ ledger, pool, cancelFlag }),
-    maxInFlight: pool.size,
+    callNode: createNodeCalls({ ledger, pools: { compute: pool, isolated: nodePool }, cancelFlag }),
+    maxInFlight: pool.size + nodePool.size,
     maxImagePixels,
     emit: outbox.emit,
     room: outbox.room,
@@ -79,6 +88,7 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
       if (folder === 'temp') return instances.reserveTempNumbers(accountId, `${subfolder}/${prefix}`, count)
       return reserveOutputNumbers(runId, { subfolder, prefix, count })
     },
+    runModel: (call) => models.run(runId, call),
     instanceLetters: instances.letters,
     nowMs: () => nowMs,
   }
@@ -117,6 +127,7 @@ port.on('message', (message: ToEngine) => {
   if (message.type === 'run') void handleRun(message)
   else if (message.type === 'cancel') runs.get(message.runId)?.cancel()
   else if (message.type === 'taken') runs.get(message.runId)?.outbox.taken(message.weight)
-  else handleNumbers(message.requestId, message.first)
+  else if (message.type === 'numbers') handleNumbers(message.requestId, message.first)
+  else models.answered(message.requestId, message.answer)
 })
 post({ type: 'ready' })

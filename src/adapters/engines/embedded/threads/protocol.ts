@@ -3,11 +3,13 @@
  * events; the engine thread posts calls to compute threads and gets results. Everything is plain data; tensors are shared.
  */
 import type { MessagePort } from 'node:worker_threads'
+import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
 import type { CallSurroundings } from '../node-call.ts'
 import type { InputFile, MadeReport } from '../node-context.ts'
 import type { FailureText } from '../node-error.ts'
 import type { RunEvent } from '../run/run-event.ts'
 import type { WireRecord, WireValue } from '../wire-value.ts'
+import type { WireModelAnswer, WireModelCall } from './model-line.ts'
 
 /** Given to the engine thread when it starts. */
 export interface EngineThreadData {
@@ -15,6 +17,7 @@ export interface EngineThreadData {
   readonly memoryLimitBytes: number
   readonly maxImagePixels: number
   readonly nodeModules: readonly string[]
+  readonly custom: { readonly nodes: CustomNodes; readonly limits: NodeLimits }
   /** Fixed letters for preview names, or null for random ones. */
   readonly letters: readonly string[] | null
 }
@@ -41,11 +44,13 @@ export type ToEngine =
   /** The reader has taken events of this weight. */
   | { readonly type: 'taken'; readonly runId: number; readonly weight: number }
   | { readonly type: 'numbers'; readonly requestId: number; readonly first: number | null }
+  | { readonly type: 'model_answer'; readonly requestId: number; readonly answer: WireModelAnswer }
 
 export type FromEngine =
   | { readonly type: 'ready' }
   | { readonly type: 'events'; readonly runId: number; readonly events: readonly RunEvent[] }
   | ({ readonly type: 'reserve'; readonly runId: number; readonly requestId: number } & NumberRequest)
+  | { readonly type: 'model_call'; readonly runId: number; readonly requestId: number; readonly call: WireModelCall }
   /** A defect of the engine ended the run: no further events come. */
   | { readonly type: 'broken'; readonly runId: number; readonly detail: string }
 

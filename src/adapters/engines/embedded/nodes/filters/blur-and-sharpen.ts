@@ -1,6 +1,6 @@
 import { defineNode } from '../../define-node.ts'
 import { float, image, int } from '../../input-kinds.ts'
-import { type Finish, filterSeparable, gaussianHalf } from '../../tensor/separable-filter.ts'
+import { filterSeparable, gaussianHalf } from '../../tensor/separable-filter.ts'
 import { costOf } from '../image-cost.ts'
 
 const SHARPEN_GAIN = 10
@@ -24,15 +24,6 @@ export const imageBlur = defineNode({
   },
 })
 
-/** Moves every pixel away from its blurred self. */
-function sharpenBy(gain: number): Finish {
-  return (blurred, original, out) => {
-    for (let i = 0; i < out.length; i++) {
-      out[i] = Math.max(0, Math.min(1, (1 + gain) * original[i] - gain * blurred[i]))
-    }
-  }
-}
-
 export const imageSharpen = defineNode({
   classType: 'ImageSharpen',
   displayName: 'Sharpen Image',
@@ -49,7 +40,7 @@ export const imageSharpen = defineNode({
   cost: ({ image: tensor, sharpen_radius: radius }) => costOf(tensor.data.length * (radius + 1)),
   run({ image: tensor, sharpen_radius: radius, sigma, alpha }, context) {
     if (radius === 0) return { outputs: [tensor] }
-    const finish = sharpenBy(SHARPEN_GAIN * alpha)
-    return { outputs: [filterSeparable(tensor, { half: gaussianHalf(radius, sigma), finish }, context)] }
+    const filter = { half: gaussianHalf(radius, sigma), sharpenBy: SHARPEN_GAIN * alpha }
+    return { outputs: [filterSeparable(tensor, filter, context)] }
   },
 })

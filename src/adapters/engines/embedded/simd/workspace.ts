@@ -1,0 +1,101 @@
+/**
+ * The kernels with the memory that they work in: one instance per thread, used by one loop over rows at a time. Tensors live
+ * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Places in the memory are laid out
+ * anew by every user and mean nothing afterwards.
+ */
+import { NodeError } from '../node-error.ts'
+import { assemble, type Kernel, PAGE_BYTES, type ParameterTypes } from './assemble.ts'
+import * as filterRows from './kernels/filter-rows.ts'
+import * as lanczosRows from './kernels/lanczos-rows.ts'
+import * as mixRows from './kernels/mix-rows.ts'
+import * as pngRows from './kernels/png-rows.ts'
+import * as resizeRows from './kernels/resize-rows.ts'
+import { type WasmMemory, type WasmModule, webAssembly } from './web-assembly.ts'
+
+const { sumPairs, filterRow } = filterRows
+const { floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn } = lanczosRows
+const { combineTwo, combineFour, addRow, gatherOne, gatherTwo, gatherThree, gatherFour, gatherMany } = resizeRows
+const KERNELS = {
+  ...mixRows,
+  ...pngRows,
+  ...{ sumPairs, filterRow },
+  ...{ floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn },
+  ...{ combineTwo, combineFour, addRow, gatherOne, gatherTwo, gatherThree, gatherFour, gatherMany },
+} as const
+
+type NumbersOf<P extends ParameterTypes> = { readonly [Name in keyof P]: number }
+
+/** Kernels take their parameters by position, as WebAssembly does; their names stand in the kernel's definition. */
+export type Kernels = {
+  readonly [Name in keyof typeof KERNELS]: (typeof KERNELS)[Name] extends Kernel<infer P>
+    ? (...numbers: NumbersOf<P>[keyof P][]) => void
+    : never
+}
+
+export interface Workspace extends Disposable {
+  readonly run: Kernels
+  readonly bytes: Uint8Array
+  readonly ints: Int32Array
+  readonly floats: Float32Array
+}
+
+// What a thread keeps for its next use. Only resizes of extreme proportions need more.
+const KEPT_BYTES = 33_554_432
+const ALIGNMENT = 64
+
+/** Hands out places one after the other, before the memory is there. */
+export class Layout {
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** The address of `bytes`, with room for a step of any kernel behind them. */
+  take(bytes: number): number {
+    const address = this.#size
+    this.#size += Math.ceil((bytes + ALIGNMENT) / ALIGNMENT) * ALIGNMENT
+    return address
+  }
+}
+
+interface Instance {
+  readonly run: Kernels
+  readonly memory: WasmMemory
+}
+
+let compiled: WasmModule | null = null
+let kept: Instance | null = null
+
+function createInstance(): Instance {
+  compiled ??= new webAssembly.Module(assemble(KERNELS))
+  const { memory, ...run } = new webAssembly.Instance(compiled).exports
+  return { run: run as unknown as Kernels, memory: memory as WasmMemory }
+}
+
+function grow(memory: WasmMemory, bytes: number): void {
+  const missing = bytes - memory.buffer.byteLength
+  if (missing <= 0) return
+  try {
+    memory.grow(Math.ceil(missing / PAGE_BYTES))
+  } catch {
+    throw new NodeError('MemoryError', `not enough memory for rows of ${Math.ceil(bytes / 1_048_576)} MiB in total`)
+  }
+}
+
+/** Memory for the places of a layout. Contents are undefined. Must be disposed of before the next one is opened. */
+export function openWorkspace(layout: Layout): Workspace {
+  const { run, memory } = kept ?? createInstance()
+  kept = null
+  grow(memory, layout.size)
+  const { buffer } = memory
+  return {
+    run,
+    bytes: new Uint8Array(buffer),
+    ints: new Int32Array(buffer),
+    floats: new Float32Array(buffer),
+    [Symbol.dispose]() {
+      if (buffer.byteLength <= KEPT_BYTES) kept = { run, memory }
+    },
+  }
+}
