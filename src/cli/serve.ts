@@ -61,6 +61,7 @@ const HINTS: Readonly<Record<string, string>> = {
   EROFS: 'the data folder cannot be written: choose another with --data-dir',
   ENOSPC: 'the disk is full: free some space, or choose another data folder with --data-dir',
   ENOTDIR: 'the data folder is a file: choose another with --data-dir',
+  EISDIR: 'a folder lies where a file of the data folder should be: move it away, or choose another with --data-dir',
   EEXIST: 'the data folder is a file: choose another with --data-dir',
 }
 
