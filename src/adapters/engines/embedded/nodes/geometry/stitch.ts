@@ -50,11 +50,11 @@ interface Fill extends Pick<PixelWork, 'checkpoint'> {
 
 function fillRectangle(canvas: Tensor, { x, y, width, height }: Rectangle, { ink, checkpoint }: Fill): void {
   const view = viewOf(canvas)
+  const line = Float32Array.from({ length: width * view.channels }, (_, i) => ink[i % view.channels])
   for (let index = 0; index < view.batch; index++) {
     for (let row = y; row < y + height; row++) {
       checkpoint()
-      const at = ((index * view.height + row) * view.width + x) * view.channels
-      for (let i = 0; i < width * view.channels; i++) canvas.data[at + i] = ink[i % view.channels]
+      canvas.data.set(line, ((index * view.height + row) * view.width + x) * view.channels)
     }
   }
 }
