@@ -13,6 +13,8 @@ export interface Usage {
 export interface ServerChild extends AsyncDisposable {
   readonly url: string
   usage(): Promise<Usage>
+  /** After a full collection. For memory only: a forced collection makes the ones after it dearer, which would spoil times. */
+  settledUsage(): Promise<Usage>
   /** Hands one command to the server's own handler and returns its answer. */
   ask<Answer>(command: string, argument?: unknown): Promise<Answer>
 }
@@ -36,6 +38,7 @@ export async function forkServer(modulePath: string, settings: object = {}): Pro
     url: ready.url,
     ask,
     usage: () => ask<Usage>('usage'),
+    settledUsage: () => ask<Usage>('settledUsage'),
     async [Symbol.asyncDispose]() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, 'exit')
@@ -61,12 +64,15 @@ function createAsk(child: ChildProcess) {
   }
 }
 
+const USAGE_COMMANDS: ReadonlySet<string> = new Set(['usage', 'settledUsage'])
+
 export type CommandHandler = (command: string, argument: unknown) => unknown
 
 /** The server's end: announces its address and answers the parent's questions until it is told to stop. */
 export function reportToParent(url: string, options: { handle?: CommandHandler; close: () => Promise<void> }): void {
   process.on('message', async ({ id, command, argument }: { id: number; command: string; argument: unknown }) => {
-    const answer = command === 'usage' ? readUsage() : await options.handle?.(command, argument)
+    if (command === 'settledUsage') globalThis.gc?.()
+    const answer = USAGE_COMMANDS.has(command) ? readUsage() : await options.handle?.(command, argument)
     process.send?.({ id, answer })
   })
   process.once('SIGTERM', async () => {
@@ -78,7 +84,6 @@ export function reportToParent(url: string, options: { handle?: CommandHandler; 
 }
 
 function readUsage(): Usage {
-  globalThis.gc?.()
   const cpu = process.cpuUsage()
   return { cpuMicros: cpu.user + cpu.system, rssBytes: process.memoryUsage().rss }
 }

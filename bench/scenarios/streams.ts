@@ -13,9 +13,9 @@ export async function streams(): Promise<Figure[]> {
   await using clients = await forkServer('bench/servers/stream-clients.ts', { url: atelier.url })
   const path = `/api/v2/jobs/${job.id}/events`
   await clients.ask('open', { path, count: 50 })
-  const before = await atelier.usage()
+  const before = await atelier.settledUsage()
   await clients.ask('open', { path, count: STREAMS + 50 })
-  const after = await atelier.usage()
+  const after = await atelier.settledUsage()
   const reached = await sendProgress(atelier, clients)
   return [
     {
