@@ -14,6 +14,7 @@ import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
+import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
@@ -143,7 +144,8 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
   const gate = createGate({
     brands: http.brand,
     bindHost: http.host,
-    token: secrets.token?.reveal() ?? null,
+    hasCredentials: secrets.token !== null,
+    authenticate: createLocalAuthenticate(secrets.token?.reveal() ?? null),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,

@@ -26,6 +26,11 @@ export type Refusal =
   | 'rate_limited'
   | 'too_many_streams'
   | 'storage_full' // the disk has no room; nothing was kept
+  | 'insufficient_credits'
+  | 'subscription_inactive' // the account may not run anything until its subscription is active again
+  | 'deployment_not_ready' // it can still become ready: retry
+  | 'deployment_stopped' // only an operator can start it again
+  | 'link_invalid' // a signed address that is expired, altered or made for something else
   | 'shutting_down' // the process drains and takes no new work
 
 export type RefusalDetails = Readonly<Record<string, unknown>>

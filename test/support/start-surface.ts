@@ -1,4 +1,6 @@
 /** The real listener with the real Jobs API over jobs in memory, on a port of its own. */
+
+import { createLocalAuthenticate } from '../../src/domain/accounts/caller.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Log, silentLog } from '../../src/lib/log.ts'
@@ -24,13 +26,14 @@ export interface TestSurfaceOptions {
   readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes' | 'maxStreamsPerAccount'>>
   readonly server?: Partial<ServerOptions>
   readonly notReadyReason?: string | null
+  /** The static token of the local kind. */
+  readonly token?: string
   readonly log?: Log
 }
 
-const GATE: GateOptions = {
+const GATE: Omit<GateOptions, 'hasCredentials' | 'authenticate'> = {
   brands: DEFAULT_BRANDS,
   bindHost: '127.0.0.1',
-  token: null,
   allowedHosts: [],
   corsOrigins: [],
   publicUrl: null,
@@ -39,7 +42,13 @@ const GATE: GateOptions = {
 }
 
 export async function startSurface(options: TestSurfaceOptions = {}): Promise<TestSurface> {
-  const gate = createGate({ ...GATE, ...options.gate })
+  const token = options.token ?? null
+  const gate = createGate({
+    ...GATE,
+    hasCredentials: token !== null,
+    authenticate: createLocalAuthenticate(token),
+    ...options.gate,
+  })
   const answerError = createAnswerError(options.log ?? silentLog)
   const spec = loadSpec(options.gate?.brands)
   const jobs = createMemoryJobs()

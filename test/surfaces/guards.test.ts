@@ -16,7 +16,7 @@ function code(answer: Answer): string {
 }
 
 test('with a token, a missing, schemeless, Basic, empty or wrong one is 401 and no handler runs', async () => {
-  await using service = await startSurface({ gate: { token: 'right token'.replace(' ', '-') } })
+  await using service = await startSurface({ token: 'right token'.replace(' ', '-') })
   service.jobs.put(makeJob())
   const wrong = [
     undefined,
@@ -50,7 +50,7 @@ test('with a token, a missing, schemeless, Basic, empty or wrong one is 401 and 
 })
 
 test('the right token passes in any spelling of the scheme; health, probes and OPTIONS need none', async () => {
-  await using service = await startSurface({ gate: { token: 'right-token' } })
+  await using service = await startSurface({ token: 'right-token' })
   service.jobs.put(makeJob())
   for (const authorization of ['Bearer right-token', 'bearer right-token', 'BEARER  right-token']) {
     assert.equal((await call(service.url, JOB, { headers: { authorization } })).status, 200)
@@ -119,10 +119,10 @@ test('a Host that is not ours is refused, also when it equals the Origin', async
 })
 
 test('bound to every interface with a token, any name is ours; without one, only addresses and listed names', async () => {
-  await using open = await startSurface({ gate: { bindHost: '0.0.0.0', token: 't' } })
+  await using open = await startSurface({ token: 't', gate: { bindHost: '0.0.0.0' } })
   const authorization = 'Bearer t'
   assert.equal((await call(open.url, '/api/v2/jobs', { headers: { authorization, host: 'atelier:8189' } })).status, 200)
-  await using listed = await startSurface({ gate: { bindHost: '0.0.0.0', token: 't', allowedHosts: ['a.test'] } })
+  await using listed = await startSurface({ token: 't', gate: { bindHost: '0.0.0.0', allowedHosts: ['a.test'] } })
   assert.equal((await call(listed.url, '/api/v2/jobs', { headers: { authorization, host: 'b.test' } })).status, 403)
   await using bare = await startSurface({ gate: { bindHost: '0.0.0.0' } })
   assert.equal((await call(bare.url, '/api/v2/jobs', { headers: { host: '10.1.2.3:8189' } })).status, 200)
@@ -130,7 +130,7 @@ test('bound to every interface with a token, any name is ours; without one, only
 })
 
 test('an allow-listed origin is served on GET, POST, streams and preflight, with CORS headers, also on 401', async () => {
-  await using service = await startSurface({ gate: { corsOrigins: [APP], token: 't' } })
+  await using service = await startSurface({ token: 't', gate: { corsOrigins: [APP] } })
   service.jobs.put(makeJob())
   const browser = { origin: APP, 'sec-fetch-site': 'cross-site' }
   const authorization = 'Bearer t'

@@ -287,6 +287,11 @@ test('every refusal has its status and code, details are never absent, and every
     queue_full: [429, 'queue_full'],
     rate_limited: [429, 'rate_limited'],
     too_many_streams: [429, 'too_many_streams'],
+    insufficient_credits: [402, 'insufficient_credits'],
+    subscription_inactive: [403, 'forbidden'],
+    deployment_not_ready: [429, 'deployment_not_ready'],
+    deployment_stopped: [422, 'deployment_stopped'],
+    link_invalid: [403, 'forbidden'],
     storage_full: [500, 'upstream_error'],
     shutting_down: [429, 'queue_full'],
   }

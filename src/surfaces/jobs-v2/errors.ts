@@ -29,6 +29,11 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   queue_full: [429, 'queue_full'],
   rate_limited: [429, 'rate_limited'],
   too_many_streams: [429, 'too_many_streams'],
+  insufficient_credits: [402, 'insufficient_credits'],
+  subscription_inactive: [403, 'forbidden'],
+  deployment_not_ready: [429, 'deployment_not_ready'],
+  deployment_stopped: [422, 'deployment_stopped'],
+  link_invalid: [403, 'forbidden'],
   storage_full: [500, 'upstream_error'],
   // Clients retry a full queue with the same key; by then another process may be listening.
   shutting_down: [429, 'queue_full'],

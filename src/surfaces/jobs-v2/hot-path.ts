@@ -39,7 +39,9 @@ export function createHotPath({ gate, peek, jobBytes, hub, answerError }: HotPat
 
   function identify(request: IncomingMessage): Caller | null {
     try {
-      return { place: gate.admit(request), accountId: gate.authenticate(request) }
+      const place = gate.admit(request)
+      const caller = gate.authenticate(request, 'bearer')
+      return caller instanceof Promise ? null : { place, accountId: caller.accountId }
     } catch {
       return null // the framework's hooks run into the same refusal and answer it
     }

@@ -76,9 +76,9 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 
   function registerGuarded(app: FastifyInstance): void {
     app.decorateRequest(ACCOUNT, undefined)
-    app.addHook('onRequest', (request, _reply, done) => {
-      ;(request as Known)[ACCOUNT] = gate.authenticate(request.raw)
-      done()
+    app.addHook('onRequest', async (request) => {
+      const caller = await gate.authenticate(request.raw, 'bearer')
+      ;(request as Known)[ACCOUNT] = caller.accountId
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { kit, jobBytes, list: jobs.list })

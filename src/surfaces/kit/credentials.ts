@@ -1,23 +1,29 @@
+/** Where a request carries its credential. Each surface has its own rule; what a credential is worth is decided elsewhere. */
+import type { IncomingMessage } from 'node:http'
+
 /**
- * One static bearer token, or none. Without a configured token any `Authorization` header is ignored, because clients send
- * the key of another service along; with one, the comparison runs over digests of equal length and takes the same time
- * whatever was sent.
+ * `bearer`: only `Authorization: Bearer`. `api_key`: `X-API-Key` wins, else the bearer value. `socket`: the query parameter
+ * `token` wins, because a browser cannot set headers on a WebSocket; then as `api_key`.
  */
-import { hash, timingSafeEqual } from 'node:crypto'
+export type CredentialRule = 'bearer' | 'api_key' | 'socket'
 
 const BEARER = /^bearer +([^\s]+) *$/i
 
-export type BearerCheck = (authorization: string | undefined) => boolean
-
-export function createBearerCheck(token: string | null): BearerCheck {
-  if (token === null) return () => true
-  const expected = digest(token)
-  return (authorization) => {
-    const sent = authorization === undefined ? null : BEARER.exec(authorization)
-    return sent !== null && timingSafeEqual(digest(sent[1]), expected)
+/** null when the request carries none, or none that can be read. */
+export function readCredential(request: IncomingMessage, rule: CredentialRule): string | null {
+  if (rule === 'socket') {
+    const token = readToken(request.url ?? '')
+    if (token !== null) return token
   }
+  if (rule !== 'bearer') {
+    const key = request.headers['x-api-key']
+    if (typeof key === 'string' && key !== '') return key
+  }
+  const { authorization } = request.headers
+  return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null)
 }
 
-function digest(text: string): Buffer {
-  return hash('sha256', text, 'buffer')
+function readToken(url: string): string | null {
+  const query = url.indexOf('?')
+  return query === -1 ? null : new URLSearchParams(url.slice(query + 1)).get('token') || null
 }

@@ -4,10 +4,10 @@
  * headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
 import type { IncomingMessage } from 'node:http'
-import { LOCAL_ACCOUNT_ID } from '../../domain/accounts/account.ts'
+import type { Authenticate, Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { type Cors, createCors } from './cors.ts'
-import { createBearerCheck } from './credentials.ts'
+import { type CredentialRule, readCredential } from './credentials.ts'
 import { createTrustedProxies, type ProxyNetwork, readForwarded } from './forwarded.ts'
 import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
 import { originRefusal } from './origin-guard.ts'
@@ -19,7 +19,9 @@ export interface GateOptions {
   readonly brands: readonly string[]
   /** The address that we listen on; decides which Host values are safe. */
   readonly bindHost: string
-  readonly token: string | null
+  /** Whether callers must show a credential: decides whether foreign Host names are a danger. */
+  readonly hasCredentials: boolean
+  readonly authenticate: Authenticate
   /** Further Host names without port; `*` allows every name. */
   readonly allowedHosts: readonly string[]
   readonly corsOrigins: readonly string[]
@@ -47,8 +49,8 @@ export interface Gate {
   place(request: IncomingMessage): Place
   /** `place`, then the browser guard: throws forbidden_origin as well. */
   admit(request: IncomingMessage): Place
-  /** The account of the caller; throws unauthorized. */
-  authenticate(request: IncomingMessage): string
+  /** At once where the answer is known; throws, or rejects with, unauthorized. */
+  authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller>
   /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
   answerHeaders(origin: string | undefined, requestId: string): string[]
 }
@@ -63,7 +65,6 @@ const URL_MAX_LENGTH = 24_576
 export function createGate(options: GateOptions): Gate {
   const requestIdNames = requestIdHeaderNames(options.brands)
   const cors = createCors(options.corsOrigins, requestIdNames)
-  const isBearerValid = createBearerCheck(options.token)
   const place = createPlace(options)
 
   function admit(request: IncomingMessage): Place {
@@ -75,9 +76,8 @@ export function createGate(options: GateOptions): Gate {
     return found
   }
 
-  function authenticate(request: IncomingMessage): string {
-    if (isBearerValid(request.headers.authorization)) return LOCAL_ACCOUNT_ID
-    throw new ServiceError('unauthorized', 'a valid bearer token is required: send Authorization: Bearer <token>')
+  function authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller> {
+    return options.authenticate(readCredential(request, rule))
   }
 
   const common = [...SECURITY_HEADERS, ...(cors.isConfigured ? VARY : [])]
@@ -99,7 +99,7 @@ function createPlace(options: GateOptions): Gate['place'] {
   const ownHosts = publicUrl === null ? options.allowedHosts : [...options.allowedHosts, publicUrl.host]
   const isAllowed = createHostGuard({
     bindHost: options.bindHost,
-    hasToken: options.token !== null,
+    hasToken: options.hasCredentials,
     allowedHosts: ownHosts,
   })
   const isTrusted = createTrustedProxies(options.trustedProxies)

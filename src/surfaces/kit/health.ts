@@ -25,7 +25,7 @@ export function createOperatorSurface({ gate, notReadyReason, metrics }: Operato
         return reply.code(reason === null ? 200 : 503).send({ status: reason === null ? 'ready' : 'not_ready', reason })
       })
       app.get('/metrics', async (request, reply) => {
-        gate.authenticate(request.raw)
+        await gate.authenticate(request.raw, 'bearer')
         const { contentType, text } = await metrics()
         return reply.header('content-type', contentType).send(text)
       })

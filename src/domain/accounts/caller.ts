@@ -1,0 +1,37 @@
+/**
+ * Who asks. A surface reads a credential out of a request, `Authenticate` says whose it is. The answer comes at once where it
+ * is known (the local kind, a cached key), so that the hottest paths need not wait for a promise.
+ */
+import { hash, timingSafeEqual } from 'node:crypto'
+import { ServiceError } from '../errors.ts'
+import { LOCAL_ACCOUNT_ID } from './account.ts'
+
+export interface Caller {
+  readonly accountId: string
+  /** The API key that was shown; null for the local kind and for tokens signed elsewhere. */
+  readonly keyId: string | null
+  /** What the credential may do; null: everything its account may. */
+  readonly scopes: ReadonlySet<string> | null
+}
+
+/** null: the request carries no credential. Throws `unauthorized`. */
+export type Authenticate = (credential: string | null) => Caller | Promise<Caller>
+
+const LOCAL_CALLER: Caller = { accountId: LOCAL_ACCOUNT_ID, keyId: null, scopes: null }
+
+/**
+ * The local kind: one static token, or none. Without one every credential is ignored, because clients send the key of another
+ * service along; with one, the comparison runs over digests of equal length and takes the same time whatever was sent.
+ */
+export function createLocalAuthenticate(token: string | null): (credential: string | null) => Caller {
+  if (token === null) return () => LOCAL_CALLER
+  const expected = digest(token)
+  return (credential) => {
+    if (credential !== null && timingSafeEqual(digest(credential), expected)) return LOCAL_CALLER
+    throw new ServiceError('unauthorized', 'a valid bearer token is required: send Authorization: Bearer <token>')
+  }
+}
+
+function digest(text: string): Buffer {
+  return hash('sha256', text, 'buffer')
+}
