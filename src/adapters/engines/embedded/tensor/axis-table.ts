@@ -3,10 +3,10 @@
  * loops over pixels only multiply and add. Coordinates are rounded to single precision where PyTorch does, since a
  * double would fall on the other side of a pixel boundary now and then.
  */
-export type FloatMethod = 'nearest-exact' | 'bilinear' | 'area' | 'bicubic'
+export type FloatMethod = 'nearest-exact' | 'bilinear' | 'bicubic'
 
 export interface AxisTable {
-  /** Source pixels per target pixel; short windows are padded with weight 0. */
+  /** Source pixels per target pixel: 1, 2 or 4. */
   readonly taps: number
   /** `taps` source indexes per target index, all inside the source. */
   readonly indexes: Int32Array
@@ -75,25 +75,9 @@ function bicubic(inSize: number, outSize: number): AxisTable {
   })
 }
 
-/** The mean over every source pixel that the target pixel touches. */
-function area(inSize: number, outSize: number): AxisTable {
-  const startOf = (target: number) => Math.floor((target * inSize) / outSize)
-  const endOf = (target: number) => Math.ceil(((target + 1) * inSize) / outSize)
-  let taps = 1
-  for (let target = 0; target < outSize; target++) taps = Math.max(taps, endOf(target) - startOf(target))
-  return fill(outSize, taps, (target, set) => {
-    const [start, end] = [startOf(target), endOf(target)]
-    for (let tap = 0; tap < taps; tap++) {
-      const isInside = start + tap < end
-      set(tap, isInside ? start + tap : end - 1, isInside ? 1 / (end - start) : 0)
-    }
-  })
-}
-
 const BUILDERS: Readonly<Record<FloatMethod, (inSize: number, outSize: number) => AxisTable>> = {
   'nearest-exact': nearestExact,
   bilinear,
-  area,
   bicubic,
 }
 

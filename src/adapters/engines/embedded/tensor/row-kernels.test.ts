@@ -63,7 +63,7 @@ const SIZES = [
   [64, 3, 1, 17],
 ] as const
 
-for (const method of ['nearest-exact', 'bilinear', 'area', 'bicubic'] as const) {
+for (const method of ['nearest-exact', 'bilinear', 'bicubic'] as const) {
   test(`${method} is what its table of weights says, for any number of channels`, () => {
     for (const [width, height, newWidth, newHeight] of SIZES) {
       for (const channels of [1, 2, 3, 4, 5, 9]) {
@@ -75,11 +75,41 @@ for (const method of ['nearest-exact', 'bilinear', 'area', 'bicubic'] as const) 
   })
 }
 
+/** The sum in reading order, rounded to single precision at every step, then divided by height and by width. */
+function plainArea(source: Tensor, width: number, height: number): number[] {
+  const [, oldHeight, oldWidth, channels] = source.shape
+  const { fround, floor, ceil } = Math
+  const values: number[] = []
+  for (let at = 0; at < height * width * channels; at++) {
+    const [y, x, channel] = [floor(at / channels / width), floor(at / channels) % width, at % channels]
+    const [top, bottom] = [floor((y * oldHeight) / height), ceil(((y + 1) * oldHeight) / height)]
+    const [left, right] = [floor((x * oldWidth) / width), ceil(((x + 1) * oldWidth) / width)]
+    let sum = 0
+    for (let row = top; row < bottom; row++) {
+      for (let column = left; column < right; column++) {
+        sum = fround(sum + source.data[(row * oldWidth + column) * channels + channel])
+      }
+    }
+    values.push(fround(fround(sum / (bottom - top)) / (right - left)))
+  }
+  return values
+}
+
+test('area is the mean in single precision, bit for bit, for any number of channels', () => {
+  for (const [width, height, newWidth, newHeight] of SIZES) {
+    for (const channels of [1, 2, 3, 4, 5, 9]) {
+      const source = noise([1, height, width, channels])
+      const options = { width: newWidth, height: newHeight, method: 'area', crop: 'disabled' } as const
+      assert.deepEqual([...upscale(source, options, work).data], plainArea(source, newWidth, newHeight))
+    }
+  }
+})
+
 test('a picture of one colour keeps exactly that colour in every resize, blur and sharpening', () => {
   for (const level of [1, 2, 77, 128, 200, 254, 255]) {
     const value = Math.fround(level / 255)
     const source = flat([1, 23, 29, 3], value)
-    const results = (['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] as UpscaleMethod[]).flatMap((method) =>
+    const results = (['nearest-exact', 'bilinear', 'bicubic', 'lanczos'] as UpscaleMethod[]).flatMap((method) =>
       [11, 64].map((side) => upscale(source, { width: side, height: side, method, crop: 'disabled' }, work)),
     )
     const half = gaussianHalf(4, 1)

@@ -6,6 +6,7 @@ import { roundPython } from '../../../../lib/python-numbers.ts'
 import { NodeError } from '../node-error.ts'
 import type { FloatMethod } from './axis-table.ts'
 import { createLanczosTable } from './lanczos-table.ts'
+import { resizePlaneArea } from './resize-area.ts'
 import { createResizeTables, type Plane, type ResizeTarget, resizePlane } from './resize-float.ts'
 import { resizePlaneLanczos } from './resize-lanczos.ts'
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
@@ -56,6 +57,7 @@ function createPlaneResizer(from: Window, { width, height, method }: UpscaleOpti
     const vertical = createLanczosTable(from.height, height)
     return (source, target) => resizePlaneLanczos(source, target, { tables: { horizontal, vertical }, checkpoint })
   }
+  if (method === 'area') return (source, target) => resizePlaneArea(source, target, { checkpoint })
   const tables = createResizeTables(method satisfies FloatMethod, from, { width, height })
   return (source, target) => resizePlane(source, target, { tables, checkpoint })
 }

@@ -53,21 +53,6 @@ export const combineFour = defineKernel(
   },
 )
 
-/** One more row for a mixture that is under way: target[i] += (row[i] - first[i]) * weight. */
-export const addRow = defineKernel(
-  { target: 'i32', bytes: 'i32', first: 'i32', row: 'i32', weight: 'f32' },
-  ({ target, bytes, first, row, weight }, newLocal) => {
-    const at = newLocal('i32')
-    const here = (start: Local) => v128.load(i32.add(start.get, at.get))
-    const added = f32x4.multiply(f32x4.subtract(here(row), here(first)), f32x4.splat(weight.get))
-    return forEach(
-      at,
-      { from: i32.const(0), to: bytes.get, step: VECTOR },
-      v128.store(i32.add(target.get, at.get), f32x4.add(here(target), added)),
-    )
-  },
-)
-
 const GATHER_PARAMETERS = { target: 'i32', source: 'i32', table: 'i32', end: 'i32', stride: 'i32' } as const
 type GatherKernel = Kernel<typeof GATHER_PARAMETERS>
 
@@ -94,29 +79,4 @@ function gatherWith(taps: number): GatherKernel {
 
 export const gatherOne = gatherWith(1)
 export const gatherTwo = gatherWith(2)
-export const gatherThree = gatherWith(3)
 export const gatherFour = gatherWith(4)
-
-/** The same for any number of taps, given as the bytes that they take in the table. */
-export const gatherMany = defineKernel(
-  { ...GATHER_PARAMETERS, tapBytes: 'i32' },
-  ({ target, source, table, end, stride, tapBytes }, newLocal) => {
-    const at = newLocal('i32')
-    const tap = newLocal('i32')
-    const [first, total] = ['v128', 'v128'].map(() => newLocal('v128'))
-    const pixel = (place: Local) => v128.load(i32.add(source.get, i32.load(place.get)))
-    const difference = f32x4.subtract(pixel(tap), first.get)
-    const others = {
-      from: i32.add(at.get, i32.const(TAP_BYTES)),
-      to: i32.add(at.get, tapBytes.get),
-      step: i32.const(TAP_BYTES),
-    }
-    return forEach(at, { from: table.get, to: end.get, step: tapBytes.get }, [
-      first.set(pixel(at)),
-      total.set(first.get),
-      forEach(tap, others, total.set(f32x4.add(total.get, f32x4.multiply(difference, v128.load32Splat(tap.get, 4))))),
-      v128.store(target.get, total.get),
-      target.set(i32.add(target.get, stride.get)),
-    ])
-  },
-)
