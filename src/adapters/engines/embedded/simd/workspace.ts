@@ -16,14 +16,14 @@ import { type WasmMemory, type WasmModule, webAssembly } from './web-assembly.ts
 const { sumSpans, divideSums } = areaRows
 const { sumPairs, filterRow } = filterRows
 const { floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn } = lanczosRows
-const { combineTwo, combineFour, gatherOne, gatherTwo, gatherFour } = resizeRows
+const { combineFour, gatherOne, gatherFour, gatherSquare } = resizeRows
 const KERNELS = {
   ...mixRows,
   ...pngRows,
   ...{ sumSpans, divideSums },
   ...{ sumPairs, filterRow },
   ...{ floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn },
-  ...{ combineTwo, combineFour, gatherOne, gatherTwo, gatherFour },
+  ...{ combineFour, gatherOne, gatherFour, gatherSquare },
 } as const
 
 type NumbersOf<P extends ParameterTypes> = { readonly [Name in keyof P]: number }

@@ -1,10 +1,11 @@
 /**
- * Separable resizing in single precision. Each source row that is needed is resized horizontally once, kept in a small
- * ring while target rows use it, and combined vertically; so memory is touched in order and nothing is computed twice.
+ * Resizing in single precision for methods that can do one axis after the other: each source row that is needed is resized
+ * horizontally once, kept in a small ring while target rows use it, and combined vertically; so memory is touched in order
+ * and nothing is computed twice.
  */
 import { TAP_BYTES } from '../simd/kernels/resize-rows.ts'
 import { Layout, openWorkspace, type Workspace } from '../simd/workspace.ts'
-import { type AxisTable, createAxisTable, type FloatMethod } from './axis-table.ts'
+import { type AxisTable, createAxisTable, type SeparableMethod } from './axis-table.ts'
 
 /** A part of an image, or all of it: where its rows begin and how far apart they are. */
 export interface Plane {
@@ -29,9 +30,9 @@ export interface ResizeTables {
   readonly vertical: AxisTable
 }
 
-type Size = { readonly width: number; readonly height: number }
+export type Size = { readonly width: number; readonly height: number }
 
-export function createResizeTables(method: FloatMethod, from: Size, to: Size): ResizeTables {
+export function createResizeTables(method: SeparableMethod, from: Size, to: Size): ResizeTables {
   return {
     horizontal: createAxisTable(method, from.width, to.width),
     vertical: createAxisTable(method, from.height, to.height),
@@ -44,7 +45,7 @@ const LANES = 4
 /** Resizes the row at one address of the workspace into another. */
 type RowPass = (source: number, target: number) => void
 
-function writeTable({ ints, floats }: Workspace, at: number, { table, channels }: TableOf): void {
+export function writeTable({ ints, floats }: Workspace, at: number, { table, channels }: TableOf): void {
   const { indexes, weights } = table
   for (let tap = 0, word = at / FLOAT_BYTES; tap < indexes.length; tap++, word += 2) {
     ints[word] = indexes[tap] * channels * FLOAT_BYTES
@@ -52,7 +53,7 @@ function writeTable({ ints, floats }: Workspace, at: number, { table, channels }
   }
 }
 
-interface TableOf {
+export interface TableOf {
   readonly table: AxisTable
   readonly channels: number
 }
@@ -60,8 +61,7 @@ interface TableOf {
 function createRowPass(space: Workspace, at: number, { table, channels }: TableOf): RowPass {
   writeTable(space, at, { table, channels })
   const { taps, indexes } = table
-  const { gatherOne, gatherTwo, gatherFour } = space.run
-  const gather = taps === 1 ? gatherOne : taps === 2 ? gatherTwo : gatherFour
+  const gather = taps === 1 ? space.run.gatherOne : space.run.gatherFour
   const end = at + indexes.length * TAP_BYTES
   const lastGroup = Math.ceil(channels / LANES) - 1
   return (source, target) => {
@@ -123,12 +123,7 @@ function combineRows({ run }: Workspace, { rowAt, vertical, places, bytes }: Row
   const start = y * taps
   const row = (tap: number) => rowAt(indexes[start + tap])
   if (taps === 1) return row(0)
-  if (taps === 2) {
-    run.combineTwo(out, bytes, row(0), row(1), weights[start + 1])
-    return out
-  }
-  const [, second, third, fourth] = weights.subarray(start, start + 4)
-  run.combineFour(out, bytes, row(0), row(1), second, row(2), third, row(3), fourth)
+  run.combineFour(out, bytes, row(0), row(1), row(2), row(3), ...weights.subarray(start, start + 4))
   return out
 }
 

@@ -4,9 +4,9 @@
  */
 import { roundPython } from '../../../../lib/python-numbers.ts'
 import { NodeError } from '../node-error.ts'
-import type { FloatMethod } from './axis-table.ts'
 import { createLanczosTable } from './lanczos-table.ts'
 import { resizePlaneArea } from './resize-area.ts'
+import { resizePlaneBilinear } from './resize-bilinear.ts'
 import { createResizeTables, type Plane, type ResizeTarget, resizePlane } from './resize-float.ts'
 import { resizePlaneLanczos } from './resize-lanczos.ts'
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
@@ -57,8 +57,9 @@ function createPlaneResizer(from: Window, { width, height, method }: UpscaleOpti
     const vertical = createLanczosTable(from.height, height)
     return (source, target) => resizePlaneLanczos(source, target, { tables: { horizontal, vertical }, checkpoint })
   }
+  if (method === 'bilinear') return (source, target) => resizePlaneBilinear(source, target, { checkpoint })
   if (method === 'area') return (source, target) => resizePlaneArea(source, target, { checkpoint })
-  const tables = createResizeTables(method satisfies FloatMethod, from, { width, height })
+  const tables = createResizeTables(method, from, { width, height })
   return (source, target) => resizePlane(source, target, { tables, checkpoint })
 }
 
