@@ -63,8 +63,10 @@ function createPlaneResizer(from: Window, { width, height, method }: UpscaleOpti
   return (source, target) => resizePlane(source, target, { tables, checkpoint })
 }
 
-function checkSizes(from: Window, { width, height }: UpscaleOptions): void {
-  if (from.width > 0 && from.height > 0 && width > 0 && height > 0) return
+function checkSizes(from: Window, { width, height, method }: UpscaleOptions): void {
+  // A mean over nothing is the one resize that PyTorch lets end in an empty image.
+  const hasTarget = (width > 0 && height > 0) || method === 'area'
+  if (from.width > 0 && from.height > 0 && hasTarget) return
   const sizes = `input (H: ${from.height}, W: ${from.width}) output (H: ${height}, W: ${width})`
   throw new NodeError('RuntimeError', `Input and output sizes should be greater than 0, but got ${sizes}`)
 }
