@@ -71,12 +71,21 @@ export function createInspectWorkflow({ catalog: currentCatalog, assets, clock }
     const named = findFileNames(submitted, catalog)
     const refs = [...found.refs.values()]
     const files =
-      refs.length + named.names.size === 0
+      refs.length + named.names.size + named.folders.size === 0
         ? NO_FILES
-        : await resolveFiles(assets, { accountId, refs, names: named.names, now: clock.now() })
+        : await resolveFiles(assets, {
+            accountId,
+            refs,
+            names: named.names,
+            folders: named.folders,
+            now: clock.now(),
+          })
     const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
     const inputs = toInputs(files, refs)
-    const checkInput = createFileCheck(named, (name) => inputs.has(name))
+    const checkInput = createFileCheck(named, {
+      hasFile: (name) => inputs.has(name),
+      hasFolder: (folder) => files.byFolder.has(folder),
+    })
     const result = validate(graph, { catalog, checkInput, ...(targets === undefined ? {} : { targets }) })
     return { result, inputs: [...inputs.values()] }
   }
@@ -95,6 +104,7 @@ export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
 
 const NO_FILES: ResolvedFiles = {
   byName: new Map(),
+  byFolder: new Map(),
   assetOf() {
     throw new Error('no file was looked up')
   },
@@ -113,6 +123,9 @@ function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, 
   const add = (name: string, { hash, sizeBytes, contentType }: Asset) =>
     inputs.set(name, { name, hash, sizeBytes, contentType })
   for (const [name, asset] of files.byName) add(name, asset)
+  for (const [folder, members] of files.byFolder) {
+    for (const [name, asset] of members) add(`${folder}/${name}`, asset)
+  }
   for (const ref of refs) {
     const asset = files.assetOf(ref)
     add(nameInGraph(asset), asset)

@@ -8,21 +8,26 @@ import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
 import { ServiceError } from '../errors.ts'
 import type { AssetRef } from './asset-refs.ts'
-import { hashOfName, originOfName, pathsOfName } from './file-names.ts'
+import { hashOfName, originOfName, pathsOfFolder, pathsOfName } from './file-names.ts'
 
-export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash'>
+export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash' | 'findInFolders'>
 
 export interface FileQuery {
   readonly accountId: string
   readonly refs: Iterable<AssetRef>
   readonly names: ReadonlySet<string>
+  readonly folders: ReadonlySet<string>
   readonly now: Date
 }
 
 export interface ResolvedFiles {
   assetOf(ref: AssetRef): Asset
   readonly byName: ReadonlyMap<string, Asset>
+  /** By folder as it is written, then by the file's own name. */
+  readonly byFolder: ReadonlyMap<string, ReadonlyMap<string, Asset>>
 }
+
+type ByFolder = ResolvedFiles['byFolder']
 
 // More files than any real graph loads; bounds the size of the look-ups.
 const MAX_FILES = 1_000
@@ -38,11 +43,12 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
     ...refs.flatMap((ref) => (ref.kind === 'hash' ? [ref.hash] : [])),
     ...[...names].flatMap((name) => hashOfName(name) ?? []),
   ])
-  const [foundIds, uploads, outputs, foundHashes] = await Promise.all([
+  const [foundIds, uploads, outputs, foundHashes, inFolders] = await Promise.all([
     ids.length === 0 ? [] : assets.findMany(accountId, ids, now),
     findByPath(assets, 'upload', query),
     findByPath(assets, 'output', query),
     hashes.length === 0 ? [] : assets.findNewestByHash(accountId, hashes, now),
+    findInFolders(assets, query),
   ])
   const byId = new Map(foundIds.map((asset) => [asset.id, asset]))
   const byHash = new Map(foundHashes.map((asset) => [asset.hash, asset]))
@@ -54,12 +60,31 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   return {
     assetOf: (ref) => find(ref) as Asset,
     byName: resolveNames(names, { upload: uploads, output: outputs }, byHash),
+    byFolder: inFolders,
   }
 }
 
 async function findByPath(assets: AssetFinder, origin: AssetOrigin, query: FileQuery): Promise<readonly Asset[]> {
   const filePaths = unique([...query.names].filter((name) => originOfName(name) === origin).flatMap(pathsOfName))
   return filePaths.length === 0 ? [] : assets.findNewestByPath(query.accountId, { filePaths, origin, now: query.now })
+}
+
+async function findInFolders(assets: AssetFinder, { accountId, folders, now }: FileQuery): Promise<ByFolder> {
+  const byFolder = new Map<string, Map<string, Asset>>()
+  for (const folder of folders) {
+    const paths = pathsOfFolder(folder)
+    // One more than allowed tells a full folder from one that is too large.
+    const found = await assets.findInFolders(accountId, { folders: paths, limit: MAX_FILES + 1, now })
+    refuseTooMany(found.length)
+    // The newest comes first, whichever of the spellings it was stored under.
+    const files = new Map<string, Asset>()
+    for (const asset of found) {
+      const name = asset.filePath?.slice(asset.filePath.lastIndexOf('/') + 1) ?? ''
+      if (!files.has(name)) files.set(name, asset)
+    }
+    if (files.size > 0) byFolder.set(folder, files)
+  }
+  return byFolder
 }
 
 function unique(values: readonly string[]): string[] {

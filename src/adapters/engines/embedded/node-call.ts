@@ -53,6 +53,16 @@ export function findFile(files: Readonly<Record<string, InputFile>>, name: strin
   return Object.hasOwn(files, name) ? files[name] : null
 }
 
+/** Names that lie directly in the folder. */
+export function namesInFolder(files: Readonly<Record<string, InputFile>>, folder: string): readonly string[] {
+  const start = `${folder}/`
+  return Object.keys(files).filter((name) => name.startsWith(start) && !name.includes('/', start.length))
+}
+
+export function toFiles(files: Readonly<Record<string, InputFile>>): NodeContext['files'] {
+  return { find: (name) => findFile(files, name), list: (folder) => namesInFolder(files, folder) }
+}
+
 function createContext(call: CallSurroundings, host: CallHost): NodeContext {
   let graphs = 0
   const checkpoint = () => {
@@ -69,7 +79,7 @@ function createContext(call: CallSurroundings, host: CallHost): NodeContext {
     log: host.log,
     text: host.text,
     allocate: (shape) => allocateTensor(host, shape),
-    files: { find: (name) => findFile(call.files, name) },
+    files: toFiles(call.files),
     reserveNumbers: host.reserveNumbers,
     runModel: host.runModel,
     hidden: {

@@ -30,6 +30,8 @@ export interface NodeContext {
   readonly files: {
     /** null when the run holds no file of this name. */
     find(name: string): InputFile | null
+    /** Names of the run's files that lie directly in a folder, the folder included, in no order. */
+    list(folder: string): readonly string[]
   }
   /** The first of `count` consecutive numbers for files of this name. */
   reserveNumbers(folder: 'output' | 'temp', subfolder: string, prefix: string, count: number): Promise<number>

@@ -30,6 +30,10 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
     findMany: (accountId, wanted, now) => findAll('findAssets', { accountId, wanted, now: now.getTime() }),
     findNewestByPath: (accountId, { filePaths, origin, now }) =>
       findAll(FIND_BY_PATH[origin], { accountId, wanted: filePaths, now: now.getTime() }),
+    async findInFolders(accountId, { folders, limit, now }) {
+      const rows = await read.call('findInFolders', { accountId, folders, limit, now: now.getTime() })
+      return rows.map(toAsset)
+    },
     findNewestByHash: (accountId, wanted, now) =>
       findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),
     remove: (accountId, assetId, now) => write.call('removeAsset', { accountId, assetId, now: now.getTime() }),

@@ -3,7 +3,7 @@
  * as its input lists ask for) and its result is kept. Order and parallelism are run-graph.ts's business.
  */
 import type { NodeRef } from '../../../../domain/engine/engine-event.ts'
-import { type CallHost, type CallSurroundings, findFile } from '../node-call.ts'
+import { type CallHost, type CallSurroundings, findFile, namesInFolder } from '../node-call.ts'
 import type { InputFile, MadeReport } from '../node-context.ts'
 import { NodeError } from '../node-error.ts'
 import { readInputs } from '../read-inputs.ts'
@@ -206,11 +206,11 @@ function surroundings(
   live: LiveNode,
   { index, inputs }: { readonly index: number; readonly inputs: CallInputs },
 ): CallSurroundings {
-  const { hiddenTypes, classType } = live.node
+  const { hiddenTypes, classType, folderInputs } = live.node
   return {
     nodeId: live.id,
     callIndex: index,
-    files: filesNamedBy(inputs, request.files),
+    files: { ...filesNamedBy(inputs, request.files), ...filesInFolders(folderInputs, inputs, request.files) },
     promptText: hiddenTypes.has('PROMPT') ? request.promptText : null,
     extraPngInfoText: hiddenTypes.has('EXTRA_PNGINFO') ? request.extraPngInfoText : null,
     instanceLetters: deps.instanceLetters(request.accountId, live.id, classType),
@@ -230,4 +230,14 @@ function filesNamedBy(
     if (file !== null) named[value as string] = file
   }
   return named
+}
+
+function filesInFolders(
+  folderInputs: readonly string[],
+  inputs: Readonly<Record<string, Value>>,
+  files: Readonly<Record<string, InputFile>>,
+): Record<string, InputFile> {
+  const folders = folderInputs.map((name) => inputs[name]).filter((value) => typeof value === 'string')
+  const names = folders.flatMap((folder) => namesInFolder(files, folder))
+  return Object.fromEntries(names.map((name) => [name, files[name]]))
 }

@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { EngineFailure } from '../../../../domain/engine/engine-event.ts'
-import { findFile } from '../node-call.ts'
+import { toFiles } from '../node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node-error.ts'
 import { readInputs } from '../read-inputs.ts'
 import type { Value } from '../value.ts'
@@ -123,8 +123,7 @@ function changeValue(live: LiveNode, request: RunRequest): string | null {
   const constants: Record<string, Value> = {}
   for (const [name, value] of Object.entries(live.inputs)) if (!isLinkValue(value)) constants[name] = value
   try {
-    const files = { find: (name: string) => findFile(request.files, name) }
-    return live.node.changeValue(readInputs(live.node, constants), { files })
+    return live.node.changeValue(readInputs(live.node, constants), { files: toFiles(request.files) })
   } catch {
     return null
   }

@@ -38,6 +38,31 @@ export function prepareFindOutputsByPath(database: DatabaseSync): FindAssets {
   return prepareFindEach(database, 'file_path = ? AND job_id IS NOT NULL')
 }
 
+export interface FolderAssetsQuery {
+  readonly accountId: string
+  readonly folders: readonly string[]
+  readonly limit: number
+  readonly now: number
+}
+
+/** A range of the index by path; the newest record of a path comes first, later ones of the same path are skipped. */
+export function prepareFindInFolders(database: DatabaseSync): (query: FolderAssetsQuery) => AssetRow[] {
+  // `instr` keeps what lies deeper out: the folder's own files have no further slash.
+  const select = prepareRows<readonly [seq: number, ...row: AssetRow]>(
+    database,
+    `SELECT MAX(seq), ${ASSET_COLUMNS} FROM asset
+     WHERE account_id = ? AND job_id IS NULL AND file_path >= ? AND file_path < ?
+       AND instr(substr(file_path, ?), '/') = 0 AND ${IS_ALIVE}
+     GROUP BY file_path LIMIT ?`,
+  )
+  return ({ accountId, folders, limit, now }) =>
+    folders
+      .flatMap((folder) => select.all(accountId, `${folder}/`, `${folder}0`, [...folder].length + 2, now, limit))
+      .sort(([a], [b]) => b - a)
+      .slice(0, limit)
+      .map(([, ...row]) => row)
+}
+
 export function prepareFindNewestByHash(database: DatabaseSync): FindAssets {
   return prepareFindEach(database, 'hash = ?')
 }

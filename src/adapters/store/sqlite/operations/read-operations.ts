@@ -4,6 +4,7 @@ import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareKnownBlobs } from './blobs.ts'
 import {
   prepareFindAssets,
+  prepareFindInFolders,
   prepareFindNewestByHash,
   prepareFindOutputsByPath,
   prepareFindUploadsByPath,
@@ -26,6 +27,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),
     findOutputsByPath: prepareFindOutputsByPath(database),
+    findInFolders: prepareFindInFolders(database),
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
     findUse: prepareFindUse(database),
