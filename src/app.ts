@@ -10,16 +10,20 @@ import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openEngine } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
+import { openSigningKeys } from './compose/open-signing-keys.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import { type ContentSigner, createContentSigner } from './domain/assets/signed-url.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
+import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
+import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
 import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
 import { loadSpec } from './surfaces/jobs-v2/spec.ts'
@@ -69,7 +73,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await prepareStore(config, store, jobs)
   opening.use(jobs.worker)
   opening.use(jobs.housekeeping)
-  const http = opening.use(await openHttp(config, { secrets, jobs, assets, metrics, clock, log }))
+  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
+  const signer = createContentSigner(keys, clock)
+  const http = opening.use(await openHttp(config, { secrets, jobs, assets, signer, metrics, clock, log }))
   watchGauges(metrics, { store, jobs, openStreams: http.openStreams })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
@@ -134,12 +140,13 @@ interface HttpParts {
   readonly secrets: Secrets
   readonly jobs: JobActions
   readonly assets: AssetActions
+  readonly signer: ContentSigner
   readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Log
 }
 
-async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock, log }: HttpParts) {
+async function openHttp(config: Config, { secrets, jobs, assets, signer, metrics, clock, log }: HttpParts) {
   const { http } = config
   const gate = createGate({
     brands: http.brand,
@@ -154,6 +161,10 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
   })
   const spec = loadSpec(http.brand)
   const answerError = createAnswerError(log)
+  const contentLinks =
+    config.kind === 'local'
+      ? createDirectLinks(clock)
+      : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
   const jobsV2 = createJobsV2({
     gate,
     spec,
@@ -161,8 +172,15 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
     clock,
     maxBodyBytes: http.maxBodyBytes,
     maxStreamsPerAccount: http.maxStreams,
+    contentLinks,
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: config.assets.maxUploadBytes },
+  })
+  const content = createContentSurface({
+    gate,
+    answerError,
+    verify: signer.verify,
+    openContent: assets.openContent,
   })
   const operator = createOperatorSurface({
     gate,
@@ -174,7 +192,7 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, operator, createDocs({ gate, document: spec.document })],
+    surfaces: [jobsV2, content, operator, createDocs({ gate, document: spec.document })],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),

@@ -9,12 +9,14 @@ import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import { EventStream } from '../kit/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
 import type { Ticker } from '../kit/ticker.ts'
+import type { ContentLinks } from './content-links.ts'
 import { createEventChannel, type EventChannel } from './event-channel.ts'
 import type { LinkBase } from './links.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
   readonly maxStreamsPerAccount: number
+  readonly contentLinks: ContentLinks
   readonly ticker: Ticker
 }
 
@@ -47,7 +49,8 @@ const TICK_MS = 125
 const CHECK_EVERY_TICKS = 8
 const RETRY_AFTER_SECONDS = 5
 
-export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOptions): EventHub {
+export function createEventHub(options: HubOptions): EventHub {
+  const { watchJob, maxStreamsPerAccount, contentLinks, ticker } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Set<EventStream>()
@@ -76,7 +79,7 @@ export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOp
 
   function share(key: string, { accountId, jobId, base }: StreamRequest): Shared {
     const channel = createEventChannel({
-      base,
+      base: { ...base, contentLinks },
       now: ticker.now,
       onPending: (waiting) => pending.add(waiting),
       onLeft: (stream) => {

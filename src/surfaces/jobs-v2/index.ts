@@ -10,6 +10,7 @@ import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
+import type { ContentLinks } from './content-links.ts'
 import { createEventHub } from './event-hub.ts'
 import { createHotPath } from './hot-path.ts'
 import { createJobBytes } from './job-bytes.ts'
@@ -39,6 +40,8 @@ export interface JobsV2Options {
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
   readonly maxStreamsPerAccount: number
+  /** Where the bytes of assets are, for every answer that names them. */
+  readonly contentLinks: ContentLinks
   readonly jobs: {
     readonly submit: Submit
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
@@ -52,7 +55,7 @@ export interface JobsV2Options {
 /** What the operations on assets need between them. */
 type AssetOperations = Omit<
   PostAssetsDeps & AssetFromHashDeps & HeadAssetByHashDeps & GetAssetDeps & DeleteAssetDeps & GetAssetContentDeps,
-  'kit'
+  'kit' | 'contentLinks'
 >
 
 export interface JobsV2Surface extends Surface {
@@ -65,11 +68,12 @@ const ACCOUNT = Symbol('account')
 type Known = FastifyRequest & { [ACCOUNT]?: string }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
-  const { gate, spec, answerError, jobs } = options
-  const jobBytes = createJobBytes()
+  const { gate, spec, answerError, jobs, contentLinks } = options
+  const jobBytes = createJobBytes(contentLinks, options.clock)
   const hub = createEventHub({
     watchJob: jobs.watchJob,
     maxStreamsPerAccount: options.maxStreamsPerAccount,
+    contentLinks,
     ticker: options.ticker ?? systemTicker,
   })
   const kit: OperationKit = { clock: options.clock, contextOf }
@@ -88,7 +92,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     getJobEvents(app, { kit, gate, hub })
     cancelJob(app, { kit, jobBytes, cancel: jobs.cancel })
     getOpenapi(app, { kit, specFor: spec.textFor })
-    const assets = { kit, ...options.assets }
+    const assets = { kit, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
   }
 

@@ -9,7 +9,8 @@ import type { UploadAsset, UploadRequest } from '../../../domain/assets/upload.t
 import { ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
-import { readWireHash, toAssetView } from '../asset-view.ts'
+import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
+import type { ContentLinks } from '../content-links.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
 import { sendJson } from '../send-json.ts'
@@ -18,6 +19,7 @@ export interface PostAssetsDeps {
   readonly kit: OperationKit
   readonly uploadAsset: UploadAsset
   readonly maxUploadBytes: number
+  readonly contentLinks: ContentLinks
 }
 
 // Fields, part headers and boundaries around the file.
@@ -30,7 +32,9 @@ const FORM = {
   maxFieldBytes: 8 * 1024,
 }
 
-export function postAssets(app: FastifyInstance, { kit, uploadAsset, maxUploadBytes }: PostAssetsDeps): void {
+export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
+  const { kit, uploadAsset, maxUploadBytes, contentLinks } = deps
+
   async function upload(form: MultipartForm, caller: Pick<UploadRequest, 'accountId' | 'idempotencyKey'>) {
     try {
       return await uploadAsset({ ...caller, source: form.file, ...readFields(form) })
@@ -46,7 +50,7 @@ export function postAssets(app: FastifyInstance, { kit, uploadAsset, maxUploadBy
     refuseDeclaredLength(request.raw, maxUploadBytes)
     const form = await readMultipart(request.raw, FORM)
     const { asset, createdNew } = await upload(form, { accountId: context.accountId, idempotencyKey })
-    const view = toAssetView(asset, context, { now: kit.clock.now(), createdNew })
+    const view = toAssetView(asset, contentLinks.fresh(toLinked(asset), context), { createdNew })
     return sendJson(reply, createdNew ? 201 : 200, JSON.stringify(view))
   })
 }
