@@ -1,5 +1,5 @@
 /**
- * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key and the queue bound, and
+ * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key, its credit hold and the queue bound, and
  * only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may submit, the
  * body's size and the reading of its fields are the surface's business.
  */
@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { JsonValue } from '../../lib/lossless-json.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
+import type { PoolPrice } from '../credits/prices.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'
@@ -39,6 +40,8 @@ export interface SubmitDeps {
   readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   readonly pool: string
+  /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
+  readonly admit?: (accountId: string, pool: string) => PoolPrice | null
   readonly retentionMs: number
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
@@ -67,6 +70,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         },
       )
     }
+    const price = deps.admit?.(request.accountId, deps.pool) ?? null
     const prepared = await prepareWorkflow(request.accountId, request.workflow)
     const id = newJobId()
     const createdAt = clock.now()
@@ -87,6 +91,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         inputs: prepared.inputs,
         needsExtraData: secrets !== null,
         sealedExtraData,
+        price,
       })
     } catch (error) {
       if (secrets !== null) extraData.forget(id)
@@ -104,6 +109,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
         return result.job
       case 'key_reused':
         throw keyReuse(result.holder)
+      case 'insufficient_credits':
+        throw new ServiceError('insufficient_credits', 'the account has not enough credits to run this job; add some', {
+          details: { required_micros: job.price?.holdMicros ?? 0 },
+        })
       case 'queue_full':
         throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
           retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),
