@@ -6,6 +6,7 @@ import { type AssetActions, createAssetActions } from './compose/asset-actions.t
 import { bindBlobs } from './compose/bind-blobs.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
+import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openEngine } from './compose/open-engines.ts'
@@ -16,6 +17,7 @@ import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import type { PerAccount } from './domain/accounts/tiers.ts'
 import { type ContentSigner, createContentSigner } from './domain/assets/signed-url.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
@@ -63,11 +65,14 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await bindBlobs(store, config.blobs.directory)
   const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log }))
   const metrics = openMetrics(version)
-  const assets = createAssetActions(config.assets, { store, opened, clock, log })
+  const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
+  const maxUploadBytes = toUploadLimit(config, shared)
+  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
   const bus = openBus()
   const parts = { store, blobs: opened.blobs, bus, engine, assets, sealer, observer: metrics.observer, clock, log }
-  const jobs = createJobActions(config.jobs, parts)
+  const jobs = createJobActions(config.jobs, { ...parts, rules: shared, chores: shared?.chores ?? [] })
+  if (shared !== null) opening.defer(() => shared.flush())
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
   await prepareStore(config, store, jobs)
@@ -75,7 +80,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   opening.use(jobs.housekeeping)
   const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
   const signer = createContentSigner(keys, clock)
-  const http = opening.use(await openHttp(config, { secrets, jobs, assets, signer, metrics, clock, log }))
+  const http = opening.use(await openHttp(config, { secrets, shared, jobs, assets, signer, metrics, clock, log }))
   watchGauges(metrics, { store, jobs, openStreams: http.openStreams })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
@@ -136,8 +141,15 @@ async function sweepLeftOvers(
   }
 }
 
+function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
+  if (shared === null) return assets.maxUploadBytes
+  return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
+}
+
 interface HttpParts {
   readonly secrets: Secrets
+  /** null: the local kind. */
+  readonly shared: SharedAccounts | null
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly signer: ContentSigner
@@ -146,13 +158,13 @@ interface HttpParts {
   readonly log: Log
 }
 
-async function openHttp(config: Config, { secrets, jobs, assets, signer, metrics, clock, log }: HttpParts) {
+async function openHttp(config: Config, { secrets, shared, jobs, assets, signer, metrics, clock, log }: HttpParts) {
   const { http } = config
   const gate = createGate({
     brands: http.brand,
     bindHost: http.host,
-    hasCredentials: secrets.token !== null,
-    authenticate: createLocalAuthenticate(secrets.token?.reveal() ?? null),
+    hasCredentials: shared !== null || secrets.token !== null,
+    authenticate: shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,
@@ -171,10 +183,11 @@ async function openHttp(config: Config, { secrets, jobs, assets, signer, metrics
     answerError,
     clock,
     maxBodyBytes: http.maxBodyBytes,
-    maxStreamsPerAccount: http.maxStreams,
+    maxStreamsPerAccount:
+      shared === null ? http.maxStreams : (id) => Math.min(http.maxStreams, shared.limitsOf(id).streams),
     contentLinks,
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
-    assets: { ...assets, maxUploadBytes: config.assets.maxUploadBytes },
+    assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
   })
   const content = createContentSurface({
     gate,

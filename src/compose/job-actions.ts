@@ -22,6 +22,7 @@ import { createUuidV7, newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { AssetActions } from './asset-actions.ts'
+import type { AccountRules } from './open-accounts.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { Store } from './open-store.ts'
 
@@ -32,6 +33,10 @@ export interface JobParts {
   readonly engine: Engine
   readonly assets: AssetActions
   readonly sealer: Sealer | null
+  /** null: the local kind, where nothing is limited by account. */
+  readonly rules: AccountRules | null
+  /** Of other parts, done beside those of jobs. */
+  readonly chores: readonly Chore[]
   readonly observer: JobObserver
   readonly clock: Clock
   readonly log: Log
@@ -44,7 +49,7 @@ const MINUTE_MS = 60_000
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, engine, clock, log } = parts
+  const { store, bus, engine, rules, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
@@ -67,12 +72,19 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const chores: Chore[] = [
     ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    ...parts.chores,
   ]
   return {
     submit: createSubmit({
       ...shared,
       newJobId: createUuidV7(() => clock.now().getTime()),
-      prepareWorkflow: createPrepareWorkflow({ catalog: () => engine.catalog(), assets: store.assets, clock }),
+      prepareWorkflow: createPrepareWorkflow({
+        catalog: () => engine.catalog(),
+        assets: store.assets,
+        clock,
+        nodeRules: rules?.nodeRules,
+      }),
+      admit: rules?.admit,
       pool: POOL,
       retentionMs: config.retentionMs,
       retryAfterSeconds: estimate.retryAfterSeconds,

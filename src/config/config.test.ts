@@ -241,7 +241,7 @@ describe('the kinds that many accounts share', () => {
     for (const kind of ['cloud', 'serverless']) {
       const { config, warnings } = load({ flags: { kind, host: '0.0.0.0' } })
       assert.equal(config.kind, kind)
-      assert.deepEqual(config.accounts, { tiers: null, prices: null, jwt: null })
+      assert.deepEqual(config.accounts, { tiers: null, tiersFile: null, prices: null, jwt: null })
       assert.match(warnings.join(), /no adminToken/)
       assert.doesNotMatch(warnings.join(), /without a token/)
     }

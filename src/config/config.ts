@@ -63,6 +63,8 @@ export interface AssetsConfig {
 /** Who may call where there are many accounts. What stands in the blocks is checked by whoever knows it. */
 export interface AccountsConfig {
   readonly tiers: object | null
+  /** The file that they stand in, absolute, so that it can be read again; null: they stand elsewhere. */
+  readonly tiersFile: string | null
   readonly prices: object | null
   /** null: API keys only. */
   readonly jwt: JwtConfig | null
@@ -265,6 +267,7 @@ type ToAbsolute = (name: SettingName, path: string) => string
 function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {
   return {
     tiers: loadBlock(values.tiers, { name: 'tiers', toAbsolute }),
+    tiersFile: values.tiers?.kind === 'file' ? toAbsolute('tiers', values.tiers.path) : null,
     prices: loadBlock(values.prices, { name: 'prices', toAbsolute }),
     jwt: toJwtConfig(values, toAbsolute),
   }

@@ -79,3 +79,10 @@ export function localLimits(options: { readonly queuedJobs: number; readonly str
     creditFloorMicros: null,
   }
 }
+
+/** A limit that is the same for everybody, or each account's own. */
+export type PerAccount = number | ((accountId: string) => number)
+
+export function forAccount(limit: PerAccount, accountId: string): number {
+  return typeof limit === 'number' ? limit : limit(accountId)
+}

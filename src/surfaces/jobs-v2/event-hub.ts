@@ -4,6 +4,7 @@
  * about the job. A place is given back when the socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
+import { forAccount, type PerAccount } from '../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import { EventStream } from '../kit/event-stream.ts'
@@ -15,7 +16,7 @@ import type { LinkBase } from './links.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
-  readonly maxStreamsPerAccount: number
+  readonly maxStreamsPerAccount: PerAccount
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
 }
@@ -67,7 +68,7 @@ export function createEventHub(options: HubOptions): EventHub {
 
   function takePlace(accountId: string): void {
     const count = used.get(accountId) ?? 0
-    if (isClosed || count >= maxStreamsPerAccount) throw tooManyStreams()
+    if (isClosed || count >= forAccount(maxStreamsPerAccount, accountId)) throw tooManyStreams()
     used.set(accountId, count + 1)
   }
 

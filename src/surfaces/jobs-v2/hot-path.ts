@@ -4,6 +4,7 @@
  * the first irregularity the request is left, untouched, to the framework, which then refuses it properly.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Gate, Place } from '../kit/gate.ts'
@@ -41,7 +42,9 @@ export function createHotPath({ gate, peek, jobBytes, hub, answerError }: HotPat
     try {
       const place = gate.admit(request)
       const caller = gate.authenticate(request, 'bearer')
-      return caller instanceof Promise ? null : { place, accountId: caller.accountId }
+      if (caller instanceof Promise) return null
+      mustHaveScope(caller, 'jobs:read')
+      return { place, accountId: caller.accountId }
     } catch {
       return null // the framework's hooks run into the same refusal and answer it
     }

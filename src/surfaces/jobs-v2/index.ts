@@ -1,5 +1,7 @@
 /** The Jobs API v2 as one surface: its operations, its guards beyond the common ones, its envelope, its streams. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import type { PerAccount } from '../../domain/accounts/tiers.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
@@ -30,6 +32,7 @@ import { type HeadAssetByHashDeps, headAssetByHash } from './operations/head-ass
 import { listJobs } from './operations/list-jobs.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
+import { scopeOf } from './scope-of.ts'
 import type { Spec } from './spec.ts'
 
 export interface JobsV2Options {
@@ -39,7 +42,7 @@ export interface JobsV2Options {
   readonly clock: Clock
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
-  readonly maxStreamsPerAccount: number
+  readonly maxStreamsPerAccount: PerAccount
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
   readonly jobs: {
@@ -82,6 +85,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     app.decorateRequest(ACCOUNT, undefined)
     app.addHook('onRequest', async (request) => {
       const caller = await gate.authenticate(request.raw, 'bearer')
+      const scope = scopeOf(request)
+      if (scope !== null) mustHaveScope(caller, scope)
       ;(request as Known)[ACCOUNT] = caller.accountId
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })

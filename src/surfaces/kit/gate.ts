@@ -55,6 +55,10 @@ export interface Gate {
   answerHeaders(origin: string | undefined, requestId: string): string[]
 }
 
+/** Known from the first time that it is asked for: a request that goes on from the hot path counts once against its rate. */
+const CALLER = Symbol('caller')
+type Known = IncomingMessage & { [CALLER]?: Caller | Promise<Caller> }
+
 // Caches must know that an answer depends on who asks, also where this caller gets no CORS headers.
 const VARY = ['Vary', 'Origin']
 // Bounds what a caller with ever-changing Host values can make us remember.
@@ -76,8 +80,14 @@ export function createGate(options: GateOptions): Gate {
     return found
   }
 
-  function authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller> {
-    return options.authenticate(readCredential(request, rule))
+  function authenticate(request: Known, rule: CredentialRule): Caller | Promise<Caller> {
+    const known = request[CALLER]
+    if (known !== undefined) return known
+    const caller = options.authenticate(readCredential(request, rule))
+    request[CALLER] = caller
+    // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
+    if (caller instanceof Promise) caller.catch(() => {})
+    return caller
   }
 
   const common = [...SECURITY_HEADERS, ...(cors.isConfigured ? VARY : [])]

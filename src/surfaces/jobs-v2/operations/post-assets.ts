@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
 import type { UploadAsset, UploadRequest } from '../../../domain/assets/upload.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -18,7 +19,7 @@ import { sendJson } from '../send-json.ts'
 export interface PostAssetsDeps {
   readonly kit: OperationKit
   readonly uploadAsset: UploadAsset
-  readonly maxUploadBytes: number
+  readonly maxUploadBytes: PerAccount
   readonly contentLinks: ContentLinks
 }
 
@@ -47,7 +48,7 @@ export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
   app.post(`${API_PATH}/assets`, async (request, reply) => {
     const context = kit.contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
-    refuseDeclaredLength(request.raw, maxUploadBytes)
+    refuseDeclaredLength(request.raw, forAccount(maxUploadBytes, context.accountId))
     const form = await readMultipart(request.raw, FORM)
     const { asset, createdNew } = await upload(form, { accountId: context.accountId, idempotencyKey })
     const view = toAssetView(asset, contentLinks.fresh(toLinked(asset), context), { createdNew })
