@@ -33,7 +33,7 @@ export function prepareTakeRequests(database: DatabaseSync): (input: TakeRequest
     const booked = Math.min(Math.max(known, nowMicros), latest)
     const granted = Math.min(count, Math.floor((latest - booked) / each))
     const bookedUntil = booked + granted * each
-    if (granted > 0) book.run(accountId, bookedUntil)
+    if (granted > 0 || known > latest) book.run(accountId, bookedUntil)
     return [granted, Math.ceil((bookedUntil - (burst - 1) * each) / 1000)]
   }
 }
