@@ -26,7 +26,7 @@ export const DEFAULT_POOL = 'default'
 
 export const DEPLOYMENT_MOVES: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
   provisioning: ['ready', 'draining', 'stopped'],
-  ready: ['draining', 'stopped', 'provisioning'],
+  ready: ['draining', 'stopped'],
   draining: ['stopped', 'provisioning'],
   stopped: ['provisioning'],
 }

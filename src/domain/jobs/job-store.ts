@@ -81,6 +81,8 @@ export type CancelOutcome =
   | { readonly outcome: 'not_found' }
 
 export interface ListQuery {
+  /** Jobs of this pool only; left out or null: of every pool. */
+  readonly pool?: string | null
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
   readonly limit: number

@@ -17,6 +17,8 @@ import { type JobObserver, silentObserver } from './observer.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
+  /** Left out or null: the common pool. */
+  readonly pool?: string | null
   readonly workflow: JsonValue | undefined
   readonly extraData: Readonly<Record<string, unknown>> | null
   readonly metadata: Readonly<Record<string, string>>
@@ -40,6 +42,8 @@ export interface SubmitDeps {
   readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   readonly pool: string
+  /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
+  readonly mustTakeJobs?: (pool: string) => void
   /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
   readonly admit?: (accountId: string, pool: string) => PoolPrice | null
   readonly retentionMs: number
@@ -70,8 +74,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
         },
       )
     }
-    const price = deps.admit?.(request.accountId, deps.pool) ?? null
+    const pool = request.pool ?? deps.pool
+    const price = deps.admit?.(request.accountId, pool) ?? null
     const prepared = await prepareWorkflow(request.accountId, request.workflow)
+    deps.mustTakeJobs?.(pool)
     const id = newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
@@ -82,7 +88,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
       return await record(request, {
         id,
         accountId: request.accountId,
-        pool: deps.pool,
+        pool,
         priority: request.priority,
         metadata: request.metadata,
         createdAt,
@@ -104,7 +110,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     switch (result.outcome) {
       case 'queued':
         bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version })
-        bus.publishWork()
+        bus.publishWork(job.pool)
         observer.submitted(result.job)
         return result.job
       case 'key_reused':

@@ -6,6 +6,7 @@
 import type { ServerResponse } from 'node:http'
 import { forAccount, type PerAccount } from '../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { noSuchJob } from '../../domain/jobs/read.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import { EventStream } from '../kit/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
@@ -13,6 +14,7 @@ import type { Ticker } from '../kit/ticker.ts'
 import type { ContentLinks } from './content-links.ts'
 import { createEventChannel, type EventChannel } from './event-channel.ts'
 import type { LinkBase } from './links.ts'
+import { isWithin, type JobScope } from './scoped-jobs.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
@@ -22,7 +24,7 @@ export interface HubOptions {
 }
 
 export interface StreamRequest {
-  readonly accountId: string
+  readonly scope: JobScope
   readonly jobId: string
   readonly base: LinkBase
   /** name, value, name, value. */
@@ -78,9 +80,10 @@ export function createEventHub(options: HubOptions): EventHub {
     else used.set(accountId, count)
   }
 
-  function share(key: string, { accountId, jobId, base }: StreamRequest): Shared {
+  function share(key: string, { scope, jobId, base }: StreamRequest): Shared {
+    const { accountId } = scope
     const channel = createEventChannel({
-      base: { ...base, contentLinks },
+      base: { origin: base.origin, mountPrefix: base.mountPrefix, contentLinks },
       now: ticker.now,
       onPending: (waiting) => pending.add(waiting),
       onLeft: (stream) => {
@@ -91,6 +94,10 @@ export function createEventHub(options: HubOptions): EventHub {
       },
     })
     const ready = watchJob(accountId, jobId, channel).then(({ job, preview, stop }) => {
+      if (!isWithin(scope, job)) {
+        stop()
+        throw noSuchJob()
+      }
       channel.begin(job, preview)
       return stop
     })
@@ -114,9 +121,10 @@ export function createEventHub(options: HubOptions): EventHub {
 
   return {
     async open(response, request) {
-      const { accountId, jobId, base } = request
+      const { scope, jobId, base } = request
+      const { accountId, pool } = scope
       takePlace(accountId)
-      const key = `${accountId} ${jobId} ${base.origin}${base.mountPrefix}`
+      const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
       const shared = channels.get(key) ?? share(key, request)
       shared.readers++
       try {

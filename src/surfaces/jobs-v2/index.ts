@@ -32,7 +32,9 @@ import { type HeadAssetByHashDeps, headAssetByHash } from './operations/head-ass
 import { listJobs } from './operations/list-jobs.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
+import { noDeployments, type PoolOf } from './pool-of.ts'
 import { scopeOf } from './scope-of.ts'
+import { createScopedJobs, type JobScope } from './scoped-jobs.ts'
 import type { Spec } from './spec.ts'
 
 export interface JobsV2Options {
@@ -45,6 +47,8 @@ export interface JobsV2Options {
   readonly maxStreamsPerAccount: PerAccount
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
+  /** Left out: no address names a deployment. */
+  readonly poolOf?: PoolOf
   readonly jobs: {
     readonly submit: Submit
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
@@ -67,11 +71,13 @@ export interface JobsV2Surface extends Surface {
 
 const ASSET_OPERATIONS = [postAssets, assetFromHash, headAssetByHash, getAsset, deleteAsset, getAssetContent]
 
-const ACCOUNT = Symbol('account')
-type Known = FastifyRequest & { [ACCOUNT]?: string }
+const SCOPE = Symbol('scope')
+type Known = FastifyRequest & { [SCOPE]?: JobScope }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
+  const { poolOf = noDeployments } = options
+  const scoped = createScopedJobs(jobs)
   const jobBytes = createJobBytes(contentLinks, options.clock)
   const hub = createEventHub({
     watchJob: jobs.watchJob,
@@ -82,20 +88,21 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const kit: OperationKit = { clock: options.clock, contextOf }
 
   function registerGuarded(app: FastifyInstance): void {
-    app.decorateRequest(ACCOUNT, undefined)
+    app.decorateRequest(SCOPE, undefined)
     app.addHook('onRequest', async (request) => {
       const caller = await gate.authenticate(request.raw, 'bearer')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
-      ;(request as Known)[ACCOUNT] = caller.accountId
+      const { accountId } = caller
+      ;(request as Known)[SCOPE] = { accountId, pool: poolOf(placeOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { kit, jobBytes, list: jobs.list })
-    getJob(app, { kit, jobBytes, find: jobs.reader.find })
-    getJobWorkflow(app, { kit, findWorkflow: jobs.reader.workflow })
-    getJobLogs(app, { kit, findLog: jobs.reader.log })
+    getJob(app, { kit, jobBytes, find: scoped.find })
+    getJobWorkflow(app, { kit, findWorkflow: scoped.workflow })
+    getJobLogs(app, { kit, findLog: scoped.log })
     getJobEvents(app, { kit, gate, hub })
-    cancelJob(app, { kit, jobBytes, cancel: jobs.cancel })
+    cancelJob(app, { kit, jobBytes, cancel: scoped.cancel })
     getOpenapi(app, { kit, specFor: spec.textFor })
     const assets = { kit, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
@@ -117,7 +124,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
         { prefix: gate.mountPrefix },
       )
     },
-    hotRoutes: [createHotPath({ gate, peek: jobs.reader.peek, jobBytes, hub, answerError })],
+    hotRoutes: [createHotPath({ gate, peek: scoped.peek, poolOf, jobBytes, hub, answerError })],
     allowedMethods: (path) =>
       path.startsWith(gate.mountPrefix) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [],
     drain: hub.close,
@@ -127,7 +134,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 
 function contextOf(request: FastifyRequest): RequestContext {
   const { origin, mountPrefix } = placeOf(request)
-  const accountId = (request as Known)[ACCOUNT]
-  if (accountId === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return { accountId, requestId: request.id, origin, mountPrefix }
+  const scope = (request as Known)[SCOPE]
+  if (scope === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return { accountId: scope.accountId, pool: scope.pool, requestId: request.id, origin, mountPrefix }
 }

@@ -72,7 +72,13 @@ export function preparePoolLoads(database: DatabaseSync): (pools: readonly strin
     prepareRows<[number]>(database, `SELECT count(*) FROM (SELECT 1 FROM job ${where} LIMIT ${COUNTED})`)
   const waiting = countIn(`INDEXED BY job_pool_live WHERE ${IS_LIVE} AND pool = ? AND status = 'queued'`)
   const held = countIn(`INDEXED BY job_pool_live WHERE ${IS_LIVE} AND pool = ? AND status <> 'queued'`)
-  const commonWaiting = countIn(`INDEXED BY job_queue WHERE status = 'queued' AND pool = 'default'`)
+  // Accounts that wait there, at least as many jobs: the queue itself has no order by pool.
+  const commonWaiting = prepareRows<[number]>(
+    database,
+    `SELECT count(*) FROM account INDEXED BY account_waiting WHERE queued > 0 AND EXISTS (
+       SELECT 1 FROM job INDEXED BY job_queue
+       WHERE status = 'queued' AND account_id = account.id AND pool = 'default')`,
+  )
   const commonHeld = countIn(`INDEXED BY job_lease WHERE status IN ('running', 'canceling') AND pool = 'default'`)
   return (pools) =>
     pools.map((pool) => {
