@@ -24,6 +24,8 @@ export interface StoreUnderTest {
   readonly apiKeys: KeyStore
   readonly ledger: LedgerStore
   readonly limits: LimitStore
+  /** Where a test can do that: the next writes end in a crash before their commit. */
+  readonly loseNextWrites?: () => void
 }
 
 export interface StoreOpener {
