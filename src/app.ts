@@ -2,6 +2,7 @@
  * The composition root: from a checked configuration to a running service. It opens every part in the order in which they
  * need each other and gives back one thing that ends them all in the reverse order. Tests hand in overrides for single parts.
  */
+import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { bindBlobs } from './compose/bind-blobs.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
@@ -39,6 +40,8 @@ import {
 } from './surfaces/kit/deployment-address.ts'
 import { createGate } from './surfaces/kit/gate.ts'
 import { createOperatorSurface } from './surfaces/kit/health.ts'
+import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/static-token.ts'
+import type { Surface } from './surfaces/kit/surface.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { openServer } from './surfaces/server.ts'
 
@@ -100,7 +103,20 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
   const signer = createContentSigner(keys, clock)
   const http = opening.use(
-    await openHttp(config, { secrets, shared, deployments, jobs, assets, signer, metrics, clock, log }),
+    await openHttp(config, {
+      store,
+      secrets,
+      shared,
+      deployments,
+      pools,
+      version,
+      jobs,
+      assets,
+      signer,
+      metrics,
+      clock,
+      log,
+    }),
   )
   watchGauges(metrics, { store, jobs, pools, openStreams: http.openStreams })
   const sweeping = new AbortController()
@@ -175,6 +191,20 @@ function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAc
   return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
 }
 
+interface AdminParts extends HttpParts {
+  readonly guardAdmin: StaticTokenGuard
+  readonly openStreams: (accountId?: string) => number
+}
+
+function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
+  return createAdminSurface(config, {
+    ...parts,
+    guard: guardAdmin,
+    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
+    workersOf: pools?.workers.count ?? null,
+  })
+}
+
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
   if (config === null || config.domain === null) return null
   return createDeploymentHosts({ domain: config.domain, stagingLabel: config.stagingLabel })
@@ -186,10 +216,13 @@ function toPoolOf(deployments: Deployments): PoolOf {
 }
 
 interface HttpParts {
+  readonly store: Store
+  readonly version: string
   readonly secrets: Secrets
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
+  readonly pools: RunningPools | null
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly signer: ContentSigner
@@ -238,17 +271,21 @@ async function openHttp(config: Config, parts: HttpParts) {
     verify: signer.verify,
     openContent: assets.openContent,
   })
+  const guardAdmin = createStaticTokenGuard(secrets.adminToken?.reveal() ?? null)
   const operator = createOperatorSurface({
-    gate,
+    // Where there are many accounts, what all of them do is nobody's business but the operator's.
+    guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     notReadyReason: () => (jobs.worker.stats().isDraining ? 'draining' : null),
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
+  const admin =
+    secrets.adminToken === null ? [] : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams })]
   const server = await openServer({
     host: http.host,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, content, operator, createDocs({ gate, document: spec.document })],
+    surfaces: [jobsV2, content, ...admin, operator, createDocs({ gate, document: spec.document })],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
