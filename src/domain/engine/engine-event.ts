@@ -42,6 +42,10 @@ export interface EngineFailure {
   readonly traceback: string | null
   /** The engine's own exception name, such as `ValueError`. */
   readonly exceptionType: string
+  /** What the failing node was given, as text or plain values, by input. Never a hidden input: those may be credentials. */
+  readonly currentInputs?: Readonly<Record<string, readonly unknown[]>>
+  /** Nodes that the engine holds results of. */
+  readonly currentOutputs?: readonly string[]
 }
 
 export type EngineEvent =
