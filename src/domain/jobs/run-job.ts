@@ -321,7 +321,7 @@ export class JobRun {
     }
     this.version = outcome.version
     extraData.forget(jobId)
-    bus.publishChanged({ jobId, accountId, version: outcome.version })
+    bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
     bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, this.#terminalEvent) })
     bus.publishWork()
     const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()

@@ -98,7 +98,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const result = await store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
     switch (result.outcome) {
       case 'queued':
-        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version })
+        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version, move: 'queued' })
         bus.publishWork()
         observer.submitted(result.job)
         return result.job
