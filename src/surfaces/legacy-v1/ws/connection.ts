@@ -1,0 +1,135 @@
+/**
+ * One open socket: what its client said about itself, and how far behind it is. Frames arrive here ready for the wire and
+ * are shared with all other readers, so a slow one costs places in a queue and no copies. A reader that is behind loses
+ * previews; one that falls further behind, or is silent, is closed. Nobody waits for anybody.
+ */
+import type { Socket } from 'node:net'
+import type { WebSocket } from 'ws'
+import type { Dialect, EncodedBatch } from './batch.ts'
+
+export interface ConnectionLimits {
+  /** Waiting bytes from which on previews are left out. */
+  readonly previewBytes: number
+  /** Waiting bytes, results aside, from which on the reader is closed. */
+  readonly backlogBytes: number
+  /** The same for pictures that are results. */
+  readonly resultBytes: number
+  /** How long a reader may owe the answer to a ping. */
+  readonly silenceMs: number
+}
+
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  previewBytes: 262_144,
+  backlogBytes: 2_097_152,
+  resultBytes: 134_217_728,
+  silenceMs: 30_000,
+}
+
+export interface ConnectionEvents {
+  onPreviewsDropped(count: number): void
+  /** The reader was too slow or silent. */
+  onGivenUp(): void
+  onClosed(connection: SocketConnection): void
+  /** A text message of the client. */
+  onMessage(connection: SocketConnection, text: string): void
+}
+
+export interface ConnectionParts {
+  readonly ws: WebSocket
+  readonly socket: Socket
+  readonly clientId: string
+  readonly limits: ConnectionLimits
+  readonly events: ConnectionEvents
+  readonly now: () => number
+}
+
+// RFC 6455 (7.4.1): a message that violates the policy of the endpoint; ours is to keep up.
+const TOO_SLOW = 1008
+const GOING_AWAY = 1001
+/** How long a close may take before the connection is cut. */
+const CLOSE_MS = 2_000
+
+export class SocketConnection {
+  readonly clientId: string
+  dialect: Dialect = 'plain'
+  /** Whether the client has had its chance to tell what it understands. */
+  hasSpoken = false
+  readonly #parts: ConnectionParts
+  /** Of the bytes that wait, how many may be results. */
+  #resultBytes = 0
+  #pingedAt: number | null = null
+  #cut: NodeJS.Timeout | null = null
+
+  constructor(parts: ConnectionParts) {
+    this.clientId = parts.clientId
+    this.#parts = parts
+    const { ws, socket, events } = parts
+    ws.on('message', (data, isBinary) => {
+      if (!isBinary) events.onMessage(this, String(data))
+    })
+    // Not by the library: a client that only sends pings and reads nothing would fill the memory with answers.
+    ws.on('ping', (data) => {
+      if (socket.writableLength <= parts.limits.previewBytes) ws.pong(data)
+    })
+    ws.on('pong', () => {
+      this.#pingedAt = null
+    })
+    // A frame that breaks the protocol: the library closes with the right code.
+    ws.on('error', () => {})
+    ws.on('close', () => {
+      if (this.#cut !== null) clearTimeout(this.#cut)
+      events.onClosed(this)
+    })
+  }
+
+  /** For this reader alone. */
+  send(frame: Buffer): void {
+    if (this.#isOpen()) this.#parts.socket.write(frame)
+  }
+
+  sendBatch(batch: EncodedBatch): void {
+    if (!this.#isOpen()) return
+    const { socket, limits, events } = this.#parts
+    const waiting = socket.writableLength
+    if (waiting === 0) this.#resultBytes = 0
+    if (waiting > limits.backlogBytes + Math.min(this.#resultBytes, limits.resultBytes)) {
+      this.#giveUp()
+      return
+    }
+    const isBehind = waiting > limits.previewBytes && batch.previewCount > 0
+    if (isBehind) events.onPreviewsDropped(batch.previewCount)
+    this.#resultBytes += batch.resultBytes
+    for (const piece of isBehind ? batch.essential : batch.all) socket.write(piece)
+  }
+
+  /** Called now and then: asks whether the reader is still there, and gives it up when it has not answered for long. */
+  check(): void {
+    if (!this.#isOpen()) return
+    const now = this.#parts.now()
+    if (this.#pingedAt === null) {
+      this.#pingedAt = now
+      this.#parts.ws.ping()
+    } else if (now - this.#pingedAt >= this.#parts.limits.silenceMs) this.#giveUp()
+  }
+
+  /** The service ends: the client may come back to another one. */
+  goAway(): void {
+    this.#close(GOING_AWAY, 'the service is shutting down')
+  }
+
+  #giveUp(): void {
+    this.#parts.events.onGivenUp()
+    this.#close(TOO_SLOW, 'this reader does not keep up')
+  }
+
+  #close(code: number, reason: string): void {
+    const { ws } = this.#parts
+    ws.close(code, reason)
+    this.#cut ??= setTimeout(() => ws.terminate(), CLOSE_MS)
+  }
+
+  #isOpen(): boolean {
+    const { ws } = this.#parts
+    return ws.readyState === ws.OPEN
+  }
+}
