@@ -10,9 +10,12 @@ import type { Dialect, EncodedBatch } from './batch.ts'
 export interface ConnectionLimits {
   /** Waiting bytes from which on previews are left out. */
   readonly previewBytes: number
-  /** Waiting bytes, results aside, from which on the reader is closed. */
+  /** Waiting bytes, results aside, with which a reader is closed once it has been behind for `behindMs`. */
   readonly backlogBytes: number
-  /** The same for pictures that are results. */
+  readonly behindMs: number
+  /** Waiting bytes, results aside, with which it is closed at once. */
+  readonly maxBytes: number
+  /** What results may add to both. */
   readonly resultBytes: number
   /** How long a reader may owe the answer to a ping. */
   readonly silenceMs: number
@@ -21,6 +24,9 @@ export interface ConnectionLimits {
 export const CONNECTION_LIMITS: ConnectionLimits = {
   previewBytes: 262_144,
   backlogBytes: 2_097_152,
+  // A burst of one turn is nobody's fault: a reader that is alive takes it within moments.
+  behindMs: 2_000,
+  maxBytes: 67_108_864,
   resultBytes: 134_217_728,
   silenceMs: 30_000,
 }
@@ -57,6 +63,8 @@ export class SocketConnection {
   readonly #parts: ConnectionParts
   /** Of the bytes that wait, how many may be results. */
   #resultBytes = 0
+  /** Since when something has been waiting all the time. */
+  #behindSince: number | null = null
   #pingedAt: number | null = null
   #cut: NodeJS.Timeout | null = null
 
@@ -74,6 +82,7 @@ export class SocketConnection {
     ws.on('pong', () => {
       this.#pingedAt = null
     })
+    socket.on('drain', () => this.#catchUp())
     // A frame that breaks the protocol: the library closes with the right code.
     ws.on('error', () => {})
     ws.on('close', () => {
@@ -91,8 +100,8 @@ export class SocketConnection {
     if (!this.#isOpen()) return
     const { socket, limits, events } = this.#parts
     const waiting = socket.writableLength
-    if (waiting === 0) this.#resultBytes = 0
-    if (waiting > limits.backlogBytes + Math.min(this.#resultBytes, limits.resultBytes)) {
+    if (waiting === 0) this.#catchUp()
+    else if (this.#isTooSlow(waiting)) {
       this.#giveUp()
       return
     }
@@ -100,6 +109,18 @@ export class SocketConnection {
     if (isBehind) events.onPreviewsDropped(batch.previewCount)
     this.#resultBytes += batch.resultBytes
     for (const piece of isBehind ? batch.essential : batch.all) socket.write(piece)
+  }
+
+  #catchUp(): void {
+    this.#resultBytes = 0
+    this.#behindSince = null
+  }
+
+  #isTooSlow(waiting: number): boolean {
+    const { limits, now } = this.#parts
+    this.#behindSince ??= now()
+    const owed = waiting - Math.min(this.#resultBytes, limits.resultBytes)
+    return owed > limits.maxBytes || (owed > limits.backlogBytes && now() - this.#behindSince >= limits.behindMs)
   }
 
   /** Called now and then: asks whether the reader is still there, and gives it up when it has not answered for long. */

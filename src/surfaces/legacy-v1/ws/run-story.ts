@@ -50,7 +50,7 @@ export interface RunStoriesDeps {
  * Each `progress_state` shows every node so far: in a graph of thousands that grows with the square. Beyond this many nodes
  * it is told now and then; the steps themselves are always told.
  */
-const MANY_NODES = 256
+const MANY_NODES = 100
 const MANY_NODES_EVERY_MS = 250
 // Runs end; this only bounds what a defect could leave behind.
 const MAX_RUNS = 10_000
