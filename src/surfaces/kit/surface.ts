@@ -31,6 +31,12 @@ export interface UpgradeRoute {
   readonly answerError: AnswerError
 }
 
+export interface SurfaceGauge {
+  readonly name: string
+  readonly help: string
+  read(): number
+}
+
 export interface Surface {
   readonly name: string
   /** Runs in an encapsulated context: hooks and the error envelope stay inside. */
@@ -40,6 +46,8 @@ export interface Surface {
   allowedMethods(path: string): readonly string[]
   /** WebSockets, where the surface speaks them. */
   readonly upgrades?: UpgradeRoute
+  /** What an operator can watch of it. */
+  readonly gauges?: readonly SurfaceGauge[]
   /** Ends what the surface holds open, such as event streams. Harmless when called twice. */
   drain(): void
 }
