@@ -5,6 +5,8 @@
  */
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
+import type { RunRecord } from './run-record.ts'
+import type { Submission } from './submission.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface NewJob {
@@ -22,12 +24,16 @@ export interface NewJob {
   readonly needsExtraData: boolean
   /** `extra_data` sealed under the operator's key, or null when it lives in memory only. */
   readonly sealedExtraData: Uint8Array | null
+  /** The id was chosen by the caller, so it may be taken. */
+  readonly hasChosenId?: boolean
+  readonly submission?: Submission | null
 }
 
 export type SubmitOutcome =
   | { readonly outcome: 'queued'; readonly job: Job }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   | { readonly outcome: 'queue_full' }
+  | { readonly outcome: 'id_taken' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -64,6 +70,8 @@ export interface RunChange {
     readonly from: readonly JobStatus[]
     readonly at: Date
     readonly error: JobError | null
+    /** What the run showed; null when it never began. */
+    readonly record?: RunRecord | null
   }
 }
 

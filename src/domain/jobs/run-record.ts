@@ -87,8 +87,9 @@ export function createRunRecorder(): RunRecorder {
       else if (event.type === 'node_report') show(event)
       else if (event.type === 'node_finished') {
         if (running.delete(event.nodeId)) executed.add(event.nodeId)
-      } else if (event.type === 'failed') {
+      } else if (event.type === 'failed' && event.failure.exceptionType !== 'ExecutionBlocked') {
         failure = toRunFailure(event.failure)
+        for (const nodeId of event.failure.executed ?? []) executed.add(nodeId)
         stop()
       } else if (event.type === 'interrupted') stop()
     },

@@ -13,6 +13,7 @@ import type { ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
+import type { Submission } from './submission.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
@@ -21,6 +22,11 @@ export interface SubmitRequest {
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly idempotencyKey: string | null
+  /** Chosen by the caller, who has checked that it is a canonical id. */
+  readonly id?: string | null
+  /** Validated already: `workflow` is not looked at. */
+  readonly prepared?: PreparedJob
+  readonly submission?: Submission
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -67,8 +73,9 @@ export function createSubmit(deps: SubmitDeps): Submit {
         },
       )
     }
-    const prepared = await prepareWorkflow(request.accountId, request.workflow)
-    const id = newJobId()
+    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
+    const chosenId = request.id ?? null
+    const id = chosenId ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
@@ -87,6 +94,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
         inputs: prepared.inputs,
         needsExtraData: secrets !== null,
         sealedExtraData,
+        hasChosenId: chosenId !== null,
+        submission: request.submission ?? null,
       })
     } catch (error) {
       if (secrets !== null) extraData.forget(id)
@@ -104,6 +113,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
         return result.job
       case 'key_reused':
         throw keyReuse(result.holder)
+      case 'id_taken':
+        throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
+          details: { field: 'id' },
+        })
       case 'queue_full':
         throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
           retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),

@@ -2,14 +2,16 @@
  * What a surface that may be left out is given. Such a surface is found by its folder (see optional-surfaces.ts), so what it
  * can use must be described outside of it. Everything is narrow: functions of the domain, never an adapter.
  */
+import type { UserFiles } from '../../domain/accounts/user-files.ts'
 import type { AssetShelf } from '../../domain/assets/asset-shelf.ts'
+import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { EngineEvent } from '../../domain/engine/engine-event.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
-import type { Submit } from '../../domain/jobs/submit.ts'
+import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
 import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
@@ -25,15 +27,23 @@ export interface SurfaceParts {
   readonly bus: EventBus<EngineEvent>
   readonly catalog: () => NodeCatalog
   readonly jobs: {
-    readonly submit: Submit
+    readonly submitPrompt: SubmitPrompt
     readonly cancel: CancelJob
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
     /** What a run left behind for its audience, and the account's jobs in the order of their queue. */
     readonly records: RunRecords
   }
+  /** Whether the account runs as many jobs as it may at a time. */
+  readonly isAtLimit: (accountId: string) => Promise<boolean>
   readonly assets: AssetShelf
-  /** How bytes reach a caller: signed addresses where several accounts share the service, the bytes themselves otherwise. */
-  readonly signContentUrl: SignContentUrl | null
+  readonly pictures: Pictures
+  readonly userFiles: UserFiles
+  readonly content: {
+    /** An address of bytes that needs no credential; null where there is none, and bytes are served instead. */
+    readonly sign: SignContentUrl | null
+    /** Bytes may be served from our own routes: the local kind, where no other host stores them. */
+    readonly servesBytes: boolean
+  }
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

@@ -6,6 +6,8 @@ import type { AccountStore } from '../../../domain/accounts/account-store.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import type { RunRecordStore } from '../../../domain/jobs/run-records.ts'
+import type { UserFileStore } from '../../../domain/accounts/user-files.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { createAccountStore } from './account-store.ts'
@@ -16,6 +18,8 @@ import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
 import { createJobStore } from './job-store.ts'
 import { MIGRATIONS_DIRECTORY } from './migrations.ts'
+import { createRunRecordStore } from './run-record-store.ts'
+import { createUserFileStore } from './user-file-store.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import type { WriteOperations } from './operations/write-operations.ts'
 import type { StoreChannels } from './store-channels.ts'
@@ -46,6 +50,8 @@ export interface SqliteStore extends AsyncDisposable {
   readonly assets: AssetStore
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
+  readonly records: RunRecordStore
+  readonly userFiles: UserFileStore
   readMeta(key: string): Promise<string | null>
   writeMeta(key: string, value: string): Promise<void>
   stats(): SqliteStoreStats
@@ -112,6 +118,8 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     assets: createAssetStore(channels),
     accounts: createAccountStore(channels),
     keys: createIdempotencyStore(channels),
+    records: createRunRecordStore(channels),
+    userFiles: createUserFileStore(channels),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', [key, value]),
     stats: () => ({ write: write.stats(), read: read.stats() }),

@@ -4,15 +4,19 @@ import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareKnownBlobs } from './blobs.ts'
 import {
   prepareFindAssets,
+  prepareFindOutputsIn,
   prepareFindNewestByHash,
   prepareFindOutputsByPath,
   prepareFindUploadsByPath,
+  prepareListFiles,
 } from './find-assets.ts'
 import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './read-records.ts'
+import { prepareListUserFiles, prepareReadUserFile } from './user-files.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -29,6 +33,14 @@ export function prepareReadOperations(database: DatabaseSync) {
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
     findUse: prepareFindUse(database),
+    findRecord: prepareFindRecord(database, { completeJob }),
+    listLive: prepareListLive(database, { completeJob }),
+    listHistory: prepareListHistory(database, { completeJob }),
+    selectJobs: prepareSelectJobs(database, { completeJob }),
+    listFiles: prepareListFiles(database),
+    findOutputsIn: prepareFindOutputsIn(database),
+    readUserFile: prepareReadUserFile(database),
+    listUserFiles: prepareListUserFiles(database),
     findHolder: prepareFindHolder(database),
     readMeta: prepareReadMeta(database),
     checkIntegrity: prepareCheckIntegrity(database),

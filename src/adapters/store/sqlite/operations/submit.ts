@@ -5,6 +5,7 @@ import type { Job } from '../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../domain/jobs/job-store.ts'
 import { prepareClaimKey, prepareFindHolder } from './keys.ts'
 import { prepareNewestPosition } from './queue-position.ts'
+import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './run-records.ts'
 import { prepareRows } from './statement.ts'
 
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
@@ -24,10 +25,14 @@ export type SubmitInput = readonly [
   key: string | null,
   keyClaimedAt: number,
   keyExpiresAt: number,
+  hasChosenId: number,
+  submission: SubmissionRow | null,
 ]
 
-/** The queue position, the holder of the key, or null when the queue is full. */
-export type SubmitAnswer = number | KeyHolder | null
+/** The queue position, the holder of the key, null when the queue is full, or that the chosen id is taken. */
+export type SubmitAnswer = number | KeyHolder | null | typeof ID_TAKEN
+
+const ID_TAKEN = 'id_taken'
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
   const metadata = JSON.stringify(job.metadata)
@@ -48,11 +53,14 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     claim === null ? null : claim.key,
     claim === null ? 0 : claim.claimedAt.getTime(),
     claim === null ? 0 : claim.expiresAt.getTime(),
+    job.hasChosenId === true ? 1 : 0,
+    job.submission == null ? null : toSubmissionRow(job.submission),
   ]
 }
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
   if (answer === null) return { outcome: 'queue_full' }
+  if (answer === ID_TAKEN) return { outcome: ID_TAKEN }
   if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
   return { outcome: 'queued', job: toQueuedJob(job, answer) }
 }
@@ -84,8 +92,11 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
   const takeQueueRoom = prepareTakeQueueRoom(database)
   const insertJob = prepareInsertJob(database)
   const newestPosition = prepareNewestPosition(database)
+  const isTaken = prepareIsTaken(database)
+  const addSubmission = prepareAddSubmission(database)
   return (input) => {
     const [id, accountId, pool, priority] = input
+    if (input[14] === 1 && isTaken(id)) return ID_TAKEN
     const [key, keyClaimedAt, keyExpiresAt] = [input[11], input[12], input[13]]
     if (key !== null) {
       const holder = findHolder({ accountId, key, now: keyClaimedAt })
@@ -95,6 +106,7 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
     if (queued === null) return null
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: id, assetId: null })
     const seq = insertJob(input)
+    if (input[15] !== null) addSubmission(seq, input[15])
     return newestPosition({ seq, accountId, pool, priority }, queued)
   }
 }

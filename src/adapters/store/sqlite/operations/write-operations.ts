@@ -13,7 +13,9 @@ import { prepareMint } from './mint-asset.ts'
 import { prepareReserveOutputNumbers } from './output-numbers.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
 import { prepareExpireJobs, prepareRemoveJobs } from './retention.ts'
+import { prepareHideHistory } from './run-records.ts'
 import { prepareSubmit } from './submit.ts'
+import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './user-files.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -37,6 +39,10 @@ export function prepareWriteOperations(database: DatabaseSync) {
     repairCounters: prepareRepairCounters(database),
     sweepKeys: prepareSweepKeys(database),
     writeMeta: prepareWriteMeta(database),
+    hideHistory: prepareHideHistory(database),
+    putUserFile: preparePutUserFile(database),
+    moveUserFile: prepareMoveUserFile(database),
+    removeUserFile: prepareRemoveUserFile(database),
   }
 }
 
