@@ -306,24 +306,26 @@ test('while jobs are under way the queue is told again and again, and the store 
   assert.deepEqual(outline(socket.frames), ['status 0', 'status 1', 'status 4'])
 })
 
-test('a silent reader is closed; one that answers stays', async () => {
-  await using rig = await startSockets()
-  const alive = await rig.connect()
-  const silent = await rig.connect()
-  await Promise.all([alive.untilCount(1), silent.untilCount(1)])
-  silent.ws.pause()
-  const ponged = () => new Promise((resolve) => alive.ws.once('ping', resolve))
-  for (let round = 0; round < 4; round++) {
-    const pinged = round === 0 ? ponged() : Promise.resolve()
-    rig.ticker.advance(10_000)
-    await pinged
-    alive.ws.ping()
-    await new Promise((resolve) => alive.ws.once('pong', resolve))
+test('a reader that is sent much and answers nothing is closed; one that is sent nothing may be silent', async () => {
+  await using rig = await startSockets({ sockets: { limits: { silenceBytes: 1000 } } })
+  const [busy, stalled, idle] = await Promise.all([rig.connect(), rig.connect(), rig.connect('token=eve')])
+  await Promise.all([busy, stalled, idle].map((socket) => socket.untilCount(1)))
+  stalled.ws.pause()
+  idle.ws.pause()
+  rig.ticker.advance(5_000)
+  for (let round = 1; round < 5; round++) {
+    runSampler(rig)
+    await busy.untilCount(1 + 14 * round)
+    // Whoever reads has answered by the time that its own question is answered.
+    busy.ws.ping()
+    await new Promise((resolve) => busy.ws.once('pong', resolve))
+    rig.ticker.advance(5_000)
   }
   assert.equal(rig.sockets.stats().readersGivenUp, 1)
-  silent.ws.resume()
-  assert.equal(await silent.closed, 1008)
-  assert.equal(alive.ws.readyState, alive.ws.OPEN)
+  stalled.ws.resume()
+  assert.equal(await stalled.closed, 1008)
+  for (const { ws } of [busy, idle]) assert.equal(ws.readyState, ws.OPEN)
+  idle.ws.resume()
 })
 
 test('when the service ends, sockets are told so and none is left', async () => {

@@ -17,8 +17,9 @@ export interface ConnectionLimits {
   readonly maxBytes: number
   /** What results may add to both. */
   readonly resultBytes: number
-  /** How long a reader may owe the answer to a ping. */
+  /** How long a reader may owe the answer to a ping, and how much it must have been sent meanwhile to be given up for it. */
   readonly silenceMs: number
+  readonly silenceBytes: number
 }
 
 export const CONNECTION_LIMITS: ConnectionLimits = {
@@ -28,7 +29,10 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   behindMs: 2_000,
   maxBytes: 67_108_864,
   resultBytes: 134_217_728,
-  silenceMs: 30_000,
+  // What waits in the kernel's buffers is invisible to us; an answer that does not come is how a stalled reader shows.
+  silenceMs: 20_000,
+  // Clients that are busy elsewhere and read nothing are no trouble as long as they are sent nothing.
+  silenceBytes: 262_144,
 }
 
 export interface ConnectionEvents {
@@ -65,7 +69,7 @@ export class SocketConnection {
   #resultBytes = 0
   /** Since when something has been waiting all the time. */
   #behindSince: number | null = null
-  #pingedAt: number | null = null
+  #ping: { readonly at: number; readonly bytes: number } | null = null
   #cut: NodeJS.Timeout | null = null
 
   constructor(parts: ConnectionParts) {
@@ -80,7 +84,7 @@ export class SocketConnection {
       if (socket.writableLength <= parts.limits.previewBytes) ws.pong(data)
     })
     ws.on('pong', () => {
-      this.#pingedAt = null
+      this.#ping = null
     })
     socket.on('drain', () => this.#catchUp())
     // A frame that breaks the protocol: the library closes with the right code.
@@ -123,14 +127,17 @@ export class SocketConnection {
     return owed > limits.maxBytes || (owed > limits.backlogBytes && now() - this.#behindSince >= limits.behindMs)
   }
 
-  /** Called now and then: asks whether the reader is still there, and gives it up when it has not answered for long. */
+  /** Called now and then: asks whether the reader is still there, and gives it up when it lets answer and events wait. */
   check(): void {
     if (!this.#isOpen()) return
-    const now = this.#parts.now()
-    if (this.#pingedAt === null) {
-      this.#pingedAt = now
-      this.#parts.ws.ping()
-    } else if (now - this.#pingedAt >= this.#parts.limits.silenceMs) this.#giveUp()
+    const { ws, socket, limits, now } = this.#parts
+    const ping = this.#ping
+    if (ping === null) {
+      this.#ping = { at: now(), bytes: socket.bytesWritten }
+      ws.ping()
+    } else if (now() - ping.at >= limits.silenceMs && socket.bytesWritten - ping.bytes > limits.silenceBytes) {
+      this.#giveUp()
+    }
   }
 
   /** The service ends: the client may come back to another one. */

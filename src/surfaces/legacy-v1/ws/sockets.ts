@@ -60,7 +60,7 @@ const MAX_MESSAGE_BYTES = 65_536
 const MAX_CLIENT_ID_LENGTH = 256
 /** One client gives a socket up after 10 s without a message, and pings do not count to it. */
 const STATUS_EVERY_MS = 5_000
-const PING_EVERY_MS = 10_000
+const PING_EVERY_MS = 5_000
 const RETRY_AFTER_SECONDS = 5
 
 export function createSockets(options: SocketsOptions): Sockets {
