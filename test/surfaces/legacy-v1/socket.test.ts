@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
+import { sendRaw } from '../../support/raw-http.ts'
 import { startSockets, TEST_FEATURES, type TestSockets, toRef } from '../../support/start-sockets.ts'
 import {
   type BinaryFrame,
@@ -180,6 +181,20 @@ test('a page of another site, a foreign host and one socket too many are refused
   await only.close()
   await untilOpen(rig, 1)
   assert.equal(await statusOf('token=ada'), 101)
+})
+
+test('a request that asks for another protocol, or elsewhere, is answered as if it had not asked', async () => {
+  await using rig = await startSockets()
+  const url = rig.server.url
+  const upgrade = (path: string, protocol: string) =>
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade, close\r\nUpgrade: ${protocol}\r\nX-API-Key: ada\r\n\r\n`
+  const elsewhere = await sendRaw({ url, bytes: upgrade('/nowhere', 'websocket') })
+  assert.equal(elsewhere?.status, 404)
+  const other = await sendRaw({ url, bytes: upgrade('/ws', 'h2c') })
+  assert.equal(other?.status, 404)
+  const halfHearted = await sendRaw({ url, bytes: upgrade('/ws', 'websocket') })
+  assert.equal(halfHearted?.status, 400)
+  assert.match(JSON.parse(halfHearted?.body ?? '').error.message, /Sec-WebSocket-Key/)
 })
 
 test('what is cached is told at once, and a failure names what was done before it', async () => {
