@@ -10,12 +10,16 @@ import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openEngine } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
+import { openPictures } from './compose/open-pictures.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import { createUserFiles } from './domain/accounts/user-files.ts'
 import type { Engine } from './domain/engine/engine.ts'
+import type { EngineEvent } from './domain/engine/engine-event.ts'
+import type { EventBus } from './domain/events/event-bus.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
@@ -23,9 +27,12 @@ import { createDocs } from './surfaces/docs/index.ts'
 import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
 import { loadSpec } from './surfaces/jobs-v2/spec.ts'
-import { createGate } from './surfaces/kit/gate.ts'
+import { createGate, type Gate } from './surfaces/kit/gate.ts'
 import { createOperatorSurface } from './surfaces/kit/health.ts'
+import type { SurfaceGauge } from './surfaces/kit/surface.ts'
+import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
+import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { openServer } from './surfaces/server.ts'
 
 export interface AppOverrides {
@@ -69,8 +76,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await prepareStore(config, store, jobs)
   opening.use(jobs.worker)
   opening.use(jobs.housekeeping)
-  const http = opening.use(await openHttp(config, { secrets, jobs, assets, metrics, clock, log }))
-  watchGauges(metrics, { store, jobs, openStreams: http.openStreams })
+  const parted = { secrets, store, bus, engine, jobs, assets, metrics, version, clock, log }
+  const http = opening.use(await openHttp(config, parted))
+  watchGauges(metrics, { store, jobs, openStreams: http.openStreams, gauges: http.gauges })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
   opening.defer(async () => {
@@ -107,8 +115,14 @@ async function prepareStore(config: Config, store: Store, jobs: JobActions): Pro
   await jobs.recover({ releaseAll: true })
 }
 
-function watchGauges(metrics: Metrics, parts: { store: Store; jobs: JobActions; openStreams: () => number }): void {
+interface GaugeParts extends Pick<HttpParts, 'store' | 'jobs'> {
+  readonly openStreams: () => number
+  readonly gauges: readonly SurfaceGauge[]
+}
+
+function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   metrics.watch({
+    gauges: parts.gauges,
     countJobs: () => parts.store.jobs.countByStatus(),
     runningHere: () => parts.jobs.worker.stats().running,
     openStreams: parts.openStreams,
@@ -132,6 +146,10 @@ async function sweepLeftOvers(
 
 interface HttpParts {
   readonly secrets: Secrets
+  readonly store: Store
+  readonly bus: EventBus<EngineEvent>
+  readonly engine: Engine
+  readonly version: string
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly metrics: Metrics
@@ -139,7 +157,8 @@ interface HttpParts {
   readonly log: Log
 }
 
-async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock, log }: HttpParts) {
+async function openHttp(config: Config, parts: HttpParts) {
+  const { secrets, jobs, assets, metrics, clock, log } = parts
   const { http } = config
   const gate = createGate({
     brands: http.brand,
@@ -169,15 +188,45 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
     notReadyReason: () => (jobs.worker.stats().isDraining ? 'draining' : null),
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
+  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, parts))
   const server = await openServer({
     host: http.host,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, operator, createDocs({ gate, document: spec.document })],
+    surfaces: [jobsV2, operator, createDocs({ gate, document: spec.document }), ...optional],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
   })
-  return { ...server, openStreams: jobsV2.openStreams }
+  return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
+}
+
+/** What surfaces that may be left out are given. */
+function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
+  const { secrets, store, bus, engine, jobs, assets, version, clock, log } = parts
+  return {
+    gate,
+    clock,
+    log,
+    version,
+    bus,
+    catalog: () => engine.catalog(),
+    jobs,
+    // The one account of this kind is bounded by the workers alone.
+    isAtLimit: async () => false,
+    assets: assets.shelf,
+    pictures: openPictures(),
+    userFiles: createUserFiles({ store: store.userFiles, clock }),
+    content: {
+      // Without a token every address of ours can be read by whoever may call us at all, so the plain one needs no signature.
+      sign: secrets.token === null ? ({ assetId }) => `/api/v2/assets/${assetId}/content` : null,
+      servesBytes: true,
+    },
+    limits: {
+      maxBodyBytes: config.http.maxBodyBytes,
+      maxUploadBytes: config.assets.maxUploadBytes,
+      maxSocketsPerAccount: config.http.maxStreams,
+    },
+  }
 }

@@ -35,13 +35,17 @@ export function openPictures({ maxPixels }: PicturesOptions): Pictures {
       decoding(async () => {
         const whole = read(source)
         const picture =
-          fitPixels === undefined ? whole : whole.resize(fitPixels, fitPixels, { fit: 'inside', withoutEnlargement: true })
+          fitPixels === undefined
+            ? whole
+            : whole.resize(fitPixels, fitPixels, { fit: 'inside', withoutEnlargement: true })
         // A JPEG has no alpha: it is dropped, not blended.
         const coded = format === 'jpeg' ? picture.removeAlpha().jpeg({ quality }) : picture.webp({ quality })
         return { bytes: await coded.toBuffer(), contentType: `image/${format}` }
       }),
     channel: (source, channel) =>
-      decoding(async () => (channel === 'rgb' ? toPng(read(source).toColourspace('srgb').removeAlpha()) : toAlpha(read(source)))),
+      decoding(async () =>
+        channel === 'rgb' ? toPng(read(source).toColourspace('srgb').removeAlpha()) : toAlpha(read(source)),
+      ),
     replaceAlpha: (original, mask) => decoding(() => replaceAlpha(read, original, mask)),
   }
 }

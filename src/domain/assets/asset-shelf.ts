@@ -35,8 +35,13 @@ export interface ReceivedFile {
 
 export interface AssetShelf {
   /** Throws `payload_too_large` and `storage_full`. */
-  receive(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options: { readonly signal?: AbortSignal }): Promise<ReceivedFile>
+  receive(
+    source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    options: { readonly signal?: AbortSignal },
+  ): Promise<ReceivedFile>
   find(accountId: string, place: ShelfPlace): Promise<Asset | null>
+  /** The newest upload under exactly this path. */
+  findUpload(accountId: string, filePath: string): Promise<Asset | null>
   /** The newest record of the account over these bytes. */
   findByHash(accountId: string, hash: string): Promise<Asset | null>
   /** Throws `output_unavailable` when the record is there and its bytes are not. */

@@ -103,6 +103,10 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
       }
     },
     find: (accountId, place) => findOnShelf(deps, accountId, place),
+    async findUpload(accountId, filePath) {
+      const query = { filePaths: [filePath], origin: 'upload', now: clock.now() } as const
+      return (await assets.findNewestByPath(accountId, query))[0] ?? null
+    },
     async findByHash(accountId, hash) {
       const [newest] = await assets.findNewestByHash(accountId, [hash], clock.now())
       return newest ?? null

@@ -59,7 +59,9 @@ export function summarize(run: RunRecord | null): OutputSummary {
 }
 
 /** A string with the ending of a 3D model counts as a file; every other plain value does not. */
-function toFile(item: ShownItem): { readonly item: Readonly<Record<string, unknown>>; readonly isModel: boolean } | null {
+function toFile(
+  item: ShownItem,
+): { readonly item: Readonly<Record<string, unknown>>; readonly isModel: boolean } | null {
   if (typeof item === 'string') {
     const isModel = MODEL_EXTENSIONS.has(extensionOf(item) ?? '')
     return isModel ? { item: { filename: item, type: 'output', subfolder: '' }, isModel } : null

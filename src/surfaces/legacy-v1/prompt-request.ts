@@ -76,7 +76,8 @@ function isTruthy(value: JsonValue | undefined): boolean {
 
 function readTargets(value: JsonValue | undefined): readonly string[] | null {
   if (value === undefined || value === null) return null
-  if (!Array.isArray(value) || value.length > MAX_TARGETS) throw invalid('partial_execution_targets must be a list of node ids')
+  if (!Array.isArray(value) || value.length > MAX_TARGETS)
+    throw invalid('partial_execution_targets must be a list of node ids')
   return value.map((id) => {
     if (typeof id === 'string') return id
     throw invalid('partial_execution_targets must be a list of node ids')

@@ -60,7 +60,11 @@ export function toHistoryEntry(record: RecordedJob, deps: PromptViewDeps): strin
 }
 
 /** The hosted v1's form: an object in place of the five members. */
-export function toHistoryV2Entry(record: RecordedJob, deps: PromptViewDeps, options: { readonly isListed: boolean }): string {
+export function toHistoryV2Entry(
+  record: RecordedJob,
+  deps: PromptViewDeps,
+  options: { readonly isListed: boolean },
+): string {
   const { number, workflow, extraData, outputs } = toPromptParts(record, deps)
   const { job, run } = record
   const id = JSON.stringify(job.id)

@@ -41,7 +41,11 @@ export function toFileHeaders(asset: Asset, { name, etag, fetchDest }: FileHeade
 }
 
 export function toPictureHeaders({ contentType }: Picture, name: string): Headers {
-  return { 'content-type': contentType, 'content-disposition': toDisposition(name), 'cache-control': 'private, no-cache' }
+  return {
+    'content-type': contentType,
+    'content-disposition': toDisposition(name),
+    'cache-control': 'private, no-cache',
+  }
 }
 
 /** Header values are bytes: what is not plain ASCII travels in the extended form. */

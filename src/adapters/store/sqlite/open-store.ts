@@ -3,11 +3,11 @@
  * ready; disposing it answers everything that was asked, closes the database and gives the directory free.
  */
 import type { AccountStore } from '../../../domain/accounts/account-store.ts'
+import type { UserFileStore } from '../../../domain/accounts/user-files.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../../domain/jobs/run-records.ts'
-import type { UserFileStore } from '../../../domain/accounts/user-files.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { createAccountStore } from './account-store.ts'
@@ -18,14 +18,14 @@ import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
 import { createJobStore } from './job-store.ts'
 import { MIGRATIONS_DIRECTORY } from './migrations.ts'
-import { createRunRecordStore } from './run-record-store.ts'
-import { createUserFileStore } from './user-file-store.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import type { WriteOperations } from './operations/write-operations.ts'
+import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 import { type ChannelStats, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader.ts'
 import type { WriterData } from './threads/writer.ts'
+import { createUserFileStore } from './user-file-store.ts'
 
 export interface SqliteStoreOptions {
   readonly directory: string

@@ -1,9 +1,9 @@
 /** What has run, by id, in the order in which it ended. */
 import type { FastifyRequest } from 'fastify'
 import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
+import { readHistoryRange } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
 import { toHistoryEntry } from '../prompt-view.ts'
-import { readHistoryRange } from '../history-range.ts'
 
 export function getHistory(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf } = deps

@@ -1,6 +1,7 @@
 /** The files that a job made, with where each of them came from. */
-import { placeOf } from '../../kit/guard-hooks.ts'
+
 import type { RunRecord } from '../../../domain/jobs/run-record.ts'
+import { placeOf } from '../../kit/guard-hooks.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../operation.ts'
 
 const MAX_LIMIT = 500
@@ -30,7 +31,12 @@ export function getJobAssets(api: Api, deps: OperationDeps): void {
         ...(places.get(`${output.nodeId}/${output.name}`) ?? { output_key: null, output_index: null }),
       }
     })
-    const pagination = { offset, limit, total: job.outputs.length, has_more: offset + assets.length < job.outputs.length }
+    const pagination = {
+      offset,
+      limit,
+      total: job.outputs.length,
+      has_more: offset + assets.length < job.outputs.length,
+    }
     return sendJson(reply, { job_id: job.id, assets, pagination })
   })
 }

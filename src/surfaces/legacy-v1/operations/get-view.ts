@@ -11,9 +11,9 @@ import { placeOf } from '../../kit/guard-hooks.ts'
 import { readRange } from '../../kit/range.ts'
 import { collectBytes } from '../collect-bytes.ts'
 import { type Api, isApiPath, type OperationDeps, queryOf } from '../operation.ts'
+import { type PictureWish, readPictureWish } from '../picture-wish.ts'
 import { leavesFolder, readAnnotated, readFolder, toBaseName, toSubfolder } from '../shelf-names.ts'
 import { toFileHeaders, toPictureHeaders } from '../view-headers.ts'
-import { readPictureWish, type PictureWish } from '../picture-wish.ts'
 
 const LINK_LIFETIME_MS = 60 * 60 * 1000
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024
@@ -47,19 +47,29 @@ export function getView(api: Api, deps: OperationDeps): void {
     const range = readRange(request.headers.range, asset.sizeBytes)
     if (range.kind === 'unsatisfiable') {
       reply.header('content-range', `bytes */${asset.sizeBytes}`)
-      throw new ServiceError('range_not_satisfiable', `the range lies outside of the ${asset.sizeBytes} bytes of this file`)
+      throw new ServiceError(
+        'range_not_satisfiable',
+        `the range lies outside of the ${asset.sizeBytes} bytes of this file`,
+      )
     }
     const span = range.kind === 'part' ? range.span : undefined
     const body = request.method === 'HEAD' ? undefined : await assets.open(asset, span)
     const length = span === undefined ? asset.sizeBytes : span.end - span.start + 1
-    reply.headers(headers).code(span === undefined ? 200 : 206).header('content-length', String(length))
+    reply
+      .headers(headers)
+      .code(span === undefined ? 200 : 206)
+      .header('content-length', String(length))
     if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${asset.sizeBytes}`)
     return reply.send(body)
   }
 
   function redirect(request: FastifyRequest, reply: FastifyReply, location: string) {
     const { origin, mountPrefix } = placeOf(request)
-    return reply.code(302).header('cache-control', 'no-store').header('location', origin + mountPrefix + location).send()
+    return reply
+      .code(302)
+      .header('cache-control', 'no-store')
+      .header('location', origin + mountPrefix + location)
+      .send()
   }
 
   api.both('GET', '/view', async (request, reply) => {

@@ -1,7 +1,8 @@
 /** The account's jobs as a list, filtered, sorted and cut into pages. */
-import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../operation.ts'
+
 import { toJobEntry } from '../job-view.ts'
 import { readJobsQuery } from '../jobs-query.ts'
+import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../operation.ts'
 
 export function listJobs(api: Api, deps: OperationDeps): void {
   api.api('GET', '/jobs', async (request, reply) => {

@@ -1,8 +1,9 @@
 /** Stops a run: the named one if it runs, or the one of the account that has run longest. Nothing that waits is touched. */
+
+import { isJsonObject } from '../../../lib/lossless-json.ts'
 import { cancelAll } from '../cancel-prompts.ts'
 import { type Api, type OperationDeps, sendJson } from '../operation.ts'
 import { readLooseJson } from '../read-body.ts'
-import { isJsonObject } from '../../../lib/lossless-json.ts'
 
 export function postInterrupt(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
   api.both('POST', '/interrupt', async (request, reply) => {

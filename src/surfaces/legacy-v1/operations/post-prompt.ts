@@ -3,7 +3,7 @@
  * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ServiceError } from '../../../domain/errors.ts'
+import type { ServiceError } from '../../../domain/errors.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { refusalHeaders, toRefusal } from '../errors.ts'
@@ -20,7 +20,10 @@ const MAX_COUNTERS = 100_000
 export function postPrompt(api: Api, deps: OperationDeps): void {
   const nextNumber = createCounters()
 
-  async function submit(request: FastifyRequest, fields: PromptFields): Promise<{ text: string; outcome: PromptOutcome }> {
+  async function submit(
+    request: FastifyRequest,
+    fields: PromptFields,
+  ): Promise<{ text: string; outcome: PromptOutcome }> {
     const accountId = deps.accountOf(request)
     const place = toPlace(fields, () => nextNumber(accountId))
     const id = fields.id ?? deps.newPromptId()

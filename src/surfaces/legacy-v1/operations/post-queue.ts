@@ -1,8 +1,9 @@
 /** Cancels prompts by id, waiting or running, or empties what waits. Ids that are unknown, over or somebody else's are not. */
-import { type Api, type OperationDeps, sendJson } from '../operation.ts'
-import { readIds } from '../read-ids.ts'
-import { readLooseObject } from '../read-body.ts'
+
 import { cancelAll } from '../cancel-prompts.ts'
+import { type Api, type OperationDeps, sendJson } from '../operation.ts'
+import { readLooseObject } from '../read-body.ts'
+import { readIds } from '../read-ids.ts'
 
 export function postQueue(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf, limits } = deps

@@ -4,9 +4,9 @@ import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareKnownBlobs } from './blobs.ts'
 import {
   prepareFindAssets,
-  prepareFindOutputsIn,
   prepareFindNewestByHash,
   prepareFindOutputsByPath,
+  prepareFindOutputsIn,
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './find-assets.ts'

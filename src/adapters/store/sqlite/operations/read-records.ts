@@ -112,10 +112,7 @@ export interface HistoryInput {
 const HISTORY_BUDGET = 32 * 1024 * 1024
 
 /** In the order of their ends. When not everything fits, the newest of the range are the ones that do. */
-export function prepareListHistory(
-  database: DatabaseSync,
-  deps: RecordDeps,
-): (input: HistoryInput) => StoredRecord[] {
+export function prepareListHistory(database: DatabaseSync, deps: RecordDeps): (input: HistoryInput) => StoredRecord[] {
   const IS_HISTORY = `account_id = ?1 AND status IN ('succeeded', 'failed', 'canceled') AND started_at IS NOT NULL
     AND expires_at > ?2 AND NOT ${IS_HIDDEN}`
   const selectNewest = prepareRows<JobRow>(
