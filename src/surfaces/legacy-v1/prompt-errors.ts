@@ -30,7 +30,7 @@ export const INVALID_PROMPT_ID = toPromptRefusal(
   promptError(
     'invalid_prompt_id',
     'prompt_id must be a valid UUID',
-    'prompt_id must be a UUID in its canonical form, lower case and with hyphens; omit it to have one generated.',
+    'prompt_id must be a UUID string in canonical lowercase hyphenated form; omit it to let the server generate one',
   ),
 )
 

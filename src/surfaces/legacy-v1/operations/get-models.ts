@@ -10,8 +10,9 @@ import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts
 
 const MAX_FILES = 1000
 const EXTENSIONS = ['.bin', '.ckpt', '.pkl', '.pt', '.pt2', '.pth', '.safetensors', '.sft']
-// Folders that hold no weights.
-const OTHER_FOLDERS = ['configs', 'custom_nodes', 'datasets']
+// Folders that no model browser shows.
+const OTHER_FOLDERS = ['configs', 'custom_nodes']
+const NO_EXTENSIONS = ['datasets']
 
 export function getModels(api: Api, { catalog, assets, accountOf }: OperationDeps): void {
   async function list(accountId: string, folder: string): Promise<readonly ModelFile[]> {
@@ -41,7 +42,11 @@ export function getModels(api: Api, { catalog, assets, accountOf }: OperationDep
     const folders = Object.keys(MODEL_FOLDERS).filter((name) => !OTHER_FOLDERS.includes(name))
     return sendJson(
       reply,
-      folders.map((name) => ({ name, folders: [`models/${name}`], extensions: EXTENSIONS })),
+      folders.map((name) => ({
+        name,
+        folders: [`models/${name}`],
+        extensions: NO_EXTENSIONS.includes(name) ? [] : EXTENSIONS,
+      })),
     )
   })
   api.both('GET', '/experiment/models/:folder', async (request, reply) => {

@@ -58,8 +58,15 @@ export function getObjectInfo(api: Api, { catalog, assets, accountOf }: Operatio
   )
 }
 
+/** Members that clients look for and that an engine need not know of. */
 function stringify(definition: NodeDefinition): string {
-  return stringifyLosslessJson(definition as unknown as JsonObject)
+  const isSchemaStyle = Object.hasOwn(definition, 'output_matchtypes')
+  const entry = {
+    ...definition,
+    python_module: definition['python_module'] ?? 'nodes',
+    ...(isSchemaStyle && { price_badge: definition['price_badge'] ?? null }),
+  }
+  return stringifyLosslessJson(entry as unknown as JsonObject)
 }
 
 function familyOf([type, options]: InputSpec): string | null {
