@@ -61,7 +61,13 @@ export async function openSocket(ws: WebSocket): Promise<TestSocket> {
     ws,
     frames,
     closed,
-    until: (isIt) => wait(() => frames.find(isIt)),
+    until(isIt) {
+      let seen = 0
+      return wait(() => {
+        while (seen < frames.length) if (isIt(frames[seen++])) return frames[seen - 1]
+        return undefined
+      })
+    },
     async untilCount(count) {
       await wait(() => (frames.length >= count ? true : undefined))
     },
