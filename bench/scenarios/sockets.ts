@@ -10,7 +10,7 @@ const SOCKETS = 2000
 const EVERY_MS = 100
 // Long enough for the stalled reader to be noticed by what it owes.
 const STEPS = 300
-const PREVIEW_BYTES = 16_384
+const PREVIEW_BYTES = 4096
 const GIVE_UP_MS = 60_000
 
 interface Report {

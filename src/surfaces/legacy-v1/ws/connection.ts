@@ -22,9 +22,10 @@ export interface ConnectionLimits {
   readonly silenceBytes: number
 }
 
+// Frames are shared by all readers of an account: what these bound is how far the slowest may fall behind, not a copy each.
 export const CONNECTION_LIMITS: ConnectionLimits = {
-  previewBytes: 262_144,
-  backlogBytes: 2_097_152,
+  previewBytes: 1_048_576,
+  backlogBytes: 8_388_608,
   // A burst of one turn is nobody's fault: a reader that is alive takes it within moments.
   behindMs: 2_000,
   maxBytes: 67_108_864,
@@ -56,6 +57,7 @@ export interface ConnectionParts {
 // RFC 6455 (7.4.1): a message that violates the policy of the endpoint; ours is to keep up.
 const TOO_SLOW = 1008
 const GOING_AWAY = 1001
+const MAX_BYTES_BEFORE_PONG = 65_536
 /** How long a close may take before the connection is cut. */
 const CLOSE_MS = 2_000
 
@@ -81,7 +83,7 @@ export class SocketConnection {
     })
     // Not by the library: a client that only sends pings and reads nothing would fill the memory with answers.
     ws.on('ping', (data) => {
-      if (socket.writableLength <= parts.limits.previewBytes) ws.pong(data)
+      if (socket.writableLength <= MAX_BYTES_BEFORE_PONG) ws.pong(data)
     })
     ws.on('pong', () => {
       this.#ping = null
