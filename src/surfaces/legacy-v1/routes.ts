@@ -14,6 +14,7 @@ import { getQueue } from './operations/get-queue.ts'
 import { getSystemStats } from './operations/get-system-stats.ts'
 import { getView } from './operations/get-view.ts'
 import { getViewMetadata } from './operations/get-view-metadata.ts'
+import { getWs } from './operations/get-ws.ts'
 import { internalFiles } from './operations/internal-files.ts'
 import { listJobs } from './operations/list-jobs.ts'
 import { logs } from './operations/logs.ts'
@@ -47,6 +48,7 @@ const OPERATIONS = [
   postUploadMask,
   getView,
   getViewMetadata,
+  getWs,
   getSystemStats,
   getFeatures,
   getModels,

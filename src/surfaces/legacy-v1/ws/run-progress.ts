@@ -9,8 +9,11 @@ type NodeState = 'running' | 'finished'
 
 interface NodeEntry {
   readonly ref: NodeRef
-  max: string
-  json: string
+  readonly value: string
+  readonly max: string
+  readonly state: NodeState
+  /** Made when somebody wants to see it. */
+  json: string | null
 }
 
 // Python writes these two as floats; whatever a node reports itself is written as it came.
@@ -60,7 +63,10 @@ export class RunProgress {
   /** The `nodes` of a `progress_state`: every node that is not waiting any more. */
   nodesJson(): string {
     let json = '{'
-    for (const entry of this.#nodes.values()) json += json === '{' ? entry.json : `,${entry.json}`
+    for (const entry of this.#nodes.values()) {
+      entry.json ??= this.#toJson(entry)
+      json += json === '{' ? entry.json : `,${entry.json}`
+    }
     return `${json}}`
   }
 
@@ -81,13 +87,17 @@ export class RunProgress {
     this.#put(ref, { value: max, max, state: 'finished' })
   }
 
-  #put(ref: NodeRef, { value, max, state }: { value: string; max: string; state: NodeState }): void {
+  #put(ref: NodeRef, shown: Pick<NodeEntry, 'value' | 'max' | 'state'>): void {
+    this.#nodes.set(ref.nodeId, { ref, ...shown, json: null })
+  }
+
+  #toJson({ ref, value, max, state }: NodeEntry): string {
     const id = JSON.stringify(ref.nodeId)
     const display = JSON.stringify(ref.displayNodeId)
-    const json =
+    return (
       `${id}:{"value":${value},"max":${max},"state":"${state}","node_id":${id},"prompt_id":${this.#idJson},` +
       `"display_node_id":${display},"parent_node_id":${JSON.stringify(ref.parentNodeId)},"real_node_id":${display}}`
-    this.#nodes.set(ref.nodeId, { ref, max, json })
+    )
   }
 }
 
