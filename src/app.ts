@@ -15,7 +15,7 @@ import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
-import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import { type Authenticate, createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import type { EngineEvent } from './domain/engine/engine-event.ts'
@@ -39,6 +39,10 @@ export interface AppOverrides {
   readonly clock?: Clock
   /** Used instead of the configured one, and closed by whoever made it. */
   readonly engine?: Engine
+  /** Who a credential belongs to. */
+  readonly authenticate?: Authenticate
+  /** Changes what optional surfaces are given. */
+  readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
 }
 
 export interface AppOptions {
@@ -76,7 +80,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await prepareStore(config, store, jobs)
   opening.use(jobs.worker)
   opening.use(jobs.housekeeping)
-  const parted = { secrets, store, bus, engine, jobs, assets, metrics, version, clock, log }
+  const parted = { secrets, store, bus, engine, jobs, assets, metrics, version, clock, log, overrides }
   const http = opening.use(await openHttp(config, parted))
   watchGauges(metrics, { store, jobs, openStreams: http.openStreams, gauges: http.gauges })
   const sweeping = new AbortController()
@@ -150,6 +154,7 @@ interface HttpParts {
   readonly bus: EventBus<EngineEvent>
   readonly engine: Engine
   readonly version: string
+  readonly overrides: AppOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly metrics: Metrics
@@ -164,7 +169,7 @@ async function openHttp(config: Config, parts: HttpParts) {
     brands: http.brand,
     bindHost: http.host,
     hasCredentials: secrets.token !== null,
-    authenticate: createLocalAuthenticate(secrets.token?.reveal() ?? null),
+    authenticate: parts.overrides.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,
@@ -205,7 +210,7 @@ async function openHttp(config: Config, parts: HttpParts) {
 /** What surfaces that may be left out are given. */
 function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
   const { secrets, store, bus, engine, jobs, assets, version, clock, log } = parts
-  return {
+  const given: SurfaceParts = {
     gate,
     clock,
     log,
@@ -229,4 +234,5 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfacePa
       maxSocketsPerAccount: config.http.maxStreams,
     },
   }
+  return parts.overrides.surfaceParts?.(given) ?? given
 }

@@ -18,8 +18,9 @@ export function readUploadPlace({ fileName, fields }: Pick<UploadForm<unknown>, 
   const folder = readFolder(fields.get('type') || 'input')
   if (folder === null) throw refuseName('type must be input, output or temp')
   const subfolder = fields.get('subfolder') ?? ''
-  if (leavesFolder(`${subfolder}/${fileName}`.replace(/^\/(?=[^/])/, '')))
+  if (leavesFolder(subfolder === '' ? fileName : `${subfolder}/${fileName}`)) {
     throw refuseName('the file must stay in its folder')
+  }
   const name = toBaseName(fileName)
   if (name === '') throw refuseName('the file needs a name')
   return {
