@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { startSockets, type TestSockets, toRef } from '../../support/start-sockets.ts'
 import { type BinaryFrame, type Frame, isText } from '../../support/test-socket.ts'
+import { startSockets, type TestSockets, toRef } from './start-sockets.ts'
 
 const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'
 const NODE = toRef('3')

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
 import type { JobMove } from '../../../src/domain/events/event-bus.ts'
-import { startSockets, toRef } from '../../support/start-sockets.ts'
 import { type Frame, isText } from '../../support/test-socket.ts'
+import { startSockets, toRef } from './start-sockets.ts'
 
 const ACCOUNTS = ['ada', 'bob', 'eve']
 const MOVES: readonly JobMove[] = ['queued', 'taken', 'returned', 'dropped', 'ended']

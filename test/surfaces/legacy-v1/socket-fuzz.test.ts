@@ -6,8 +6,8 @@ import { after, before, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
-import { startSockets, type TestSockets } from '../../support/start-sockets.ts'
 import { openSocket } from '../../support/test-socket.ts'
+import { startSockets, type TestSockets } from './start-sockets.ts'
 
 let rig: TestSockets
 before(async () => {

@@ -4,7 +4,6 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
 import { sendRaw } from '../../support/raw-http.ts'
-import { startSockets, TEST_FEATURES, type TestSockets, toRef } from '../../support/start-sockets.ts'
 import {
   type BinaryFrame,
   type Frame,
@@ -12,6 +11,7 @@ import {
   type RefusedHandshake,
   type TextFrame,
 } from '../../support/test-socket.ts'
+import { startSockets, TEST_FEATURES, type TestSockets, toRef } from './start-sockets.ts'
 
 const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'
 

@@ -22,7 +22,7 @@ export interface NoticesDeps {
 
 // Ends whose move has yet to be heard; only another order of notices than ours makes any.
 const MAX_EARLY_ENDS = 1000
-const RETURNED = 'The worker of this job was lost; the job waits for another one.'
+const RETURNED = 'This job was given back to the queue; it is started again as soon as a worker is free.'
 
 /** Returns the end of it. */
 export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDeps): () => void {
