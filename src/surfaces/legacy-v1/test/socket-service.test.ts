@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { WebSocket } from 'ws'
-import { createFakeEngine } from '../support/fake-engine.ts'
-import { type RecordedText, readRecording } from '../support/recorded-runs.ts'
-import { ask } from '../support/replay-recording.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
+import { type RecordedText, readRecording } from '../../../../test/support/recorded-runs.ts'
+import { ask } from '../../../../test/support/replay-recording.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
 import {
   type Frame,
   isText,
@@ -13,7 +13,7 @@ import {
   type RefusedHandshake,
   type TestSocket,
   type TextFrame,
-} from '../support/test-socket.ts'
+} from '../../../../test/support/test-socket.ts'
 
 const WORKFLOW = {
   1: { class_type: 'FakeSource', inputs: {} },

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
-import { sendRaw } from '../../support/raw-http.ts'
+import { sendRaw } from '../../../../test/support/raw-http.ts'
 import {
   type BinaryFrame,
   type Frame,
   isText,
   type RefusedHandshake,
   type TextFrame,
-} from '../../support/test-socket.ts'
+} from '../../../../test/support/test-socket.ts'
+import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import { startSockets, TEST_FEATURES, type TestSockets, toRef } from './start-sockets.ts'
 
 const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'

@@ -4,12 +4,12 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import sharp from 'sharp'
 import { WebSocket } from 'ws'
-import type { Engine } from '../../src/domain/engine/engine.ts'
-import { createFakeEngine } from '../support/fake-engine.ts'
-import { LegacyClient } from '../support/legacy-client.ts'
-import { saveGraph } from '../support/legacy-graphs.ts'
-import { RECORDINGS } from '../support/replay-exchange.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
+import { LegacyClient } from '../../../../test/support/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
+import { RECORDINGS } from '../../../../test/support/replay-exchange.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import type { Engine } from '../../../domain/engine/engine.ts'
 
 const input = (name: string) => readFileSync(`${RECORDINGS}inputs/${name}`)
 

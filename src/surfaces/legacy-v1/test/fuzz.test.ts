@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { createFakeEngine } from '../support/fake-engine.ts'
-import { LegacyClient } from '../support/legacy-client.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
+import { LegacyClient } from '../../../../test/support/legacy-client.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
 
 const engine = createFakeEngine()
 let app: TestApp

@@ -4,17 +4,22 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { openEmbeddedEngine } from '../../src/adapters/engines/embedded/engine.ts'
-import type { Engine } from '../../src/domain/engine/engine.ts'
-import { systemClock } from '../../src/lib/clock.ts'
-import { silentLog } from '../../src/lib/log.ts'
-import { type JsonObject, type JsonValue, NumberText } from '../../src/lib/lossless-json.ts'
-import { assertSameShape, compareFrames } from '../support/compare-recording.ts'
-import { cachedNodesOf, listRecordedRuns, promptIdOf, type RecordedRun } from '../support/recorded-runs.ts'
-import { type Replay, replay } from '../support/replay-recording.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
-import type { Frame } from '../support/test-socket.ts'
-import { isText } from '../support/test-socket.ts'
+import { assertSameShape, compareFrames } from '../../../../test/support/compare-recording.ts'
+import {
+  cachedNodesOf,
+  listRecordedRuns,
+  promptIdOf,
+  type RecordedRun,
+} from '../../../../test/support/recorded-runs.ts'
+import { type Replay, replay } from '../../../../test/support/replay-recording.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import type { Frame } from '../../../../test/support/test-socket.ts'
+import { isText } from '../../../../test/support/test-socket.ts'
+import { openEmbeddedEngine } from '../../../adapters/engines/embedded/engine.ts'
+import type { Engine } from '../../../domain/engine/engine.ts'
+import { systemClock } from '../../../lib/clock.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { type JsonObject, type JsonValue, NumberText } from '../../../lib/lossless-json.ts'
 
 /** The real engine; what one sitting caches, the next one does not find. */
 interface SittingEngine extends Engine {
@@ -28,7 +33,7 @@ async function openSittingEngine(): Promise<SittingEngine> {
     maxImagePixels: 10_000_000,
     log: silentLog,
     clock: systemClock,
-    nodeModules: [new URL('../support/recording-nodes.ts', import.meta.url).href],
+    nodeModules: [new URL('../../../../test/support/recording-nodes.ts', import.meta.url).href],
   })
   let sitting = 0
   return {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
-import type { JobMove } from '../../../src/domain/events/event-bus.ts'
-import { type Frame, isText } from '../../support/test-socket.ts'
+import { type Frame, isText } from '../../../../test/support/test-socket.ts'
+import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { JobMove } from '../../../domain/events/event-bus.ts'
 import { startSockets, toRef } from './start-sockets.ts'
 
 const ACCOUNTS = ['ada', 'bob', 'eve']

@@ -1,11 +1,11 @@
 /** Two accounts on one service: what belongs to one is not there for the other, on any route. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { Caller } from '../../src/domain/accounts/caller.ts'
-import { ServiceError } from '../../src/domain/errors.ts'
-import { LegacyClient } from '../support/legacy-client.ts'
-import { saveGraph } from '../support/legacy-graphs.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { LegacyClient } from '../../../../test/support/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import type { Caller } from '../../../domain/accounts/caller.ts'
+import { ServiceError } from '../../../domain/errors.ts'
 
 /** As on the hosted kinds: a key per account, and bytes behind signed addresses. */
 function authenticate(credential: string | null): Caller {
