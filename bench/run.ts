@@ -11,6 +11,7 @@ import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
+import { sockets } from './scenarios/sockets.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
 import { transfer } from './scenarios/transfer.ts'
@@ -19,6 +20,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   poll,
   submit,
   streams,
+  sockets,
   transfer,
   auth,
   overhead: jobOverhead,

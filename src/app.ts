@@ -13,16 +13,20 @@ import { openBus } from './compose/open-bus.ts'
 import { openPools, type RunningPools } from './compose/open-deployments.ts'
 import { openEngine } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
+import { openPictures } from './compose/open-pictures.ts'
 import { openSigningKeys } from './compose/open-signing-keys.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
-import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import { type Authenticate, createLocalAuthenticate } from './domain/accounts/caller.ts'
 import type { PerAccount } from './domain/accounts/tiers.ts'
+import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, createContentSigner } from './domain/assets/signed-url.ts'
 import { type Deployments, openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
+import type { EngineEvent } from './domain/engine/engine-event.ts'
+import type { EventBus } from './domain/events/event-bus.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
@@ -38,17 +42,23 @@ import {
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/deployment-address.ts'
-import { createGate } from './surfaces/kit/gate.ts'
+import { createGate, type Gate } from './surfaces/kit/gate.ts'
 import { createOperatorSurface } from './surfaces/kit/health.ts'
 import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/static-token.ts'
-import type { Surface } from './surfaces/kit/surface.ts'
+import type { Surface, SurfaceGauge } from './surfaces/kit/surface.ts'
+import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
+import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { openServer } from './surfaces/server.ts'
 
 export interface AppOverrides {
   readonly clock?: Clock
   /** Used instead of the configured one, and closed by whoever made it. */
   readonly engine?: Engine
+  /** Who a credential belongs to. */
+  readonly authenticate?: Authenticate
+  /** Changes what optional surfaces are given. */
+  readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
 }
 
 export interface AppOptions {
@@ -106,6 +116,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await openHttp(config, {
       store,
       secrets,
+      bus,
+      engine,
+      overrides,
       shared,
       deployments,
       pools,
@@ -118,7 +131,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, jobs, pools, openStreams: http.openStreams })
+  watchGauges(metrics, { store, jobs, pools, openStreams: http.openStreams, gauges: http.gauges })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
   opening.defer(async () => {
@@ -161,10 +174,12 @@ interface GaugeParts {
   readonly jobs: JobActions
   readonly pools: RunningPools | null
   readonly openStreams: () => number
+  readonly gauges: readonly SurfaceGauge[]
 }
 
 function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   metrics.watch({
+    gauges: parts.gauges,
     countJobs: () => parts.store.jobs.countByStatus(),
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
@@ -189,6 +204,11 @@ async function sweepLeftOvers(
 function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
   if (shared === null) return assets.maxUploadBytes
   return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
+}
+
+function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
+  if (shared === null) return http.maxStreams
+  return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
 }
 
 interface AdminParts extends HttpParts {
@@ -223,6 +243,9 @@ interface HttpParts {
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
+  readonly bus: EventBus<EngineEvent>
+  readonly engine: Engine
+  readonly overrides: AppOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly signer: ContentSigner
@@ -238,7 +261,8 @@ async function openHttp(config: Config, parts: HttpParts) {
     brands: http.brand,
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
-    authenticate: shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
+    authenticate:
+      parts.overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,
@@ -258,8 +282,7 @@ async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     clock,
     maxBodyBytes: http.maxBodyBytes,
-    maxStreamsPerAccount:
-      shared === null ? http.maxStreams : (id) => Math.min(http.maxStreams, shared.limitsOf(id).streams),
+    maxStreamsPerAccount: toStreamLimit(config, shared),
     contentLinks,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
@@ -280,16 +303,47 @@ async function openHttp(config: Config, parts: HttpParts) {
   })
   const admin =
     secrets.adminToken === null ? [] : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams })]
+  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, parts))
   const server = await openServer({
     host: http.host,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, content, ...admin, operator, createDocs({ gate, document: spec.document })],
+    surfaces: [jobsV2, content, ...admin, operator, createDocs({ gate, document: spec.document }), ...optional],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
-  return { ...server, openStreams: jobsV2.openStreams }
+  return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
+}
+
+/** What surfaces that may be left out are given. */
+function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
+  const { shared, signer, store, bus, engine, jobs, assets, version, clock, log } = parts
+  const given: SurfaceParts = {
+    gate,
+    clock,
+    log,
+    version,
+    bus,
+    catalog: () => engine.catalog(),
+    jobs,
+    isAtLimit: async (accountId) =>
+      shared !== null &&
+      ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,
+    assets: assets.shelf,
+    pictures: openPictures(),
+    userFiles: createUserFiles({ store: store.userFiles, clock }),
+    content: {
+      sign: signer.sign,
+      servesBytes: config.kind === 'local',
+    },
+    limits: {
+      maxBodyBytes: config.http.maxBodyBytes,
+      maxUploadBytes: config.assets.maxUploadBytes,
+      maxSocketsPerAccount: toStreamLimit(config, shared),
+    },
+  }
+  return parts.overrides.surfaceParts?.(given) ?? given
 }

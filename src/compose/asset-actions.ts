@@ -6,6 +6,7 @@ import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/content.ts'
 import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.ts'
 import { createModelPlacement } from '../domain/assets/model-placement.ts'
+import { openShelf } from '../domain/assets/open-shelf.ts'
 import { createStoreBlob } from '../domain/assets/store-blob.ts'
 import { createUploadAsset } from '../domain/assets/upload.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -43,6 +44,7 @@ export function createAssetActions(config: AssetsConfig, { store, opened, maxUpl
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
+    shelf: openShelf({ ...shared, maxBytes: config.maxUploadBytes }),
     collect: createCollect({ ...shared, log }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }

@@ -14,10 +14,12 @@ import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
 import { createJobReader } from '../domain/jobs/read.ts'
 import { createRecover } from '../domain/jobs/recover.ts'
 import { createRetryEstimate } from '../domain/jobs/retry-estimate.ts'
+import { createRunRecords } from '../domain/jobs/run-records.ts'
 import { createSubmit } from '../domain/jobs/submit.ts'
+import { createSubmitPrompt } from '../domain/jobs/submit-prompt.ts'
 import { createWatchJob } from '../domain/jobs/watch-job.ts'
 import { createWorker, type Worker } from '../domain/jobs/worker.ts'
-import { createPrepareWorkflow } from '../domain/workflows/prepare.ts'
+import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { Clock } from '../lib/clock.ts'
 import { createUuidV7, newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -81,23 +83,22 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
     ...parts.chores,
   ]
+  const workflows = { catalog: () => engine.catalog(), assets: store.assets, clock, nodeRules: rules?.nodeRules }
+  const submit = createSubmit({
+    ...shared,
+    newJobId: createUuidV7(() => clock.now().getTime()),
+    prepareWorkflow: createPrepareWorkflow(workflows),
+    admit: rules?.admit,
+    pool: DEFAULT_POOL,
+    mustTakeJobs: parts.mustTakeJobs,
+    retentionMs: config.retentionMs,
+    retryAfterSeconds: estimate.retryAfterSeconds,
+    isClosing: () => worker.stats().isDraining,
+  })
   return {
-    submit: createSubmit({
-      ...shared,
-      newJobId: createUuidV7(() => clock.now().getTime()),
-      prepareWorkflow: createPrepareWorkflow({
-        catalog: () => engine.catalog(),
-        assets: store.assets,
-        clock,
-        nodeRules: rules?.nodeRules,
-      }),
-      admit: rules?.admit,
-      pool: DEFAULT_POOL,
-      mustTakeJobs: parts.mustTakeJobs,
-      retentionMs: config.retentionMs,
-      retryAfterSeconds: estimate.retryAfterSeconds,
-      isClosing: () => worker.stats().isDraining,
-    }),
+    submit,
+    submitPrompt: createSubmitPrompt({ inspectWorkflow: createInspectWorkflow(workflows), submit }),
+    records: createRunRecords({ store: store.records, clock }),
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),

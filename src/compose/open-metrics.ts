@@ -15,6 +15,8 @@ export interface MetricSources {
   readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
   readonly runningHere: () => number
   readonly openStreams: () => number
+  /** Of single surfaces. */
+  readonly gauges?: readonly { readonly name: string; readonly help: string; readonly read: () => number }[]
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
 
@@ -111,6 +113,7 @@ function addGauges(registry: Registry, sources: MetricSources): void {
     })
   add('atelier_jobs_running_here', 'Jobs that this process runs.', sources.runningHere)
   add('atelier_event_streams', 'Open event streams.', sources.openStreams)
+  for (const { name, help, read } of sources.gauges ?? []) add(name, help, read)
   add('atelier_store_commits', 'Group commits since the start.', () => sources.groupCommit().batches)
   add('atelier_store_operations', 'Writes since the start.', () => sources.groupCommit().operations)
 }

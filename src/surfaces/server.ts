@@ -15,8 +15,9 @@ import { guardRequests } from './kit/guard-hooks.ts'
 import { writeAnswer } from './kit/raw-answer.ts'
 import { requestIdOf } from './kit/request-id.ts'
 import { routeOf } from './kit/route-name.ts'
-import type { AnswerError, Surface } from './kit/surface.ts'
+import type { AnswerError, Surface, UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
+import { createShouldUpgrade, routeUpgrades } from './kit/upgrades.ts'
 
 /** One answered request, for metrics and the request log. */
 export interface AnsweredRequest {
@@ -92,6 +93,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     framework(request, response)
   }
 
+  routeUpgrades(server, upgradesOf(options), options.gate)
   for (const surface of surfaces) {
     app.register((scope, _options, done) => {
       surface.register(scope)
@@ -161,6 +163,7 @@ function createHttpServer(
     keepAlive: true,
     keepAliveInitialDelay: TCP_PROBE_MS,
     noDelay: true,
+    shouldUpgradeCallback: createShouldUpgrade(upgradesOf(options)),
   })
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS
@@ -175,6 +178,10 @@ function createHttpServer(
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerBrokenRequests(server, options)
   return server
+}
+
+function upgradesOf({ surfaces }: ServerOptions): UpgradeRoute[] {
+  return surfaces.flatMap(({ upgrades }) => upgrades ?? [])
 }
 
 function observe(request: IncomingMessage, response: ServerResponse, tell: (answered: AnsweredRequest) => void): void {

@@ -7,7 +7,15 @@ export interface JobChanged {
   readonly jobId: string
   readonly accountId: string
   readonly version: number
+  /** Absent when the job only got news, such as progress. */
+  readonly move?: JobMove
 }
+
+/**
+ * A step through the queue, for whoever keeps count: accepted, taken by a worker, given back by one, ended without having
+ * been taken, ended after it.
+ */
+export type JobMove = 'queued' | 'taken' | 'returned' | 'dropped' | 'ended'
 
 export interface JobLive<Event> {
   readonly jobId: string

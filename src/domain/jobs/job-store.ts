@@ -6,6 +6,8 @@
 import type { PoolPrice } from '../credits/prices.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
+import type { RunRecord } from './run-record.ts'
+import type { Submission } from './submission.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface NewJob {
@@ -25,6 +27,9 @@ export interface NewJob {
   readonly sealedExtraData: Uint8Array | null
   /** Held and stored with the job, which is charged by it at its end; absent: the job costs nothing. */
   readonly price?: PoolPrice | null
+  /** The id was chosen by the caller, so it may be taken. */
+  readonly hasChosenId?: boolean
+  readonly submission?: Submission | null
 }
 
 export type SubmitOutcome =
@@ -32,6 +37,7 @@ export type SubmitOutcome =
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   | { readonly outcome: 'queue_full' }
   | { readonly outcome: 'insufficient_credits' }
+  | { readonly outcome: 'id_taken' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -68,6 +74,8 @@ export interface RunChange {
     readonly from: readonly JobStatus[]
     readonly at: Date
     readonly error: JobError | null
+    /** What the run showed; null when it never began. */
+    readonly record?: RunRecord | null
   }
 }
 

@@ -28,6 +28,7 @@ import type { JobObserver } from './observer.ts'
 import { type OutputRules, toOutputDraft } from './output.ts'
 import { toProgress } from './progress.ts'
 import { publishLive, toTerminalEvent } from './run-notices.ts'
+import { createRunRecorder } from './run-record.ts'
 
 export interface RunLimits {
   readonly maxAttempts: number
@@ -90,6 +91,7 @@ export class JobRun {
   readonly #gaveUp = Promise.withResolvers<void>()
   readonly #committer: Committer
   readonly #ingest: Ingest
+  readonly #recorder = createRunRecorder()
   #state: RunState = startRunState({ graph: new Map(), earlierProgress: null })
   #terminalEvent: EngineEvent | null = null
   #stop: StopCause | null = null
@@ -248,6 +250,7 @@ export class JobRun {
     const before = this.#state
     const after = applyEngineEvent(before, event)
     this.#state = after
+    this.#recorder.take(event, this.#deps.clock.now().getTime())
     if (after.outcome !== null) this.#terminalEvent = event
     else publishLive(this.#deps.bus, this.claim.job, event)
     if (after.reportedCount > this.#deps.limits.maxOutputs) {
@@ -313,7 +316,8 @@ export class JobRun {
     const { clock, bus, observer, extraData } = this.#deps
     const { id: jobId, accountId, startedAt } = this.claim.job
     const at = clock.now()
-    const outcome = await this.#committer.finish({ status, from, at, error }, this.#toLog(at))
+    const record = this.#recorder.finish(at.getTime())
+    const outcome = await this.#committer.finish({ status, from, at, error, record }, this.#toLog(at))
     if (outcome.outcome === 'lost') {
       this.#isDiscarded = true
       observer.leaseLost({ jobId })
@@ -321,7 +325,7 @@ export class JobRun {
     }
     this.version = outcome.version
     extraData.forget(jobId)
-    bus.publishChanged({ jobId, accountId, version: outcome.version })
+    bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
     bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, this.#terminalEvent) })
     bus.publishWork()
     const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()

@@ -14,6 +14,7 @@ import type { ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
+import type { Submission } from './submission.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
@@ -24,6 +25,11 @@ export interface SubmitRequest {
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly idempotencyKey: string | null
+  /** Chosen by the caller, who has checked that it is a canonical id. */
+  readonly id?: string | null
+  /** Validated already: `workflow` is not looked at. */
+  readonly prepared?: PreparedJob
+  readonly submission?: Submission
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -76,9 +82,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
     }
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
-    const prepared = await prepareWorkflow(request.accountId, request.workflow)
+    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
     deps.mustTakeJobs?.(pool)
-    const id = newJobId()
+    const chosenId = request.id ?? null
+    const id = chosenId ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
@@ -98,6 +105,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
         needsExtraData: secrets !== null,
         sealedExtraData,
         price,
+        hasChosenId: chosenId !== null,
+        submission: request.submission ?? null,
       })
     } catch (error) {
       if (secrets !== null) extraData.forget(id)
@@ -109,7 +118,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const result = await store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
     switch (result.outcome) {
       case 'queued':
-        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version })
+        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version, move: 'queued' })
         bus.publishWork(job.pool)
         observer.submitted(result.job)
         return result.job
@@ -118,6 +127,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
       case 'insufficient_credits':
         throw new ServiceError('insufficient_credits', 'the account has not enough credits to run this job; add some', {
           details: { required_micros: job.price?.holdMicros ?? 0 },
+        })
+      case 'id_taken':
+        throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
+          details: { field: 'id' },
         })
       case 'queue_full':
         throw new ServiceError('queue_full', 'the queue is full; send the job again later', {

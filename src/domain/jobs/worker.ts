@@ -151,7 +151,7 @@ class ClaimingWorker implements Worker {
       this.#bell.ring()
     })
     this.#busy.add(slot)
-    this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version })
+    this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
   }
 
   async #occupy(run: JobRun): Promise<void> {

@@ -49,6 +49,21 @@ export function pathsOfFolder(folder: string): readonly string[] {
   return pathsOfName(folder.replace(/\/+$/, ''))
 }
 
+/**
+ * Where else a bare name may be found when nothing stands under it: without its folders, since names are flat for callers who
+ * think in subfolders, and among uploads that were put into the folder of outputs or previews by name.
+ */
+export function fallbacksOfName(name: string): readonly { readonly origin: AssetOrigin; readonly path: string }[] {
+  const path = name.replace(ANNOTATION, '')
+  if (path === '' || path.length > MAX_NAME_LENGTH) return []
+  const folder = ANNOTATION.exec(name)?.[1] ?? 'input'
+  const base = path.slice(path.lastIndexOf('/') + 1)
+  const flat = base === path || base === '' ? [] : [base, `${folder}/${base}`]
+  const found = flat.map((one) => ({ origin: originOfName(name), path: one }))
+  if (folder === 'input') return found
+  return [...found, ...[path, base].map((one) => ({ origin: 'upload' as const, path: `${folder}/${one}` }))]
+}
+
 /** The hash that a content-addressed name carries, or null. */
 export function hashOfName(name: string): string | null {
   return CONTENT_NAME.exec(name.replace(ANNOTATION, ''))?.[1].toLowerCase() ?? null

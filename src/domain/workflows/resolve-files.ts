@@ -8,7 +8,7 @@ import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
 import { ServiceError } from '../errors.ts'
 import type { AssetRef } from './asset-refs.ts'
-import { hashOfName, originOfName, pathsOfFolder, pathsOfName } from './file-names.ts'
+import { fallbacksOfName, hashOfName, originOfName, pathsOfFolder, pathsOfName } from './file-names.ts'
 
 export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash' | 'findInFolders'>
 
@@ -57,11 +57,35 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
     return ref.kind === 'hash' ? byHash.get(ref.hash) : undefined
   }
   refuseMissing(refs.filter((ref) => find(ref) === undefined))
-  return {
-    assetOf: (ref) => find(ref) as Asset,
-    byName: resolveNames(names, { upload: uploads, output: outputs }, byHash),
-    byFolder: inFolders,
+  const byName = resolveNames(names, { upload: uploads, output: outputs }, byHash)
+  const missing = [...names].filter((name) => !byName.has(name))
+  const others = missing.length === 0 ? byName : await findElsewhere(assets, query, missing)
+  return { assetOf: (ref) => find(ref) as Asset, byName: new Map([...byName, ...others]), byFolder: inFolders }
+}
+
+/** Names that nothing stands under exactly: tried in the order of their fallbacks. */
+async function findElsewhere(
+  assets: AssetFinder,
+  query: FileQuery,
+  names: readonly string[],
+): Promise<Map<string, Asset>> {
+  const wanted = new Map(names.map((name) => [name, fallbacksOfName(name)]))
+  const found = await Promise.all(
+    (['upload', 'output'] as const).map(async (origin) => {
+      const paths = unique([...wanted.values()].flat().flatMap((one) => (one.origin === origin ? [one.path] : [])))
+      if (paths.length === 0) return []
+      const records = await assets.findNewestByPath(query.accountId, { filePaths: paths, origin, now: query.now })
+      return records.map((asset): [string, Asset] => [`${origin} ${asset.filePath}`, asset])
+    }),
+  )
+  const byPath = new Map(found.flat())
+  const resolved = new Map<string, Asset>()
+  for (const [name, fallbacks] of wanted) {
+    const hit = fallbacks.find(({ origin, path }) => byPath.has(`${origin} ${path}`))
+    const asset = hit === undefined ? undefined : byPath.get(`${hit.origin} ${hit.path}`)
+    if (asset !== undefined) resolved.set(name, asset)
   }
+  return resolved
 }
 
 async function findByPath(assets: AssetFinder, origin: AssetOrigin, query: FileQuery): Promise<readonly Asset[]> {

@@ -27,7 +27,11 @@ export async function readJsonBody(
   request: { readonly raw: IncomingMessage },
   options: JsonBodyOptions,
 ): Promise<JsonValue> {
-  const bytes = await readBytes(request.raw, options)
+  return readJsonBytes(await readBytes(request.raw, options))
+}
+
+/** The same for bytes that were read already. */
+export function readJsonBytes(bytes: Buffer): JsonValue {
   if (bytes.length === 0) throw malformed('the body is empty; send a JSON object')
   if (!isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
   const fault = findShapeFault(bytes, SHAPE)
@@ -59,7 +63,8 @@ const FAULTS: Readonly<Record<JsonShapeFault, () => ServiceError>> = {
   too_many_digits: () => malformed('the body holds numbers with far too many digits'),
 }
 
-function readBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<Buffer> {
+/** A whole body within its bound and its time. */
+export function readBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const { maxBytes } = options
   if (Number(stream.headers['content-length']) > maxBytes) return Promise.reject(tooLarge(maxBytes))

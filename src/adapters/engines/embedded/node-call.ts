@@ -7,7 +7,7 @@ import { parseLosslessJson } from '../../../lib/lossless-json.ts'
 import { fromPythonNumber } from '../../../lib/python-values.ts'
 import type { EngineNode } from './define-node.ts'
 import { GraphBuilder } from './graph-builder.ts'
-import type { CallResult, InputFile, NodeContext, ReadInputs } from './node-context.ts'
+import type { CallResult, InputFile, NodeContext, ProgressExtras, ReadInputs } from './node-context.ts'
 import { Interrupted, NodeError } from './node-error.ts'
 import { HEADER_BYTES } from './tensor/memory.ts'
 import { elementCount, Tensor } from './tensor/tensor.ts'
@@ -28,7 +28,7 @@ export interface CallSurroundings {
 
 export interface CallHost {
   isCancelled(): boolean
-  progress(value: number, max: number): void
+  progress(value: number, max: number, also?: ProgressExtras): void
   preview(contentType: string, bytes: Uint8Array): void
   log(text: string): void
   text(text: string): void
@@ -71,9 +71,9 @@ function createContext(call: CallSurroundings, host: CallHost): NodeContext {
   return {
     nodeId: call.nodeId,
     checkpoint,
-    progress(value, max) {
+    progress(value, max, also) {
       checkpoint()
-      host.progress(Math.min(value, max), max)
+      host.progress(Math.min(value, max), max, also)
     },
     preview: host.preview,
     log: host.log,

@@ -34,6 +34,14 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
       const rows = await read.call('findInFolders', { accountId, folders, limit, now: now.getTime() })
       return rows.map(toAsset)
     },
+    async findOutputIn(accountId, { filePath, subfolder, now }) {
+      const row = await read.call('findOutputsIn', { accountId, filePath, subfolder, now: now.getTime() })
+      return row === null ? null : toAsset(row)
+    },
+    async listFiles(accountId, { now, ...query }) {
+      const rows = await read.call('listFiles', { accountId, ...query, now: now.getTime() })
+      return rows.map(toAsset)
+    },
     findNewestByHash: (accountId, wanted, now) =>
       findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),
     remove: (accountId, assetId, now) => write.call('removeAsset', { accountId, assetId, now: now.getTime() }),

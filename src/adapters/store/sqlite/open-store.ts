@@ -6,12 +6,14 @@ import type { AccountDirectory } from '../../../domain/accounts/account-director
 import type { AccountStore } from '../../../domain/accounts/account-store.ts'
 import type { AuditEntry, AuditStore } from '../../../domain/accounts/audit.ts'
 import type { KeyStore } from '../../../domain/accounts/key-store.ts'
+import type { UserFileStore } from '../../../domain/accounts/user-files.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
 import type { LimitStore } from '../../../domain/credits/limit-store.ts'
 import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import type { RunRecordStore } from '../../../domain/jobs/run-records.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { createAccountDirectory } from './account-directory.ts'
@@ -30,10 +32,12 @@ import { createLimitStore } from './limit-store.ts'
 import { MIGRATIONS_DIRECTORY } from './migrations.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import type { WriteOperations } from './operations/write-operations.ts'
+import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 import { type ChannelStats, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader.ts'
 import type { WriterData } from './threads/writer.ts'
+import { createUserFileStore } from './user-file-store.ts'
 
 export interface SqliteStoreOptions {
   readonly directory: string
@@ -70,6 +74,8 @@ export interface SqliteStore extends OperatorStores, AsyncDisposable {
   readonly audit: AuditStore
   /** The same stores; whatever is written through them is written together with this line, or not at all. */
   audited(entry: AuditEntry): OperatorStores
+  readonly records: RunRecordStore
+  readonly userFiles: UserFileStore
   readMeta(key: string): Promise<string | null>
   writeMeta(key: string, value: string): Promise<void>
   stats(): SqliteStoreStats
@@ -149,6 +155,8 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     limits: createLimitStore(channels),
     audit: { list: (query) => read.call('listAudit', query) },
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
+    records: createRunRecordStore(channels),
+    userFiles: createUserFileStore(channels),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', [key, value]),
     stats: () => ({ write: write.stats(), read: read.stats() }),

@@ -72,6 +72,7 @@ async function run(state: RunState, live: LiveNode, turn: Turn): Promise<Executi
   voice.send({ type: 'node_started', ...live.ref })
   const asked = state.asked.get(live.id) ?? NO_NAMES
   const gathered = gatherInputs(live, { outputsOf: state.results.outputsOf, asked })
+  state.given.set(live.id, gathered.lists)
   if (live.node.asksLazily && askForMore(state, live, gathered)) return 'waiting'
   const { calls, reports, frees } = await runCalls(state, live, { ...turn, gathered })
   try {
@@ -103,6 +104,7 @@ function finish(
   if (signature !== null) state.deps.cache.set(state.request.accountId, signature, entry)
   voice.send({ type: 'node_finished', ...live.ref })
   state.executed.add(live.id)
+  state.given.delete(live.id)
   state.results.readBy(live.id, producersReadBy(state, live))
   return 'done'
 }
@@ -191,7 +193,10 @@ function call(
 ): CallOutcome | Promise<CallOutcome> {
   const { ref } = live
   const host: Omit<CallHost, 'allocate' | 'isCancelled'> = {
-    progress: (value, max) => voice.send({ type: 'node_progress', ...ref, value, max }),
+    progress(value, max, { picture, isOwn } = {}) {
+      voice.send({ type: 'node_progress', ...ref, value, max, ...(isOwn === true && { isOwn }) })
+      if (picture !== undefined) voice.send({ type: 'preview', ...ref, ...picture })
+    },
     preview: (contentType, bytes) => voice.send({ type: 'preview', ...ref, contentType, bytes }),
     log: (text) => state.deps.emit({ type: 'log', text }),
     text: (text) => voice.send({ type: 'node_text', ...ref, text }),

@@ -16,6 +16,7 @@ import type { CacheEntry } from './result-cache.ts'
 import { createRunResults } from './run-results.ts'
 import type { RunDeps, RunRequest, RunState } from './run-state.ts'
 import { createSchedule } from './schedule.ts'
+import { showInputs } from './show-inputs.ts'
 import { createSignatures } from './signature.ts'
 
 // Cheap nodes run without leaving the thread; now and then other runs and messages get their turn.
@@ -75,8 +76,13 @@ function toFailure(error: unknown, nodeId: string | null, classType: string | nu
 }
 
 /** A node made by expansion is nobody the client knows: the submitted node answers for it. */
-function blame({ graph }: RunState, { live, cause }: NodeFailure): EngineFailure {
-  return toFailure(cause, live.realId, graph.get(live.realId).node.classType)
+function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailure): EngineFailure {
+  return {
+    ...toFailure(cause, live.realId, graph.get(live.realId).node.classType),
+    currentInputs: showInputs(given.get(live.id)),
+    currentOutputs: [...graph.ids()],
+    executed: [...executed],
+  }
 }
 
 function begin(request: RunRequest, deps: RunDeps): RunState {
@@ -99,8 +105,9 @@ function begin(request: RunRequest, deps: RunDeps): RunState {
     return true
   }
   const line = createEventLine(deps.emit)
-  const maps = { asked: new Map(), expansions: new Map(), executed: new Set<string>(), toldBlockers: new WeakSet() }
-  const state: RunState = { request, deps, graph, signatures, schedule, results, line, hits, ...maps }
+  const maps = { asked: new Map(), expansions: new Map(), given: new Map(), toldBlockers: new WeakSet() }
+  const executed = new Set<string>()
+  const state: RunState = { request, deps, graph, signatures, schedule, results, line, hits, executed, ...maps }
   announce(state)
   return state
 }

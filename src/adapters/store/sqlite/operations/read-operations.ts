@@ -12,7 +12,9 @@ import {
   prepareFindInFolders,
   prepareFindNewestByHash,
   prepareFindOutputsByPath,
+  prepareFindOutputsIn,
   prepareFindUploadsByPath,
+  prepareListFiles,
 } from './find-assets.ts'
 import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
@@ -20,6 +22,8 @@ import { prepareFindHolder } from './keys.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './ledger-reads.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './read-records.ts'
+import { prepareListUserFiles, prepareReadUserFile } from './user-files.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -37,6 +41,14 @@ export function prepareReadOperations(database: DatabaseSync) {
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
     findUse: prepareFindUse(database),
+    findRecord: prepareFindRecord(database, { completeJob }),
+    listLive: prepareListLive(database, { completeJob }),
+    listHistory: prepareListHistory(database, { completeJob }),
+    selectJobs: prepareSelectJobs(database, { completeJob }),
+    listFiles: prepareListFiles(database),
+    findOutputsIn: prepareFindOutputsIn(database),
+    readUserFile: prepareReadUserFile(database),
+    listUserFiles: prepareListUserFiles(database),
     findHolder: prepareFindHolder(database),
     readMeta: prepareReadMeta(database),
     checkIntegrity: prepareCheckIntegrity(database),

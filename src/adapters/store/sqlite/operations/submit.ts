@@ -7,6 +7,7 @@ import type { NewJob, SubmitOutcome } from '../../../../domain/jobs/job-store.ts
 import { prepareClaimKey, prepareFindHolder } from './keys.ts'
 import { prepareLedger } from './ledger.ts'
 import { prepareNewestPosition } from './queue-position.ts'
+import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './run-records.ts'
 import { prepareRows } from './statement.ts'
 
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
@@ -27,10 +28,14 @@ export type SubmitInput = readonly [
   keyClaimedAt: number,
   keyExpiresAt: number,
   price: readonly [second: number, minimum: number, hold: number] | null,
+  hasChosenId: number,
+  submission: SubmissionRow | null,
 ]
 
-/** The queue position, the holder of the key, what the account lacks, or null when the queue is full. */
-export type SubmitAnswer = number | KeyHolder | 'insufficient_credits' | null
+/** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
+export type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
+
+const ID_TAKEN = 'id_taken'
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
   const metadata = JSON.stringify(job.metadata)
@@ -52,6 +57,8 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     claim === null ? 0 : claim.claimedAt.getTime(),
     claim === null ? 0 : claim.expiresAt.getTime(),
     toPrice(job),
+    job.hasChosenId === true ? 1 : 0,
+    job.submission == null ? null : toSubmissionRow(job.submission),
   ]
 }
 
@@ -61,7 +68,7 @@ function toPrice({ price = null }: NewJob): SubmitInput[14] {
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
   if (answer === null) return { outcome: 'queue_full' }
-  if (answer === 'insufficient_credits') return { outcome: answer }
+  if (answer === 'insufficient_credits' || answer === ID_TAKEN) return { outcome: answer }
   if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
   return { outcome: 'queued', job: toQueuedJob(job, answer) }
 }
@@ -95,8 +102,11 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
   const ledger = prepareLedger(database)
   const insertJob = prepareInsertJob(database)
   const newestPosition = prepareNewestPosition(database)
+  const isTaken = prepareIsTaken(database)
+  const addSubmission = prepareAddSubmission(database)
   return (input) => {
     const [id, accountId, pool, priority] = input
+    if (input[15] === 1 && isTaken(id)) return ID_TAKEN
     const [key, keyClaimedAt, keyExpiresAt, price] = [input[11], input[12], input[13], input[14]]
     if (key !== null) {
       const holder = findHolder({ accountId, key, now: keyClaimedAt })
@@ -109,6 +119,7 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
     if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: id, assetId: null })
     const seq = insertJob(input)
+    if (input[16] !== null) addSubmission(seq, input[16])
     return newestPosition({ seq, accountId, pool, priority }, queued)
   }
 }

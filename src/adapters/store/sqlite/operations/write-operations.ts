@@ -19,7 +19,9 @@ import { prepareReserveOutputNumbers } from './output-numbers.ts'
 import { prepareTakeRequests } from './rate-limit.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
 import { prepareExpireJobs, prepareRemoveJobs } from './retention.ts'
+import { prepareHideHistory } from './run-records.ts'
 import { prepareSubmit } from './submit.ts'
+import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './user-files.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -56,6 +58,10 @@ export function prepareWriteOperations(database: DatabaseSync) {
     createDeployment: prepareCreateDeployment(database),
     moveDeployment: prepareMoveDeployment(database),
     configureDeployment: prepareConfigureDeployment(database),
+    hideHistory: prepareHideHistory(database),
+    putUserFile: preparePutUserFile(database),
+    moveUserFile: prepareMoveUserFile(database),
+    removeUserFile: prepareRemoveUserFile(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }

@@ -73,7 +73,7 @@ async function encodeAll(images: readonly Tensor[], context: NodeContext): Promi
   for (const batch of images) {
     for (let index = 0; index < batch.shape[0]; index++) {
       encoded.push(await encodePng(viewOf(batch), { index, level: LEVEL, texts, checkpoint: context.checkpoint }))
-      context.progress(encoded.length, total)
+      context.progress(encoded.length, total, { isOwn: true })
     }
   }
   return encoded
