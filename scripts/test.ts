@@ -3,15 +3,15 @@
  * the test runner: files, folders or globs replace the default set, flags (`--test-name-pattern=…`) are added to it.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-// Tests beside a pure module share one process: starting one for each would take most of their time.
-const TESTS_OF_MODULES = ['src/**/*.test.ts']
-const TESTS_OF_PARTS = ['test/**/*.test.ts']
+const ALL_TESTS = ['src/**/*.test.ts', 'test/**/*.test.ts']
+// Beside a pure module stand tests of it alone. A part that can be left out brings those of the whole in a folder of its own.
+const isTestOfModule = (file: string) => file.startsWith('src/') && !file.includes('/test/')
 // The slowest files start whole servers and kill them; beyond this a file hangs, and the run would never end.
 const TEST_TIMEOUT_MS = 240_000
 // One file waits for disk or a child process while the other computes; more than this and timings start to lie.
@@ -52,9 +52,12 @@ function toTestSets(extra: readonly string[]): TestSet[] {
   const named = extra.filter((arg) => !arg.startsWith('-'))
   const patterns = named.map((name) => (isDirectory(name) ? `${name.replace(/\/+$/, '')}/**/*.test.ts` : name))
   if (patterns.length > 0) return [{ title: 'tests', flags, patterns }]
+  const files = ALL_TESTS.flatMap((pattern) => globSync(pattern, { cwd: project }))
+  const { modules = [], parts = [] } = Object.groupBy(files, (file) => (isTestOfModule(file) ? 'modules' : 'parts'))
   return [
-    { title: 'tests of modules', flags: ['--test-isolation=none', ...flags], patterns: TESTS_OF_MODULES },
-    { title: 'tests of parts and of the whole', flags, patterns: TESTS_OF_PARTS },
+    // One process for all: starting one for each would take most of their time.
+    { title: 'tests of modules', flags: ['--test-isolation=none', ...flags], patterns: modules },
+    { title: 'tests of parts and of the whole', flags, patterns: parts },
   ]
 }
 
