@@ -1,25 +1,39 @@
 /**
- * One ComfyUI server as an Engine. It opens whether or not the server is there: readiness is a state, told by `status` and
- * `onStateChange`. Runs are only decided by what `/history` and `/queue` say; the socket brings progress and previews.
+ * One ComfyUI server as an engine of a fleet. It opens whether or not the server is there: readiness is a state. Runs are
+ * only decided by what `/history` and `/queue` say; the socket brings progress, previews and printed lines.
  */
-import type { Engine } from '../../../domain/engine/engine.ts'
-import type { ComfyEngineStatus } from './engine-status.ts'
+import type { FleetEngine } from '../../../domain/engine/fleet-engine.ts'
 
-export interface ComfyEngine extends Engine {
+export interface ComfyDetails {
+  /** Without credentials. */
+  readonly url: string
+  readonly kind: 'remote' | 'supervised'
+  /** Runs of ours. */
+  readonly activeRuns: number
+  /** As the server last told: everybody's. */
+  readonly queueRemaining: number | null
+  readonly socket: 'open' | 'connecting' | 'closed'
+  readonly nodeClasses: number
+  readonly weights: number
+  readonly catalogAt: Date | null
+  readonly device: ComfyDevice | null
+  /** How often we started its process anew. */
+  readonly restarts: number
+  readonly jobsSinceStart: number
+}
+
+export interface ComfyDevice {
   readonly name: string
-  /** Supervised engines can be restarted by us. */
-  readonly canRecycle: boolean
-  status(): ComfyEngineStatus
-  /** Called after every change of state. Returns how to stop listening. */
-  onStateChange(listener: (status: ComfyEngineStatus) => void): () => void
-  /** Resolves when the engine is ready (or closed), or the signal is aborted. */
+  readonly vramTotalBytes: number | null
+  readonly vramFreeBytes: number | null
+}
+
+export interface ComfyEngine extends FleetEngine {
+  details(): ComfyDetails
+  /** Resolves when the engine is ready or closed, or the signal is aborted. */
   untilReady(signal?: AbortSignal): Promise<void>
   /** Names of installed weights: everything that a loader offers. */
   weights(): ReadonlySet<string>
   /** Reads the node classes again, unless that has just been done. */
   refresh(): Promise<void>
-  /** Nothing is to run here until the server was restarted. */
-  markFaulted(code: string, message: string): void
-  /** Ends the server's processes and starts it anew; of a server that is not ours it only says that it is unfit. */
-  recycle(reason: string): Promise<void>
 }
