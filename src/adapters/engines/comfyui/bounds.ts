@@ -14,6 +14,8 @@ export interface ComfyBounds {
 
   /** Without any answer for so long, the run is lost. Shorter than a lease, so that recovery is ours and not the reaper's. */
   readonly unreachableMs: number
+  /** Nobody listens at its port for so long: the process is gone. */
+  readonly refusedMs: number
   /** In neither queue nor history for so long: forgotten. Old servers write history a moment after the queue. */
   readonly vanishedMs: number
   /** Polling of queue and history beside the socket: first and slowest pace. */
@@ -24,6 +26,8 @@ export interface ComfyBounds {
   readonly socketSilenceMs: number
   /** No event for so long on a socket that works, while the queue says `running`: the node hangs. null: never. */
   readonly stallMs: number | null
+  /** How long a run waits for the socket before it goes on without. */
+  readonly socketWaitMs: number
   /** How long a connecting socket may take, and the pauses between tries. */
   readonly socketOpenMs: number
   readonly reconnectFirstMs: number
@@ -33,7 +37,7 @@ export interface ComfyBounds {
   /** Events that wait for a slow reader of a run; of previews only the newest is kept beyond it. */
   readonly maxWaitingEvents: number
 
-  /** How long an interrupted run may go on. Below the worker's own grace, so that the reason is told. */
+  /** How long an interrupted run may go on. Above the worker's own grace: it is the one to give an engine up. */
   readonly stopGraceMs: number
   /** The interrupt is one flag, cleared at the start of every prompt: it is repeated. */
   readonly interruptEveryMs: number
@@ -46,8 +50,6 @@ export interface ComfyBounds {
   readonly fileTries: number
   readonly fileRetryMs: number
   readonly maxFileBytes: number
-  /** A text or JSON value that a node reported. */
-  readonly maxValueBytes: number
 
   /** Probing an idle engine, and an absent one at the slowest. */
   readonly probeEveryMs: number
@@ -56,14 +58,12 @@ export interface ComfyBounds {
   readonly catalogEveryMs: number
   readonly catalogMinMs: number
 
-  /** A run out of memory is tried once more after the server freed what it could. */
-  readonly retryOutOfMemory: boolean
   /** The server frees on its own thread after it answered. */
   readonly freeSettleMs: number
   /** Of a failure's message and traceback. */
   readonly maxMessageBytes: number
   readonly maxTracebackBytes: number
-  /** Of one printed line, and of what one run may print per second. */
+  /** Of one printed line. */
   readonly maxLogLineBytes: number
 }
 
@@ -75,17 +75,19 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   submitMs: 60_000,
   uploadIdleMs: 30_000,
   unreachableMs: 15_000,
+  refusedMs: 3_000,
   vanishedMs: 2_000,
   pollFirstMs: 100,
   pollMaxMs: 2_000,
   socketSilenceMs: 20_000,
   stallMs: 1_800_000,
+  socketWaitMs: 2_000,
   socketOpenMs: 10_000,
   reconnectFirstMs: 100,
   reconnectMaxMs: 10_000,
   maxFrameBytes: 256 * 1024 ** 2,
   maxWaitingEvents: 4_096,
-  stopGraceMs: 8_000,
+  stopGraceMs: 20_000,
   interruptEveryMs: 500,
   fileFirstByteMs: 30_000,
   fileIdleMs: 15_000,
@@ -94,12 +96,10 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   fileTries: 4,
   fileRetryMs: 250,
   maxFileBytes: 64 * 1024 ** 3,
-  maxValueBytes: 16 * 1024 ** 2,
   probeEveryMs: 5_000,
   probeMaxMs: 30_000,
   catalogEveryMs: 300_000,
   catalogMinMs: 10_000,
-  retryOutOfMemory: true,
   freeSettleMs: 500,
   maxMessageBytes: 8_192,
   maxTracebackBytes: 65_536,
