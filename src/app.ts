@@ -8,7 +8,7 @@ import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
-import { openEngine } from './compose/open-engines.ts'
+import { openFleet } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
@@ -16,6 +16,7 @@ import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import type { Engine } from './domain/engine/engine.ts'
+import type { Fleet } from './domain/engine/fleet.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
@@ -47,7 +48,9 @@ export interface App extends AsyncDisposable {
   /** Resolves with the reason when the service can no longer do its work. */
   readonly failed: Promise<Error>
   readonly store: Store
-  readonly engine: Engine
+  readonly fleet: Fleet
+  /** The one in this process; null when only others were asked for. */
+  readonly engine: Engine | null
 }
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
@@ -57,12 +60,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const store = opening.use(await openStore(config.store, { clock, log }))
   const opened = await openBlobs(config.blobs, config.assets, log)
   await bindBlobs(store, config.blobs.directory)
-  const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log }))
+  const { fleet, resident } = await openFleet(config, { clock, log, store, overrides })
+  opening.use(fleet)
   const metrics = openMetrics(version)
   const assets = createAssetActions(config.assets, { store, opened, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
   const bus = openBus()
-  const parts = { store, blobs: opened.blobs, bus, engine, assets, sealer, observer: metrics.observer, clock, log }
+  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer: metrics.observer, clock, log }
   const jobs = createJobActions(config.jobs, parts)
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
@@ -84,7 +88,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   return {
     url: http.url,
     store,
-    engine,
+    fleet,
+    engine: resident,
     failed: store.failed,
     async drain() {
       const deadline = new Date(clock.now().getTime() + config.jobs.drainTimeoutMs)

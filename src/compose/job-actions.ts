@@ -1,7 +1,7 @@
 /** Everything that can be done with jobs, and what goes on by itself: the worker and the chores. */
 import type { JobsConfig } from '../config/config.ts'
-import type { Engine } from '../domain/engine/engine.ts'
 import type { EngineEvent } from '../domain/engine/engine-event.ts'
+import type { Fleet } from '../domain/engine/fleet.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import { createCancelJob } from '../domain/jobs/cancel.ts'
 import { createJobChores } from '../domain/jobs/chores.ts'
@@ -29,7 +29,7 @@ export interface JobParts {
   readonly store: Store
   readonly blobs: Blobs['blobs']
   readonly bus: EventBus<EngineEvent>
-  readonly engine: Engine
+  readonly fleet: Fleet
   readonly assets: AssetActions
   readonly sealer: Sealer | null
   readonly observer: JobObserver
@@ -44,14 +44,14 @@ const MINUTE_MS = 60_000
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, engine, clock, log } = parts
+  const { store, bus, fleet, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer }
   const worker = createWorker({
     ...shared,
-    engine,
+    fleet,
     storeBlob: parts.assets.storeBlob,
     blobs: parts.blobs,
     newId: newUuidV4,
@@ -72,7 +72,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     submit: createSubmit({
       ...shared,
       newJobId: createUuidV7(() => clock.now().getTime()),
-      prepareWorkflow: createPrepareWorkflow({ catalog: () => engine.catalog(), assets: store.assets, clock }),
+      prepareWorkflow: createPrepareWorkflow({
+        catalog: () => fleet.catalog(),
+        assets: store.assets,
+        clock,
+        ...(fleet.hasLanes && { placement: fleet }),
+      }),
       pool: POOL,
       retentionMs: config.retentionMs,
       retryAfterSeconds: estimate.retryAfterSeconds,

@@ -6,9 +6,10 @@ import { randomUUID } from 'node:crypto'
 import { after, before } from 'node:test'
 import type { AccountStore } from '../../src/domain/accounts/account-store.ts'
 import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
+import type { EngineOffer } from '../../src/domain/engine/lanes.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
-import type { Claim, JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
+import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
 import { createUuidV7 } from '../../src/lib/ids.ts'
 
 export interface StoreUnderTest {
@@ -71,6 +72,15 @@ export interface Limits {
   readonly maxQueued?: number
 }
 
+export interface ClaimOptions {
+  readonly now?: Date
+  readonly leaseMs?: number
+  readonly engines?: readonly EngineOffer[]
+  readonly maxOvertakes?: number
+}
+
+const ANYTHING: readonly EngineOffer[] = [{ engineId: 'engine', lanes: null }]
+
 /** An account with a pool of its own, and the few steps that most tests take. */
 export class Tenant {
   readonly store: StoreUnderTest
@@ -110,6 +120,7 @@ export class Tenant {
       inputs: [],
       needsExtraData: false,
       sealedExtraData: null,
+      needs: '',
       ...fields,
     }
   }
@@ -120,13 +131,16 @@ export class Tenant {
     return outcome.job
   }
 
-  claim({ now = START, leaseMs = 30_000 } = {}): Promise<Claim | null> {
+  /** `engines`: by default one that takes whatever waits. */
+  claim({ now = START, leaseMs = 30_000, engines = ANYTHING, maxOvertakes = 10 }: ClaimOptions = {}) {
     return this.store.jobs.claim({
       pool: this.pool,
       workerId: 'worker',
       leaseId: randomUUID(),
       leaseUntil: new Date(now.getTime() + leaseMs),
       now,
+      engines,
+      maxOvertakes,
     })
   }
 

@@ -27,11 +27,21 @@ export interface EngineHealth {
   readonly startedAt: Date | null
 }
 
+/**
+ * The engine cannot be reached any more. What a run's iterator throws is always taken for this; thrown while a reported file
+ * is read, it tells a lost engine from a file that is not there.
+ */
+export class EngineGoneError extends Error {
+  override readonly name = 'EngineGoneError'
+}
+
 export interface FleetEngine extends Engine {
   /** Stable over restarts of ours, for example its address: what was learnt about it is remembered under this name. */
   readonly id: string
   /** How many runs it is given at a time. */
   readonly concurrency: number
+  /** It is a part of this process: there is nobody to keep work from, whatever a run of it did. */
+  readonly isResident?: true
   health(): EngineHealth
   /** Told after every change of health or of the object info. Returns the end of the subscription. */
   onChange(listener: () => void): () => void

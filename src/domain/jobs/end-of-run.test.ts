@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideEnd, type RunFacts, toJobError } from './end-of-run.ts'
 
-const FACTS: RunFacts = { outcome: null, stop: null, isEngineLost: false, attempt: 1, maxAttempts: 3 }
+const FACTS: RunFacts = { outcome: null, stop: null, isEngineLost: false, deservesSecondChance: false, attempt: 1, maxAttempts: 3 }
 const BROKEN = toJobError('node_execution_error', 'bad')
 const FULL = toJobError('storage_full', 'full')
 
@@ -48,7 +48,7 @@ test('a lack of room costs attempts before it costs the job', () => {
 test('a lost engine costs attempts before it costs the job', () => {
   assert.equal(end({ isEngineLost: true, attempt: 1 }), 'requeue')
   assert.equal(end({ isEngineLost: true, attempt: 2 }), 'requeue')
-  assert.equal(end({ isEngineLost: true, attempt: 3 }), 'failed:engine_error')
+  assert.equal(end({ isEngineLost: true, attempt: 3 }), 'failed:engine_lost')
   assert.equal(end({ isEngineLost: true, attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
 })
 

@@ -8,6 +8,9 @@ import { openSqliteStore, type SqliteStore } from '../../../src/adapters/store/s
 import { LOCAL_ACCOUNT_ID } from '../../../src/domain/accounts/account.ts'
 import { createStoreBlob, type StoreBlob } from '../../../src/domain/assets/store-blob.ts'
 import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
+import { createFleet } from '../../../src/domain/engine/fleet.ts'
+import type { FleetEngine } from '../../../src/domain/engine/fleet-engine.ts'
+import { toResidentEngine } from '../../../src/domain/engine/resident-engine.ts'
 import { createCancelJob } from '../../../src/domain/jobs/cancel.ts'
 import { createExpiry } from '../../../src/domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../../../src/domain/jobs/extra-data.ts'
@@ -37,11 +40,35 @@ export interface RigOptions {
   readonly engine?: FakeEngine
   readonly maxQueued?: number
   readonly maxRunning?: number
+  /** Makes the engine one whose process is ours: this replaces it by a fresh one. */
+  readonly recycle?: (reason: string) => Promise<void>
   readonly worker?: Partial<WorkerDeps>
   readonly observer?: Partial<JobObserver>
   readonly storeBlob?: (real: StoreBlob) => StoreBlob
   /** Stands between the domain and the store. */
   readonly wrapStore?: (store: JobStore) => JobStore
+}
+
+/** What a claim asks for that takes whatever waits. */
+export const ANYTHING = { engines: [{ engineId: 'other', lanes: null }], maxOvertakes: 0 } as const
+
+function toSupervised(engine: FleetEngine, recycle: (reason: string) => Promise<void>): FleetEngine {
+  const { isResident: _, ...rest } = engine
+  const listeners = new Set<() => void>()
+  let incarnation = 1
+  return {
+    ...rest,
+    health: () => ({ ...engine.health(), incarnation }),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async recycle(reason) {
+      await recycle(reason)
+      incarnation += 1
+      for (const listener of listeners) listener()
+    },
+  }
 }
 
 export const ACCOUNT = LOCAL_ACCOUNT_ID
@@ -105,6 +132,9 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
   const realStoreBlob = createStoreBlob({ assets: opened.assets, blobs, clock })
   const storeBlob = options.storeBlob?.(realStoreBlob) ?? realStoreBlob
   const engine = options.engine ?? createFakeEngine()
+  const resident = toResidentEngine(engine, { id: 'fake', concurrency: options.worker?.workers ?? 1 })
+  const member = options.recycle === undefined ? resident : toSupervised(resident, options.recycle)
+  const fleet = createFleet([member], { clock, log, hasLanes: false, retryMs: 1 })
   const sealer = options.secretKey === undefined ? null : createSealer(options.secretKey)
   const extraData = createExtraDataKeeper({ sealer })
   const observer = combineObservers(options.observer ?? {})
@@ -114,6 +144,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     bus,
     blobs,
     engine,
+    fleet,
     extraData,
     reader,
     commits,
@@ -123,6 +154,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       prepareWorkflow: async (_account, workflow) => ({
         text: stringifyLosslessJson(workflow as JsonObject),
         inputs: [],
+        needs: '',
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,
@@ -135,13 +167,13 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
     worker: createWorker({
       ...shared,
-      engine,
+      fleet,
       storeBlob,
       blobs,
       newId: newUuidV4,
       pool: 'main',
       workers: 1,
-      engineRetryMs: 1,
+      storageRetryMs: 1,
       pollEveryMs: 50,
       cancelGraceMs: 100,
       ...options.worker,

@@ -11,6 +11,7 @@ import {
 import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
+import { prepareFindLanes } from './lanes.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 
@@ -22,6 +23,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findLog: prepareFindLog(database),
     listJobs: prepareListJobs(database, { completeJob }),
     listLabelledJobs: prepareListLabelledJobs(database, { completeJob }),
+    findLanes: prepareFindLanes(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),

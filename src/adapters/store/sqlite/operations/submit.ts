@@ -24,6 +24,7 @@ export type SubmitInput = readonly [
   key: string | null,
   keyClaimedAt: number,
   keyExpiresAt: number,
+  needs: string,
 ]
 
 /** The queue position, the holder of the key, or null when the queue is full. */
@@ -48,6 +49,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     claim === null ? null : claim.key,
     claim === null ? 0 : claim.claimedAt.getTime(),
     claim === null ? 0 : claim.expiresAt.getTime(),
+    job.needs,
   ]
 }
 
@@ -116,8 +118,9 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 
 function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => number {
   const insertJob = database.prepare(`
-    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)`)
+    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
+      needs)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -138,6 +141,7 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
       metadata,
       needsExtraData,
       inputCount,
+      input[14],
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, workflow)

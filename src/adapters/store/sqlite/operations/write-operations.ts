@@ -7,6 +7,7 @@ import { prepareClaim } from './claim.ts'
 import { prepareCommit } from './commit.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareSweepKeys } from './keys.ts'
+import { prepareJoinLane } from './lanes.ts'
 import { prepareReap, prepareRelease, prepareRenew } from './leases.ts'
 import { prepareWriteMeta } from './meta.ts'
 import { prepareMint } from './mint-asset.ts'
@@ -20,6 +21,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
   return {
     submit: prepareSubmit(database),
     claim: prepareClaim(database, { completeJob }),
+    joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
     commit: prepareCommit(database),
     release: prepareRelease(database),
