@@ -123,7 +123,8 @@ class ClaimingWorker implements Worker {
       }
       const engines = this.#deps.fleet.offers()
       if (engines.length === 0) {
-        await this.#bell.wait(this.#deps.fleet.nextRoomMs() ?? FULL_WAIT_MS, signal)
+        // Looking again asks nobody but the fleet; its pause may have ended between the two questions.
+        await this.#bell.wait(Math.min(this.#deps.fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
         continue
       }
       const isClaimed = await this.#claimOne(engines)

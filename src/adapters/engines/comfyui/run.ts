@@ -75,6 +75,7 @@ class Attempt {
   #translation: TranslateState
   /** Reports take a moment to be made; they are told in their order. */
   #reports: Promise<void> = Promise.resolve()
+  #waitingTurns = 0
   #isStarted = false
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
@@ -186,7 +187,22 @@ class Attempt {
   }
 
   #log(text: string): void {
-    this.#emit({ type: 'log', text: this.#failureBounds.redact(text) })
+    this.#tell({ type: 'log', text: this.#failureBounds.redact(text) })
+  }
+
+  /** Behind the reports that are still being made, if there are any: what a node says keeps its order. */
+  #tell(event: EngineEvent): void {
+    if (this.#waitingTurns === 0) this.#emit(event)
+    else this.#inTurn(() => this.#emit(event))
+  }
+
+  #inTurn(act: () => void | Promise<void>): void {
+    this.#waitingTurns++
+    this.#reports = this.#reports.then(act).finally(() => {
+      this.#waitingTurns--
+    })
+    // Whoever ends the run waits for it and hears of its failure.
+    this.#reports.catch(() => {})
   }
 
   #take(message: EngineMessage): void {
@@ -195,7 +211,7 @@ class Attempt {
     for (const event of events) {
       if (event.type === 'node_started') this.#ran.add(event.nodeId)
       if (event.type === 'executed') this.#tellReport(event)
-      else this.#emit(event)
+      else this.#tell(event)
     }
   }
 
@@ -205,11 +221,9 @@ class Attempt {
     this.#told.set(node.nodeId, text)
     const report = this.#toReport(output)
     const { nodeId, classType, displayNodeId, parentNodeId } = node
-    this.#reports = this.#reports.then(async () =>
+    this.#inTurn(async () =>
       this.#emit({ type: 'node_report', nodeId, classType, displayNodeId, parentNodeId, report: await report, cached }),
     )
-    // Whoever ends the run waits for it and hears of its failure.
-    this.#reports.catch(() => {})
   }
 
   #start(): void {
