@@ -208,6 +208,8 @@ class Attempt {
   #take(message: EngineMessage): void {
     const { state, events } = translate(this.#translation, message)
     this.#translation = state
+    // The first news may come before the answer to the submit.
+    if (events.length > 0) this.#start()
     for (const event of events) {
       if (event.type === 'node_started') this.#ran.add(event.nodeId)
       if (event.type === 'executed') this.#tellReport(event)
