@@ -66,7 +66,19 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const assets = createAssetActions(config.assets, { store, opened, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
   const bus = openBus()
-  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer: metrics.observer, clock, log }
+  const { maxOvertakes } = config.fleet
+  const parts = {
+    store,
+    blobs: opened.blobs,
+    bus,
+    fleet,
+    assets,
+    sealer,
+    observer: metrics.observer,
+    clock,
+    log,
+    maxOvertakes,
+  }
   const jobs = createJobActions(config.jobs, parts)
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
@@ -110,6 +122,7 @@ async function prepareStore(config: Config, store: Store, jobs: JobActions): Pro
   })
   // The lock on the data folder proves that whoever held these leases is gone.
   await jobs.recover({ releaseAll: true })
+  await jobs.lanes.start()
 }
 
 function watchGauges(metrics: Metrics, parts: { store: Store; jobs: JobActions; openStreams: () => number }): void {

@@ -8,6 +8,7 @@ import { createJobChores } from '../domain/jobs/chores.ts'
 import { createExpiry } from '../domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../domain/jobs/extra-data.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/housekeeping.ts'
+import { createLaneKeeper, type LaneKeeper } from '../domain/jobs/lanes.ts'
 import { createListJobs } from '../domain/jobs/list.ts'
 import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
 import { createJobReader } from '../domain/jobs/read.ts'
@@ -35,6 +36,7 @@ export interface JobParts {
   readonly observer: JobObserver
   readonly clock: Clock
   readonly log: Log
+  readonly maxOvertakes: number
 }
 
 /** One queue for everybody until deployments bring pools of their own. */
@@ -56,6 +58,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     blobs: parts.blobs,
     newId: newUuidV4,
     pool: POOL,
+    maxOvertakes: parts.maxOvertakes,
     workers: config.workers,
     previewOutputs: config.previewOutputs,
     maxRunMs: config.maxRunMs,
@@ -64,8 +67,10 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const reader = createJobReader(shared)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
+  const lanes = createLaneKeeper({ ...shared, fleet, pool: POOL, newId: newUuidV4 })
   const chores: Chore[] = [
     ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
+    ...(fleet.hasLanes ? createLaneChores(lanes) : []),
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
   ]
   return {
@@ -89,6 +94,14 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     watching: createWatchJob({ reader, bus, log }),
     worker,
     recover,
+    lanes,
     housekeeping: createHousekeeping({ tasks: chores, log }),
   }
+}
+
+function createLaneChores({ learn, endStranded }: LaneKeeper): Chore[] {
+  return [
+    { name: 'learn-lanes', everyMs: 5000, run: learn },
+    { name: 'end-stranded', everyMs: 10_000, run: endStranded },
+  ]
 }

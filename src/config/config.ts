@@ -9,9 +9,10 @@ import path from 'node:path'
 import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
+import type { LaunchCommand } from './read-engine.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
 import type { Secrets } from './secrets.ts'
-import { envOf, flagOf, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues } from './settings.ts'
+import { envOf, flagOf, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues, separatorOf } from './settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
 export type Flags = Readonly<Record<string, unknown>>
@@ -55,6 +56,27 @@ export interface AssetsConfig {
   readonly modelsDirectory: string | null
 }
 
+/** Engines of other processes. */
+export interface FleetConfig {
+  /** Base addresses, each once. */
+  readonly urls: readonly string[]
+  /** One entry per server that is to be started. */
+  readonly launches: readonly LaunchCommand[]
+  readonly concurrency: number
+  /** Whether the built-in engine takes jobs, too. */
+  readonly hasEmbedded: boolean
+  readonly maxOvertakes: number
+  readonly waitMs: number
+  readonly lostAfterMs: number
+  /** null: never. */
+  readonly stallAfterMs: number | null
+  readonly recycle: {
+    readonly maxJobs: number | null
+    readonly maxMemoryBytes: number | null
+    readonly maxAgeMs: number | null
+  }
+}
+
 export type EngineConfig = {
   readonly kind: 'embedded'
   readonly threads: number
@@ -85,6 +107,7 @@ export interface Config {
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
   readonly engine: EngineConfig
+  readonly fleet: FleetConfig
   readonly store: StoreConfig
   readonly blobs: BlobsConfig
   readonly log: LogConfig
@@ -132,13 +155,13 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   }
 }
 
-function toFlagText(flag: unknown): string | null {
+function toFlagText(flag: unknown, separator = ','): string | null {
   if (flag === undefined) return null
-  return Array.isArray(flag) ? flag.join(',') : String(flag)
+  return Array.isArray(flag) ? flag.join(separator) : String(flag)
 }
 
 function findSource(name: SettingName, { flags, env }: ConfigSources, file: ConfigFile | null): Source {
-  const flagText = toFlagText(flags[name])
+  const flagText = toFlagText(flags[name], separatorOf(name))
   if (flagText !== null) return { from: 'flag', text: flagText, label: flagOf(name) ?? name }
   const envText = env[envOf(name)]
   if (envText !== undefined) return { from: 'environment', text: envText, label: envOf(name) }
@@ -173,6 +196,28 @@ function refuseContradictions(values: SettingValues, where: (name: SettingName) 
         'set ATELIER_TOKEN, or use 127.0.0.1, or allow it with --allow-insecure-bind',
     )
   }
+  refuseFleetContradictions(values, where)
+}
+
+const ONLY_FOR_LAUNCHED = ['recycleJobs', 'recycleMemory', 'recycleAge', 'comfyuiCount'] as const
+
+function refuseFleetContradictions(values: SettingValues, where: (name: SettingName) => string): void {
+  const { comfyui: urls, comfyuiLaunch: commands } = values
+  const twice = urls.find((url, index) => urls.indexOf(url) !== index)
+  if (twice !== undefined) {
+    throw new ConfigError(`comfyui names ${quote(twice)} twice (from ${where('comfyui')}); name each server once`)
+  }
+  if (values.embedded === 'off' && urls.length + commands.length === 0) {
+    throw new ConfigError(
+      `embedded = "off" (from ${where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch`,
+    )
+  }
+  const pointless = ONLY_FOR_LAUNCHED.find((name) => commands.length === 0 && where(name) !== 'the default')
+  if (pointless !== undefined) {
+    throw new ConfigError(
+      `${pointless} (from ${where(pointless)}) is about servers that we start, and there are none; give --comfyui-launch, or leave it out`,
+    )
+  }
 }
 
 function toWarnings(values: SettingValues, env: Environment): string[] {
@@ -193,7 +238,7 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
     kind: 'local',
     http: toHttpConfig(values),
     jobs: {
-      workers: values.workers === 'auto' ? Math.max(2, availableParallelism()) : values.workers,
+      workers: values.workers === 'auto' ? autoWorkers(values) : values.workers,
       maxQueued: values.maxQueue,
       retentionMs: values.retention,
       expiredGraceMs: values.expiredGrace,
@@ -216,9 +261,33 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
       nodeFolders: values.nodes.map((folder) => toAbsolute('nodes', folder)),
       nodeTimeoutMs: values.nodeTimeout,
     },
+    fleet: toFleetConfig(values),
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
     log: { level: values.logLevel, requests: values.logRequests },
+  }
+}
+
+/** As many as the engines take together. */
+function autoWorkers(values: SettingValues): number {
+  const { urls, launches, concurrency, hasEmbedded } = toFleetConfig(values)
+  const embedded = hasEmbedded ? Math.max(2, availableParallelism()) : 0
+  return (urls.length + launches.length) * concurrency + embedded
+}
+
+function toFleetConfig(values: SettingValues): FleetConfig {
+  const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
+  const launches = comfyuiLaunch.flatMap((command) => Array<LaunchCommand>(comfyuiCount).fill(command))
+  return {
+    urls,
+    launches,
+    concurrency: values.comfyuiConcurrency,
+    hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
+    maxOvertakes: values.maxOvertakes,
+    waitMs: values.engineWait,
+    lostAfterMs: values.engineLostAfter,
+    stallAfterMs: values.engineStallAfter,
+    recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
 }
 

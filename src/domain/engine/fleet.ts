@@ -99,6 +99,7 @@ class EngineFleet implements AsyncDisposable {
   /** Learns a lane from one of its jobs, found in the store. */
   learnLane(lane: string, graph: Graph): void {
     this.#lanes.learn(lane, { ...needsOf(graph, this.#knownCatalogs()), key: lane })
+    this.#changed()
   }
 
   knownLanes(): readonly string[] {

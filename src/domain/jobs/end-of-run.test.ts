@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideEnd, type RunFacts, toJobError } from './end-of-run.ts'
 
-const FACTS: RunFacts = { outcome: null, stop: null, isEngineLost: false, deservesSecondChance: false, attempt: 1, maxAttempts: 3 }
+const FACTS: RunFacts = {
+  outcome: null,
+  stop: null,
+  isEngineLost: false,
+  deservesSecondChance: false,
+  attempt: 1,
+  maxAttempts: 3,
+}
 const BROKEN = toJobError('node_execution_error', 'bad')
 const FULL = toJobError('storage_full', 'full')
 

@@ -8,7 +8,7 @@ import { openSqliteStore, type SqliteStore } from '../../../src/adapters/store/s
 import { LOCAL_ACCOUNT_ID } from '../../../src/domain/accounts/account.ts'
 import { createStoreBlob, type StoreBlob } from '../../../src/domain/assets/store-blob.ts'
 import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
-import { createFleet } from '../../../src/domain/engine/fleet.ts'
+import { createFleet, type FleetOptions } from '../../../src/domain/engine/fleet.ts'
 import type { FleetEngine } from '../../../src/domain/engine/fleet-engine.ts'
 import { toResidentEngine } from '../../../src/domain/engine/resident-engine.ts'
 import { createCancelJob } from '../../../src/domain/jobs/cancel.ts'
@@ -16,6 +16,7 @@ import { createExpiry } from '../../../src/domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../../../src/domain/jobs/extra-data.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import type { CommitOutcome, JobStore, RunChange } from '../../../src/domain/jobs/job-store.ts'
+import { createLaneKeeper } from '../../../src/domain/jobs/lanes.ts'
 import { createListJobs } from '../../../src/domain/jobs/list.ts'
 import type { JobObserver } from '../../../src/domain/jobs/observer.ts'
 import { combineObservers } from '../../../src/domain/jobs/observer.ts'
@@ -25,6 +26,7 @@ import { createSubmit, type SubmitRequest } from '../../../src/domain/jobs/submi
 import { createWatchJob } from '../../../src/domain/jobs/watch-job.ts'
 import { createWorker } from '../../../src/domain/jobs/worker.ts'
 import type { WorkerDeps } from '../../../src/domain/jobs/worker-options.ts'
+import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
 import { openBlake3 } from '../../../src/lib/blake3.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { createUuidV7, newUuidV4 } from '../../../src/lib/ids.ts'
@@ -32,6 +34,7 @@ import { silentLog } from '../../../src/lib/log.ts'
 import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { createSealer } from '../../../src/lib/sealer.ts'
 import { createFakeEngine, type FakeEngine } from '../../support/fake-engine.ts'
+import type { FakeFleetEngine } from '../../support/fake-fleet-engine.ts'
 
 export interface RigOptions {
   readonly directory?: string
@@ -42,6 +45,9 @@ export interface RigOptions {
   readonly maxRunning?: number
   /** Makes the engine one whose process is ours: this replaces it by a fresh one. */
   readonly recycle?: (reason: string) => Promise<void>
+  /** A fleet instead of the one engine; jobs then wait in lanes. */
+  readonly engines?: readonly FakeFleetEngine[]
+  readonly fleet?: Partial<FleetOptions>
   readonly worker?: Partial<WorkerDeps>
   readonly observer?: Partial<JobObserver>
   readonly storeBlob?: (real: StoreBlob) => StoreBlob
@@ -104,6 +110,7 @@ export async function openRig(options: RigOptions = {}) {
     },
     async close() {
       parts.engine.release()
+      for (const { fake } of options.engines ?? []) fake.release()
       await parts.worker[Symbol.asyncDispose]()
       parts.watching[Symbol.dispose]()
       await opened[Symbol.asyncDispose]()
@@ -134,7 +141,8 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
   const engine = options.engine ?? createFakeEngine()
   const resident = toResidentEngine(engine, { id: 'fake', concurrency: options.worker?.workers ?? 1 })
   const member = options.recycle === undefined ? resident : toSupervised(resident, options.recycle)
-  const fleet = createFleet([member], { clock, log, hasLanes: false, retryMs: 1 })
+  const hasLanes = options.engines !== undefined
+  const fleet = createFleet(options.engines ?? [member], { clock, log, hasLanes, retryMs: 1, ...options.fleet })
   const sealer = options.secretKey === undefined ? null : createSealer(options.secretKey)
   const extraData = createExtraDataKeeper({ sealer })
   const observer = combineObservers(options.observer ?? {})
@@ -154,7 +162,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       prepareWorkflow: async (_account, workflow) => ({
         text: stringifyLosslessJson(workflow as JsonObject),
         inputs: [],
-        needs: '',
+        needs: fleet.laneOf(readGraph(workflow)),
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,
@@ -164,6 +172,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     listJobs: createListJobs(shared),
     recover: createRecover(shared),
     expiry: createExpiry(shared),
+    lanes: createLaneKeeper({ ...shared, fleet, pool: 'main', newId: newUuidV4 }),
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
     worker: createWorker({
       ...shared,
@@ -172,7 +181,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       blobs,
       newId: newUuidV4,
       pool: 'main',
-      workers: 1,
+      workers: fleet.concurrency,
       storageRetryMs: 1,
       pollEveryMs: 50,
       cancelGraceMs: 100,
