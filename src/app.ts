@@ -8,7 +8,7 @@ import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
-import { openFleet } from './compose/open-engines.ts'
+import { type FleetOverrides, openFleet } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
@@ -29,10 +29,8 @@ import { createOperatorSurface } from './surfaces/kit/health.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { openServer } from './surfaces/server.ts'
 
-export interface AppOverrides {
+export interface AppOverrides extends FleetOverrides {
   readonly clock?: Clock
-  /** Used instead of the configured one, and closed by whoever made it. */
-  readonly engine?: Engine
 }
 
 export interface AppOptions {

@@ -1,18 +1,28 @@
 /** The engines that the configuration names, as one fleet. */
+import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../adapters/engines/comfyui/engine.ts'
 import { openEmbeddedEngine } from '../adapters/engines/embedded/engine.ts'
-import type { Config, EngineConfig } from '../config/config.ts'
+import type { Config, EngineConfig, FleetConfig } from '../config/config.ts'
 import type { Engine } from '../domain/engine/engine.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet.ts'
+import type { FleetEngine } from '../domain/engine/fleet-engine.ts'
 import { toResidentEngine } from '../domain/engine/resident-engine.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { createRememberEngine, recallEngines } from './engine-memory.ts'
 import type { Store } from './open-store.ts'
 
 export interface FleetParts {
   readonly clock: Clock
   readonly log: Log
   readonly store: Pick<Store, 'readMeta' | 'writeMeta'>
-  readonly overrides: { readonly engine?: Engine }
+  readonly overrides: FleetOverrides
+}
+
+export interface FleetOverrides {
+  /** Instead of the built-in one, and closed by whoever made it. */
+  readonly engine?: Engine
+  /** Instead of everything that the configuration names. */
+  readonly engines?: readonly FleetEngine[]
 }
 
 export interface OpenedFleet {
@@ -21,10 +31,44 @@ export interface OpenedFleet {
   readonly resident: Engine | null
 }
 
-export async function openFleet(config: Config, { clock, log, overrides }: FleetParts): Promise<OpenedFleet> {
+export async function openFleet(config: Config, { clock, log, store, overrides }: FleetParts): Promise<OpenedFleet> {
+  await using opening = new AsyncDisposableStack()
+  const comfy = await openComfyEngines(config.fleet, { clock, log, opening })
+  const resident = config.fleet.hasEmbedded ? await openResident(config, { clock, log, overrides }) : null
+  const engines = overrides.engines ?? [...comfy, ...(resident === null ? [] : [resident.member])]
+  const isAlone = resident !== null && engines.length === 1 && overrides.engines === undefined
+  const fleet = createFleet(engines, {
+    clock,
+    log,
+    // The built-in engine alone runs whatever it accepts: its jobs need no lanes.
+    hasLanes: !isAlone,
+    recycleLimits: config.fleet.recycle,
+    remembered: await recallEngines(
+      store,
+      comfy.map(({ id }) => id),
+    ),
+    remember: isAlone ? undefined : createRememberEngine(store, log),
+  })
+  await untilHeard(comfy, config.fleet.waitMs)
+  opening.move()
+  return { fleet, resident: resident?.engine ?? null }
+}
+
+interface Resident {
+  readonly engine: Engine
+  readonly member: FleetEngine
+}
+
+async function openResident(config: Config, { clock, log, overrides }: Omit<FleetParts, 'store'>): Promise<Resident> {
   const engine = overrides.engine ?? (await openEmbedded(config.engine, { clock, log }))
-  const resident = toResidentEngine(engine, { id: 'embedded', concurrency: Math.max(1, config.jobs.workers) })
-  return { fleet: createFleet([resident], { clock, log, hasLanes: false }), resident: engine }
+  const { urls, launches, concurrency } = config.fleet
+  const others = (urls.length + launches.length) * concurrency
+  const member = toResidentEngine(engine, {
+    id: 'embedded',
+    concurrency: Math.max(1, config.jobs.workers - others),
+    isBorrowed: overrides.engine !== undefined,
+  })
+  return { engine, member }
 }
 
 function openEmbedded(config: EngineConfig, { clock, log }: { clock: Clock; log: Log }): Promise<Engine> {
@@ -36,4 +80,45 @@ function openEmbedded(config: EngineConfig, { clock, log }: { clock: Clock; log:
     clock,
     log,
   })
+}
+
+interface ComfyParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly opening: AsyncDisposableStack
+}
+
+async function openComfyEngines(config: FleetConfig, { clock, log, opening }: ComfyParts): Promise<ComfyEngine[]> {
+  const servers: { readonly id: string; readonly server: ComfyServer }[] = [
+    ...config.urls.map((url) => ({ id: toRemoteId(url), server: { kind: 'remote', url: new URL(url) } as const })),
+    ...config.launches.map((command, index) => ({
+      id: `launched-${index + 1}`,
+      server: { kind: 'supervised', command } as const,
+    })),
+  ]
+  const engines: ComfyEngine[] = []
+  for (const { id, server } of servers) {
+    const engine = await openComfyEngine({
+      id,
+      server,
+      concurrency: config.concurrency,
+      clock,
+      log,
+      bounds: { unreachableMs: config.lostAfterMs, stallMs: config.stallAfterMs },
+    })
+    engines.push(opening.use(engine))
+  }
+  return engines
+}
+
+/** The address without its scheme: what an operator would call it. */
+function toRemoteId(url: string): string {
+  return url.replace(/^https?:\/\//, '')
+}
+
+/** A first look at what they can run, so that the first submits can be checked. Nobody waits for one that does not come. */
+async function untilHeard(engines: readonly ComfyEngine[], waitMs: number): Promise<void> {
+  if (engines.length === 0 || waitMs === 0) return
+  const over = AbortSignal.timeout(waitMs)
+  await Promise.all(engines.map((engine) => engine.untilReady(over)))
 }

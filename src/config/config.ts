@@ -9,7 +9,6 @@ import path from 'node:path'
 import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
-import type { LaunchCommand } from './read-engine.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
 import type { Secrets } from './secrets.ts'
 import { envOf, flagOf, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues, separatorOf } from './settings.ts'
@@ -60,8 +59,8 @@ export interface AssetsConfig {
 export interface FleetConfig {
   /** Base addresses, each once. */
   readonly urls: readonly string[]
-  /** One entry per server that is to be started. */
-  readonly launches: readonly LaunchCommand[]
+  /** The command of each server that is to be started. */
+  readonly launches: readonly string[]
   readonly concurrency: number
   /** Whether the built-in engine takes jobs, too. */
   readonly hasEmbedded: boolean
@@ -277,7 +276,9 @@ function autoWorkers(values: SettingValues): number {
 
 function toFleetConfig(values: SettingValues): FleetConfig {
   const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
-  const launches = comfyuiLaunch.flatMap((command) => Array<LaunchCommand>(comfyuiCount).fill(command))
+  const launches = comfyuiLaunch.flatMap((command) =>
+    Array.from({ length: comfyuiCount }, (_, index) => command.replaceAll('{index}', String(index))),
+  )
   return {
     urls,
     launches,

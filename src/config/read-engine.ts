@@ -20,39 +20,17 @@ export function readEngineUrl(text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-export interface LaunchCommand {
-  /** As it was written. */
-  readonly text: string
-  readonly program: string
-  readonly args: readonly string[]
-}
-
-export function readCommands(text: string): readonly LaunchCommand[] {
-  const lines = text
+/** Commands that start a server and can be told its port. */
+export function readCommands(text: string): readonly string[] {
+  const commands = text
     .split(COMMAND_SEPARATOR)
     .map((line) => line.trim())
     .filter((line) => line !== '')
-  if (lines.length > MAX_COMMANDS) throw new Error(`has ${lines.length} commands; at most ${MAX_COMMANDS} are allowed`)
-  return lines.map(readCommand)
-}
-
-function readCommand(text: string): LaunchCommand {
-  const [program, ...args] = splitWords(text)
-  if (program === undefined) throw new Error('has an empty command; give for example python main.py --port {port}')
-  if (!args.some((word) => word.includes('{port}'))) {
+  if (commands.length > MAX_COMMANDS) {
+    throw new Error(`has ${commands.length} commands; at most ${MAX_COMMANDS} are allowed`)
+  }
+  if (commands.some((command) => !command.includes('{port}'))) {
     throw new Error('has a command without {port}; give for example python main.py --port {port}')
   }
-  return { text, program, args }
-}
-
-// A word is a row of plain characters and quoted parts; inside quotes blanks belong to it.
-const WORD = /(?:[^\s"']|"[^"]*"|'[^']*')+/g
-const QUOTED = /"([^"]*)"|'([^']*)'/g
-
-function splitWords(text: string): string[] {
-  if (/["']/.test(text.replaceAll(QUOTED, ''))) {
-    throw new Error('has a command with a quote that is not closed; close it, or leave it out')
-  }
-  const words = text.match(WORD) ?? []
-  return words.map((word) => word.replaceAll(QUOTED, (_, double?: string, single?: string) => double ?? single ?? ''))
+  return commands
 }

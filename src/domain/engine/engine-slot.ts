@@ -24,7 +24,7 @@ export interface EngineSlot {
   /** It can make room after a run had no memory. */
   readonly canFree: boolean
   /** The engine broke off, or cannot be reached: from now on it is left alone for a while. */
-  lose(): void
+  lose(reason: string): void
   /** Never rejects, and settles within a bounded time. Counts once. */
   end(report: RunReport): Promise<void>
 }
@@ -65,9 +65,9 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
     engineId: id,
     engine,
     canFree: engine.free !== undefined,
-    lose() {
+    lose(reason) {
       isLost = true
-      member.lose('it broke off a run')
+      member.lose(reason)
     },
     async end(report) {
       if (isOver) return

@@ -27,14 +27,6 @@ export interface EngineHealth {
   readonly startedAt: Date | null
 }
 
-/**
- * The engine cannot be reached any more. What a run's iterator throws is always taken for this; thrown while a reported file
- * is read, it tells a lost engine from a file that is not there.
- */
-export class EngineGoneError extends Error {
-  override readonly name = 'EngineGoneError'
-}
-
 export interface FleetEngine extends Engine {
   /** Stable over restarts of ours, for example its address: what was learnt about it is remembered under this name. */
   readonly id: string

@@ -112,7 +112,7 @@ class EngineFleet implements AsyncDisposable {
     const catalogs = this.#knownCatalogs()
     const needs = needsOf(graph, catalogs)
     if (catalogs.some((catalog) => meets(catalog, needs)) || this.isCatalogOpen()) return []
-    const lacks = catalogs.map((catalog) => findLacks(graph, catalog))
+    const lacks = catalogs.map((catalog) => findLacks(graph, catalog, catalogs))
     return lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
   }
 

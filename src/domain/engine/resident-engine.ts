@@ -16,9 +16,14 @@ const HEALTH: EngineHealth = {
 export interface ResidentOptions {
   readonly id: string
   readonly concurrency: number
+  /** Whoever made it closes it. */
+  readonly isBorrowed?: boolean
 }
 
-export function toResidentEngine(engine: Engine, { id, concurrency }: ResidentOptions): FleetEngine {
+export function toResidentEngine(
+  engine: Engine,
+  { id, concurrency, isBorrowed = false }: ResidentOptions,
+): FleetEngine {
   const catalog = engine.catalog()
   const info = Object.fromEntries(catalog.classTypes().map((classType) => [classType, catalog.find(classType)!]))
   return {
@@ -30,6 +35,8 @@ export function toResidentEngine(engine: Engine, { id, concurrency }: ResidentOp
     health: () => HEALTH,
     onChange: () => () => {},
     objectInfo: () => info as ObjectInfo,
-    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      if (!isBorrowed) await engine[Symbol.asyncDispose]()
+    },
   }
 }

@@ -16,8 +16,8 @@ export type StopCause =
 export interface RunFacts {
   readonly outcome: RunOutcome | null
   readonly stop: StopCause | null
-  /** The engine broke off without an outcome. */
-  readonly isEngineLost: boolean
+  /** The engine broke off without an outcome, for this reason; null: it did not. */
+  readonly lossReason: string | null
   /** What failed may have been the engine: the job is tried once more. */
   readonly deservesSecondChance: boolean
   readonly attempt: number
@@ -35,7 +35,7 @@ export type RunVerdict =
   | { readonly verdict: 'requeue' }
 
 export function decideEnd(facts: RunFacts): RunVerdict {
-  const { outcome, stop, isEngineLost, attempt, maxAttempts } = facts
+  const { outcome, stop, lossReason, attempt, maxAttempts } = facts
   if (stop?.cause === 'failed') {
     return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : fail(stop.error)
   }
@@ -52,9 +52,14 @@ export function decideEnd(facts: RunFacts): RunVerdict {
   if (stop?.cause === 'timeout') {
     return fail(toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`))
   }
-  if (!isEngineLost) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
+  if (lossReason === null) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
   if (attempt < maxAttempts) return { verdict: 'requeue' }
-  return fail(toJobError('engine_lost', `the engine was lost in each of ${attempt} attempts to run this job`))
+  return fail(
+    toJobError(
+      'engine_lost',
+      `the engine was lost in each of ${attempt} attempts to run this job; the last time, ${lossReason}`,
+    ),
+  )
 }
 
 export function toJobError(code: string, message: string): JobError {

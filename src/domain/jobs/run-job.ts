@@ -9,6 +9,7 @@ import { parseLosslessJson } from '../../lib/lossless-json.ts'
 import { MAX_TIMER_MS } from '../../lib/sleep.ts'
 import type { EngineRun } from '../engine/engine.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
+import { EngineLostError } from '../engine/engine-lost-error.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
 import { readGraph } from '../workflows/read-graph.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
@@ -50,6 +51,7 @@ export class JobRun {
   /** Whether a last write that failed is worth another try. */
   #mayRetry = true
   #isEngineLost = false
+  #lossReason = ''
   #isPumping = false
   #pumpEnd: Promise<void> = Promise.resolve()
   #isStuck = false
@@ -151,7 +153,7 @@ export class JobRun {
     return decideEnd({
       outcome: this.#isIngestCut ? { kind: 'interrupted' } : this.#state.outcome,
       stop: this.#stop,
-      isEngineLost: this.#isEngineLost,
+      lossReason: this.#isEngineLost ? this.#lossReason : null,
       deservesSecondChance: this.#deservesSecondChance(),
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
@@ -185,7 +187,7 @@ export class JobRun {
       throw new Error('the engine ended the run without an outcome')
     } catch (error) {
       if (this.#isDeaf()) return
-      this.#loseEngine()
+      this.#loseEngine(error)
       this.#log.warn({ err: error }, 'the engine broke off')
     } finally {
       this.#isPumping = false
@@ -213,19 +215,21 @@ export class JobRun {
   }
 
   /** Told to the slot at once: it must not be offered again before the job is back in the queue. */
-  #loseEngine(): void {
+  #loseEngine(cause: unknown): void {
     this.#isEngineLost = true
-    this.#place.slot.lose()
+    this.#lossReason = cause instanceof EngineLostError ? cause.message : 'the engine broke off'
+    if (cause instanceof EngineLostError && cause.isUnfit) this.#isStuck = true
+    this.#place.slot.lose(this.#lossReason)
   }
 
-  #failOutput(cause: unknown, { error, mayPass, isEngineGone }: OutputFault): void {
+  #failOutput(cause: unknown, { error, mayPass, loss }: OutputFault): void {
     if (this.#isDiscarded || this.#isEngineLost) return
     if (this.#stop !== null && this.#outputs.isCut) {
       this.#isIngestCut = true
       return
     }
     this.#log.error({ err: cause }, 'an output could not be kept')
-    if (isEngineGone) this.#loseEngine()
+    if (loss !== null) this.#loseEngine(loss)
     this.#interruptFor({ cause: 'failed', error, mayPass })
   }
 
@@ -252,7 +256,7 @@ export class JobRun {
     if (this.#interrupt.signal.aborted) return
     this.#interrupt.abort()
     this.#after(this.#deps.limits.cancelGraceMs, () => {
-      this.#isStuck = this.#isPumping
+      this.#isStuck ||= this.#isPumping
       this.#outputs.cut('the run was stopped')
       this.#gaveUp.resolve()
     })
@@ -307,7 +311,7 @@ export class JobRun {
     return decideEnd({
       outcome: { kind: 'failed', error },
       stop: null,
-      isEngineLost: false,
+      lossReason: null,
       deservesSecondChance: false,
       attempt: 0,
       maxAttempts: 0,

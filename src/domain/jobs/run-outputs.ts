@@ -2,7 +2,7 @@
  * The half of a run that keeps what nodes report: items become drafts, drafts become stored outputs, and those go to the
  * committer in the order of their report. It can be cut off, after which a failing output is nobody's fault.
  */
-import { EngineGoneError } from '../engine/fleet-engine.ts'
+import { EngineLostError } from '../engine/engine-lost-error.ts'
 import type { Reported } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
 import { toJobError } from './end-of-run.ts'
@@ -16,7 +16,8 @@ export interface OutputFault {
   readonly error: JobError
   /** Not the job's fault: a later attempt, or another engine, may have more luck. */
   readonly mayPass: boolean
-  readonly isEngineGone: boolean
+  /** The engine could not hand it out. */
+  readonly loss: EngineLostError | null
 }
 
 export interface RunOutputs {
@@ -66,9 +67,9 @@ export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: Run
 }
 
 export function toFault(cause: unknown): OutputFault {
-  if (cause instanceof EngineGoneError) {
-    const error = toJobError('engine_lost', 'the engine was lost before an output could be read from it')
-    return { error, mayPass: true, isEngineGone: true }
+  if (!(cause instanceof EngineLostError)) {
+    return { error: toIngestError(cause), mayPass: isShortOfRoom(cause), loss: null }
   }
-  return { error: toIngestError(cause), mayPass: isShortOfRoom(cause), isEngineGone: false }
+  const error = toJobError('output_unreadable', `an output could not be read from the engine: ${cause.message}`)
+  return { error, mayPass: true, loss: cause }
 }

@@ -28,6 +28,8 @@ export interface Lack {
   /** The input whose value is missing; null when the class itself is. */
   readonly input: string | null
   readonly value: string | null
+  /** Another engine has it, but lacks something else. */
+  readonly isElsewhere: boolean
 }
 
 const KEY_LENGTH = 20
@@ -64,17 +66,21 @@ export function meets(catalog: NodeCatalog, { classes, choices }: Needs): boolea
   )
 }
 
-/** What an engine with this catalog does not have, node by node. */
-export function findLacks(graph: Graph, catalog: NodeCatalog): Lack[] {
+/** What an engine with this catalog does not have, node by node, and whether any of the others does. */
+export function findLacks(graph: Graph, catalog: NodeCatalog, others: readonly NodeCatalog[]): Lack[] {
   const lacks: Lack[] = []
+  const isElsewhere = (choice: Choice) => others.some((other) => offers(other, choice))
   for (const [nodeId, node] of graph) {
     const { classType } = node
     if (catalog.find(classType) === null) {
-      lacks.push({ nodeId, classType, input: null, value: null })
+      const isKnown = others.some((other) => other.find(classType) !== null)
+      lacks.push({ nodeId, classType, input: null, value: null, isElsewhere: isKnown })
       continue
     }
     for (const [input, value] of chosenValues(node, [catalog])) {
-      if (!offers(catalog, [classType, input, value])) lacks.push({ nodeId, classType, input, value })
+      const choice: Choice = [classType, input, value]
+      if (offers(catalog, choice)) continue
+      lacks.push({ nodeId, classType, input, value, isElsewhere: isElsewhere(choice) })
     }
   }
   return lacks

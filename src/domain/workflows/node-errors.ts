@@ -100,13 +100,13 @@ export function toLackRefusal(result: ValidationResult, lacks: readonly Lack[]):
   return refusal(clip(message), { node_errors: Object.fromEntries([...byNode].slice(0, MAX_REPORTED_NODES)) })
 }
 
-function toLackError({ classType, input, value }: Lack): FieldError {
-  if (input === null) {
-    const message = `no engine that could run the rest has the node class ${JSON.stringify(classType)}`
-    return { field: '', reason: 'missing_node_type', message: clip(message) }
-  }
-  const message = `no engine that could run the rest has ${JSON.stringify(value)} for input ${input}`
-  return { field: input, reason: 'value_not_in_list', message: clip(message) }
+function toLackError({ classType, input, value, isElsewhere }: Lack): FieldError {
+  const [reason, thing] =
+    input === null
+      ? ['missing_node_type', `the node class ${JSON.stringify(classType)}`]
+      : ['value_not_in_list', `${JSON.stringify(value)} for input ${input}`]
+  const message = isElsewhere ? `no engine that has the rest has ${thing}` : `no engine has ${thing}`
+  return { field: input ?? '', reason, message: clip(message) }
 }
 
 function isSame(one: FieldError, other: FieldError): boolean {
