@@ -82,9 +82,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   opening.use(jobs.watching)
   await prepareStore(config, store, jobs)
   opening.use(jobs.worker)
+  opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
   const http = opening.use(await openHttp(config, { secrets, jobs, assets, metrics, clock, log }))
-  watchGauges(metrics, { store, jobs, openStreams: http.openStreams })
+  watchGauges(metrics, { store, jobs, fleet, openStreams: http.openStreams })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
   opening.defer(async () => {
@@ -123,11 +124,15 @@ async function prepareStore(config: Config, store: Store, jobs: JobActions): Pro
   await jobs.lanes.start()
 }
 
-function watchGauges(metrics: Metrics, parts: { store: Store; jobs: JobActions; openStreams: () => number }): void {
+function watchGauges(
+  metrics: Metrics,
+  parts: { store: Store; jobs: JobActions; fleet: Fleet; openStreams: () => number },
+): void {
   metrics.watch({
     countJobs: () => parts.store.jobs.countByStatus(),
     runningHere: () => parts.jobs.worker.stats().running,
     openStreams: parts.openStreams,
+    engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
   })
 }

@@ -5,6 +5,7 @@ import type { Fleet } from '../domain/engine/fleet.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import { createCancelJob } from '../domain/jobs/cancel.ts'
 import { createJobChores } from '../domain/jobs/chores.ts'
+import { createEngineDrain } from '../domain/jobs/drain-engine.ts'
 import { createExpiry } from '../domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../domain/jobs/extra-data.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/housekeeping.ts'
@@ -73,7 +74,9 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...(fleet.hasLanes ? createLaneChores(lanes) : []),
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
   ]
+  const engineDrain = createEngineDrain({ fleet, worker, timeoutMs: config.drainTimeoutMs, log })
   return {
+    engineDrain,
     submit: createSubmit({
       ...shared,
       newJobId: createUuidV7(() => clock.now().getTime()),

@@ -15,7 +15,7 @@ import { uniteCatalogs } from '../workflows/union-catalog.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
 import type { FleetEngine } from './fleet-engine.ts'
-import { FleetMember, type RecycleLimits } from './fleet-member.ts'
+import { FleetMember, type RecycleLimits, weightsOf } from './fleet-member.ts'
 import { createLaneTable } from './lane-table.ts'
 import { ANY_LANE, type EngineOffer, type LaneOffer, type LaneRank, NO_LANE } from './lanes.ts'
 
@@ -182,6 +182,27 @@ class EngineFleet implements AsyncDisposable {
 
   resume(engineId: string): EngineStatus {
     return this.#command(engineId, (member) => member.resume())
+  }
+
+  /** Throws `not_found`. */
+  find(engineId: string): EngineStatus {
+    return this.#find(engineId).status()
+  }
+
+  /** Which engines have a class, and which have a file of weights; those that are away included. */
+  availability(): { readonly classes: Map<string, string[]>; readonly weights: Map<string, string[]> } {
+    const classes = new Map<string, string[]>()
+    const weights = new Map<string, string[]>()
+    const add = (to: Map<string, string[]>, name: string, engineId: string) => {
+      const owners = to.get(name)
+      if (owners === undefined) to.set(name, [engineId])
+      else owners.push(engineId)
+    }
+    for (const member of this.#members) {
+      for (const classType of member.catalog()?.classTypes() ?? []) add(classes, classType, member.id)
+      for (const name of weightsOf(member.catalog())) add(weights, name, member.id)
+    }
+    return { classes, weights }
   }
 
   status(): EngineStatus[] {

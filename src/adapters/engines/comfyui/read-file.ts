@@ -53,6 +53,7 @@ async function* readOnce(api: ComfyApi, place: FilePlace, { bounds, progress }: 
   })
   const pace = watchPace(bounds, () => over.abort())
   try {
+    if (isAtEnd(answer, progress)) return
     const skip = startAt(answer, progress)
     yield* take(answer, { skip, progress, bounds, onBytes: pace.count })
     checkWhole(progress)
@@ -78,9 +79,22 @@ function startAt({ status, headers }: StreamedAnswer, progress: Progress): numbe
   if (progress.received > 0 && !isSame) throw new CallError('too_large', '/view: the file changed while it was read')
   progress.etag ??= etag
   const length = one(headers['content-length'])
-  if (status === 206) return 0
-  if (length !== null) progress.sizeBytes = Number(length)
-  return progress.received
+  if (status === 200) progress.sizeBytes = length === null ? null : Number(length)
+  // A range says how large the whole is, and it says it anew: a length that was promised before may have been wrong.
+  else progress.sizeBytes = sizeInRange(headers) ?? progress.sizeBytes
+  return status === 200 ? progress.received : 0
+}
+
+const UNSATISFIABLE = 416
+
+/** Asked for what comes after the last byte, a server answers that there is nothing. */
+function isAtEnd({ status, headers }: StreamedAnswer, { received }: Progress): boolean {
+  return status === UNSATISFIABLE && received > 0 && sizeInRange(headers) === received
+}
+
+function sizeInRange(headers: StreamedAnswer['headers']): number | null {
+  const size = /\/(\d+)$/.exec(one(headers['content-range']) ?? '')?.[1]
+  return size === undefined ? null : Number(size)
 }
 
 async function* take(

@@ -7,6 +7,7 @@ import { extname } from 'node:path'
 import type { EngineInput } from '../../../domain/engine/engine.ts'
 import { isJsonObject } from '../../../lib/lossless-json.ts'
 import { extensionFromType } from '../../../lib/mime.ts'
+import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'
@@ -42,7 +43,20 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
   /** By staged name; several runs that need the same file wait for one upload. */
   let brought = new Map<string, Promise<string>>()
 
+  /** Bringing a file twice does no harm: its name stands for its content. */
   async function bringOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await tryOne(filename, input, signal)
+      } catch (error) {
+        const mayPass = error instanceof CallError && error.fault !== 'aborted' && !signal.aborted
+        if (!mayPass || attempt >= bounds.fileTries) throw error
+        await sleep(bounds.fileRetryMs * 2 ** (attempt - 1), signal)
+      }
+    }
+  }
+
+  async function tryOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     const place = { filename, subfolder: FOLDER, folder: 'input' } as const
     if (await isThere(place, input, signal)) return `${FOLDER}/${filename}`
     const limit = maxUploadBytes()
