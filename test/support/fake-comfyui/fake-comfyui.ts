@@ -5,10 +5,12 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
+import { metadataFrame, previewFrame, textFrame } from './binary-frames.ts'
 import { FakeExecutor, type Phase } from './executor.ts'
 import { type FakeFaults, noFaults } from './faults.ts'
 import { FakeFiles } from './files.ts'
-import { describeClasses } from './node-classes.ts'
+import { Gates } from './gates.ts'
+import { describeClasses, type Installed } from './node-classes.ts'
 import { type Prompt, PromptQueue } from './prompt-queue.ts'
 import type { Recording } from './recording.ts'
 import { playRecording } from './recording.ts'
@@ -24,6 +26,13 @@ export interface FakeOptions {
   /** How long every node takes, and every load of weights that are not loaded. */
   readonly nodeMs?: number
   readonly loadMs?: number
+}
+
+export interface RestartOptions {
+  /** How long nobody listens. */
+  readonly downMs?: number
+  /** The input folder is lost, too. */
+  readonly wipe?: boolean
 }
 
 /** One prompt that was begun: what is counted when nothing may run twice. */
@@ -53,23 +62,18 @@ export interface FakeComfy extends AsyncDisposable {
   /** Answers the next prompt with what a real server once sent. */
   play(recording: Recording): void
   /** Forgets queue, history and cache, cuts every connection, and listens again after a while. */
-  restart(options?: { readonly downMs?: number; readonly wipe?: boolean }): Promise<void>
-  install(options: { readonly checkpoints?: readonly string[]; readonly without?: readonly string[] }): void
+  restart(options?: RestartOptions): Promise<void>
+  /** Other weights and classes than at the start. */
+  install(installed: Partial<Installed>): void
   print(line: string): void
+  /** Ends every socket at once. */
+  cutSockets(): void
 }
 
 export async function startFakeComfy(options: FakeOptions = {}): Promise<FakeComfy> {
   const fake = new FakeServer(options)
   await fake.listen(options.port ?? 0)
   return fake
-}
-
-interface Gate {
-  isClosed: boolean
-  waiting: (() => void)[]
-  /** Prompts that stand there. */
-  standing: Prompt[]
-  watchers: ((prompt: Prompt) => void)[]
 }
 
 class FakeServer implements FakeComfy {
@@ -81,7 +85,7 @@ class FakeServer implements FakeComfy {
   readonly #options: FakeOptions
   readonly #sockets: FakeSockets
   readonly #connections = new Set<Socket>()
-  readonly #gates: Record<Phase, Gate> = { queued: openGate(), running: openGate(), finishing: openGate() }
+  readonly #gates = new Gates()
   readonly #logSubscribers = new Set<string>()
   #server: Server | null = null
   #life = new AbortController()
@@ -90,6 +94,7 @@ class FakeServer implements FakeComfy {
   #number = 0
   #classes: Record<string, NodeDefinition>
   #recording: Recording | null = null
+  #restarting: Promise<void> = Promise.resolve()
 
   constructor(options: FakeOptions) {
     this.#options = options
@@ -163,7 +168,7 @@ class FakeServer implements FakeComfy {
       sendPreview: (prompt, nodeId, bytes) => this.#sendPreview(prompt, nodeId, bytes),
       sendText: (nodeId, text) => this.#sockets.send(null, textFrame(nodeId, text)),
       print: (line) => this.print(line),
-      reach: (phase, prompt) => this.#reach(phase, prompt),
+      reach: (phase, prompt) => this.#gates.pass(phase, prompt),
     })
   }
 
@@ -194,12 +199,17 @@ class FakeServer implements FakeComfy {
       classes: () => this.#classes,
       features: () => this.#features(),
       isInputThere: (name) => this.#isInputThere(name),
-      accept: (prompt) => this.#queue.put(prompt),
+      accept: (prompt) => this.#accept(prompt),
       nextNumber: () => this.#number++,
       interruptRunning: (id) => this.#interruptRunning(id),
       free: () => this.#executor.free(),
       subscribeLogs: (clientId) => this.#logSubscribers.add(clientId),
     }
+  }
+
+  #accept(prompt: Prompt): void {
+    this.#queue.put(prompt)
+    if (this.#gates.isClosed('queued')) this.#gates.stand('queued', prompt)
   }
 
   #interruptRunning(id: string | null): boolean {
@@ -212,7 +222,6 @@ class FakeServer implements FakeComfy {
   async #work(over: AbortSignal): Promise<void> {
     const [queue, executor] = [this.#queue, this.#executor]
     while (!over.aborted) {
-      await this.#gateOf('queued', over)
       const prompt = await queue.take(over)
       if (prompt === null || over.aborted) return
       const clientId = (prompt.extraData.client_id as string | undefined) ?? null
@@ -254,59 +263,38 @@ class FakeServer implements FakeComfy {
       this.#sockets.send(clientId, JSON.stringify({ type: 'logs', data: { entries, size: null } }))
   }
 
+  cutSockets(): void {
+    this.#sockets.cutAll()
+  }
+
   hold(phase: Phase): void {
-    this.#gates[phase].isClosed = true
+    this.#gates.close(phase)
+    if (phase === 'queued') this.#queue.isHeld = true
   }
 
   held(phase: Phase): Promise<Prompt> {
-    const gate = this.#gates[phase]
-    const [standing] = gate.standing
-    if (standing !== undefined) return Promise.resolve(standing)
-    return new Promise((resolve) => gate.watchers.push(resolve))
+    return this.#gates.held(phase)
   }
 
   release(phase: Phase): void {
-    const gate = this.#gates[phase]
-    gate.isClosed = false
-    gate.standing = []
-    for (const go of gate.waiting.splice(0)) go()
-  }
-
-  async #reach(phase: Phase, prompt: Prompt): Promise<void> {
-    const gate = this.#gates[phase]
-    if (!gate.isClosed) return
-    gate.standing.push(prompt)
-    for (const tell of gate.watchers.splice(0)) tell(prompt)
-    await new Promise<void>((resolve) => {
-      gate.waiting.push(resolve)
-      this.#life.signal.addEventListener('abort', () => resolve(), { once: true })
-    })
-  }
-
-  async #gateOf(phase: Phase, over: AbortSignal): Promise<void> {
-    const gate = this.#gates[phase]
-    if (!gate.isClosed) return
-    await new Promise<void>((resolve) => {
-      gate.waiting.push(resolve)
-      over.addEventListener('abort', () => resolve(), { once: true })
-    })
+    this.#gates.open(phase)
+    if (phase === 'queued') this.#queue.letGo()
   }
 
   play(recording: Recording): void {
     this.#recording = recording
   }
 
-  install(installed: { readonly checkpoints?: readonly string[]; readonly without?: readonly string[] }): void {
+  install(installed: Partial<Installed>): void {
     this.#classes = describeClasses({ checkpoints: [], without: [], ...this.#options, ...installed })
   }
 
-  async restart({
-    downMs = 0,
-    wipe = false,
-  }: {
-    readonly downMs?: number
-    readonly wipe?: boolean
-  } = {}): Promise<void> {
+  restart(options: RestartOptions = {}): Promise<void> {
+    this.#restarting = this.#restart(options)
+    return this.#restarting
+  }
+
+  async #restart({ downMs = 0, wipe = false }: RestartOptions): Promise<void> {
     await this.#stop()
     if (wipe) this.files.clear('input')
     this.files.clear('temp')
@@ -322,7 +310,8 @@ class FakeServer implements FakeComfy {
     const server = this.#server
     this.#life.abort()
     this.#executor.interrupt()
-    for (const phase of ['queued', 'running', 'finishing'] as const) this.release(phase)
+    this.#gates.openAll()
+    this.#queue.letGo()
     this.#sockets.cutAll()
     for (const connection of this.#connections) connection.destroy()
     await new Promise<void>((resolve) => (server === null ? resolve() : server.close(() => resolve())))
@@ -330,39 +319,8 @@ class FakeServer implements FakeComfy {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.faults.hang = false
+    await this.#restarting
     await this.#stop()
     this.#sockets.close()
   }
-}
-
-function openGate(): Gate {
-  return { isClosed: false, waiting: [], standing: [], watchers: [] }
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(value)
-  return bytes
-}
-
-function previewFrame(bytes: Buffer): Buffer {
-  return Buffer.concat([uint32(1), uint32(2), bytes])
-}
-
-function textFrame(nodeId: string, text: string): Buffer {
-  return Buffer.concat([uint32(3), uint32(Buffer.byteLength(nodeId)), Buffer.from(nodeId), Buffer.from(text)])
-}
-
-function metadataFrame(promptId: string, nodeId: string, bytes: Buffer): Buffer {
-  const head = Buffer.from(
-    JSON.stringify({
-      node_id: nodeId,
-      prompt_id: promptId,
-      display_node_id: nodeId,
-      parent_node_id: null,
-      real_node_id: nodeId,
-      image_type: 'image/png',
-    }),
-  )
-  return Buffer.concat([uint32(4), uint32(head.length), head, bytes])
 }

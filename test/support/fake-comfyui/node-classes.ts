@@ -79,9 +79,7 @@ export const RUN: Readonly<Record<string, Run>> = {
   },
   SaveImage: (scope) => saveAll(scope, String(scope.inputs.filename_prefix), 'output'),
   PreviewImage: (scope) => saveAll(scope, 'ComfyUI_temp_abcde', 'temp'),
-  PreviewAny: ({ inputs }) => ({
-    ui: { text: [typeof inputs.source === 'string' ? inputs.source : JSON.stringify(inputs.source)] },
-  }),
+  PreviewAny: ({ inputs }) => ({ ui: { text: [String(inputs.source)] } }),
   ImageInvert: ({ inputs }) => ({
     outputs: [picturesOf(inputs.image).map((picture) => ({ ...picture, color: picture.color ^ 0xffffff }))],
   }),

@@ -28,6 +28,8 @@ export class PromptQueue {
   readonly history = new Map<string, HistoryRecord>()
   pending: Prompt[] = []
   running: Prompt | null = null
+  /** Nothing is taken while this is set. */
+  isHeld = false
   #wake: (() => void) | null = null
   readonly #faults: FakeFaults
   readonly #onChange: () => void
@@ -47,7 +49,7 @@ export class PromptQueue {
   async take(over: AbortSignal): Promise<Prompt | null> {
     while (!over.aborted) {
       const next = this.pending.toSorted((one, other) => one.number - other.number)[0]
-      if (next !== undefined) {
+      if (next !== undefined && !this.isHeld) {
         this.pending = this.pending.filter((prompt) => prompt !== next)
         this.running = next
         this.#onChange()
@@ -60,6 +62,11 @@ export class PromptQueue {
       this.#wake = null
     }
     return null
+  }
+
+  letGo(): void {
+    this.isHeld = false
+    this.#wake?.()
   }
 
   done(prompt: Prompt, record: Omit<HistoryRecord, 'prompt'>): void {

@@ -20,6 +20,9 @@ export function sendFile({ request, response }: Call, { bytes, faults, name }: S
     if (strikes(faults, 'viewMissing')) return void response.writeHead(404).end()
   }
   const from = faults.noRanges ? 0 : Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
+  if (from > 0 && from >= bytes.length) {
+    return void response.writeHead(416, { 'content-range': `bytes */${bytes.length}` }).end()
+  }
   const part = bytes.subarray(from)
   const isTooLong = request.method !== 'HEAD' && strikes(faults, 'viewWrongLength')
   response.writeHead(from > 0 ? 206 : 200, {
