@@ -26,6 +26,7 @@ export interface FakeOptions {
   /** How long every node takes, and every load of weights that are not loaded. */
   readonly nodeMs?: number
   readonly loadMs?: number
+  readonly maxUploadBytes?: number
 }
 
 export interface RestartOptions {
@@ -187,7 +188,12 @@ class FakeServer implements FakeComfy {
   }
 
   #features(): object {
-    return { supports_preview_metadata: true, max_upload_size: 104_857_600, assets: false, node_replacements: true }
+    return {
+      supports_preview_metadata: true,
+      max_upload_size: this.#options.maxUploadBytes ?? 104_857_600,
+      assets: false,
+      node_replacements: true,
+    }
   }
 
   #routeParts(): RouteParts {

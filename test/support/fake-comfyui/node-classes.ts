@@ -53,6 +53,7 @@ export class PythonException extends Error {
 
 type Run = (scope: NodeScope) => Promise<NodeResult> | NodeResult
 
+const OUTSIDE = '**** ERROR: Saving image outside the output folder is not allowed.'
 const BLACK: Picture = { width: 8, height: 8, color: 0 }
 
 function picturesOf(value: unknown): readonly Picture[] {
@@ -61,6 +62,7 @@ function picturesOf(value: unknown): readonly Picture[] {
 
 function saveAll({ inputs, save }: NodeScope, prefix: string, type: 'output' | 'temp'): NodeResult {
   const pictures = picturesOf(inputs.images)
+  if (prefix.split('/').includes('..')) throw new PythonException('Exception', OUTSIDE)
   return { outputs: [pictures], ui: { images: pictures.map((picture) => save(prefix, type, 'png', toPng(picture))) } }
 }
 
@@ -112,6 +114,9 @@ export const RUN: Readonly<Record<string, Run>> = {
   DemoRaise({ inputs }) {
     throw new PythonException(String(inputs.exception_type), String(inputs.message))
   },
+  TestSyncError() {
+    throw new PythonException('RuntimeError', 'Intentional sync execution error for testing')
+  },
   DemoReport: ({ inputs }) => ({ ui: JSON.parse(String(inputs.output)) as Record<string, unknown> }),
   DemoVideo({ inputs, save }) {
     const [base = 'video', extension = 'mp4'] = String(inputs.filename).split('.')
@@ -140,6 +145,7 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
     input: { required: { image, exception_type: string, message: string } },
     output: ['IMAGE'],
   }),
+  TestSyncError: defineClass('TestSyncError', { input: { required: { value: ['*', {}] } }, output: ['*'] }),
   DemoReport: defineClass('DemoReport', { input: { required: { output: string } }, output_node: true }),
   DemoVideo: defineClass('DemoVideo', { input: { required: { filename: string } }, output_node: true }),
   DemoSilent: defineClass('DemoSilent', { input: { required: { image } }, output_node: true }),

@@ -47,7 +47,8 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
     const told = toText(data.prompt_id)
     // Servers before prompt ids only ever told the socket of whoever asked.
     const promptId = told ?? (type === 'progress' ? current : null)
-    if (type === 'execution_start' || (type === 'executing' && data.node !== null)) current = told ?? current
+    const isBegun = type === 'execution_start' || (type === 'executing' && data.node !== null)
+    if (isBegun && told !== null && listeners.has(told)) current = told
     listenerOf(promptId)?.onMessage(message)
     if (isEnd(message) && current === promptId) current = null
   }

@@ -14,8 +14,15 @@ export interface Rewriting {
   readonly staged: ReadonlyMap<string, string>
   /** Where the attempt's files go, within the server's output folder. */
   readonly folder: string
-  /** Set to have the outputs made anew: an input that no node declares changes what the cache compares, and nothing else. */
-  readonly cacheBreaker: string | null
+  readonly fresh: FreshOutputs | null
+}
+
+/** Outputs to be made anew: an input that no node declares changes what the cache compares, and nothing else. */
+export interface FreshOutputs {
+  /** Never used before. */
+  readonly token: string
+  /** null: all of them. */
+  readonly nodeIds: ReadonlySet<string> | null
 }
 
 const PREFIX_INPUT = 'filename_prefix'
@@ -25,7 +32,7 @@ const CONTENT_NAME = /^[0-9a-f]{64}\.\w{1,16}$/
 
 export function rewriteGraph(graph: Graph, rewriting: Rewriting): Graph {
   const result = new Map<string, GraphNode>()
-  for (const [id, node] of graph) result.set(id, rewriteNode(node, rewriting))
+  for (const [id, node] of graph) result.set(id, rewriteNode(id, node, rewriting))
   return result
 }
 
@@ -41,7 +48,7 @@ export function namesToStage(graph: Graph, catalog: NodeCatalog, names: Readonly
   return wanted
 }
 
-function rewriteNode(node: GraphNode, { catalog, staged, folder, cacheBreaker }: Rewriting): GraphNode {
+function rewriteNode(id: string, node: GraphNode, { catalog, staged, folder, fresh }: Rewriting): GraphNode {
   const isOutput = catalog.find(node.classType)?.output_node === true
   const fileInputs = new Set(findFileInputs(catalog, node.classType, node.inputs).map(({ path }) => path))
   const inputs: [string, JsonValue][] = Object.entries(node.inputs).map(([name, value]) => {
@@ -51,7 +58,8 @@ function rewriteNode(node: GraphNode, { catalog, staged, folder, cacheBreaker }:
       replaceNames(value, (text) => (fileInputs.has(name) || CONTENT_NAME.test(text) ? staged.get(text) : undefined)),
     ]
   })
-  if (isOutput && cacheBreaker !== null) inputs.push([BREAKER_INPUT, cacheBreaker])
+  const isFresh = isOutput && fresh !== null && (fresh.nodeIds?.has(id) ?? true)
+  if (isFresh) inputs.push([BREAKER_INPUT, fresh.token])
   return { ...node, inputs: Object.fromEntries(inputs) as JsonObject }
 }
 

@@ -23,7 +23,7 @@ import { missingReports } from './missing-reports.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
 import { type Refusal, toRefusal } from './refusal.ts'
 import { createReporter, type ToReport } from './report.ts'
-import { countReachable, namesToStage, rewriteGraph } from './rewrite-graph.ts'
+import { countReachable, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
 import { InputTooLargeError, type Stage } from './stage-inputs.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
 import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate.ts'
@@ -58,8 +58,10 @@ interface AttemptOptions {
   emit(event: EngineEvent): void
 }
 
-/** What a round came to; `again` asks for one more with the outputs made anew. */
-type RoundEnd = EngineEvent | { readonly type: 'again'; readonly why: 'empty' | 'files' }
+/** What a round came to; `again` asks for one more: with these outputs made anew, or with the inputs brought again. */
+type RoundEnd =
+  | EngineEvent
+  | { readonly type: 'again'; readonly why: 'empty' | 'files'; readonly nodeIds: readonly string[] }
 
 class Attempt {
   readonly #deps: RunDeps
@@ -77,6 +79,8 @@ class Attempt {
   #reports: Promise<void> = Promise.resolve()
   #waitingTurns = 0
   #isStarted = false
+  /** Outputs that were made anew because nothing was told of them. */
+  #healed: readonly string[] = []
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { bounds } = deps
@@ -106,12 +110,13 @@ class Attempt {
 
   async #rounds(): Promise<EngineEvent> {
     if (this.#run.attempt > 1) await this.#stopEarlier()
-    let isHealing = this.#run.attempt > 1
+    // What an earlier attempt left in the server's cache may be gone from its folders.
+    let freshIds: ReadonlySet<string> | null | undefined = this.#run.attempt > 1 ? null : undefined
     for (let round = 0; ; round++) {
-      const end = await this.#round(round, isHealing)
+      const end = await this.#round(round, freshIds)
       if (end.type !== 'again') return end
       if (end.why === 'files') this.#deps.stage.forget()
-      else isHealing = true
+      else freshIds = new Set(end.nodeIds)
       this.#deps.log.info({ jobId: this.#run.jobId, why: end.why }, 'a run is repeated on its engine')
     }
   }
@@ -135,10 +140,12 @@ class Attempt {
     for (const { promptId } of running) if (ids.has(promptId)) await stopper.press(promptId, 'running')
   }
 
-  async #round(round: number, isHealing: boolean): Promise<RoundEnd> {
+  /** `freshIds`: outputs to be made anew; null: all, undefined: none. */
+  async #round(round: number, freshIds: ReadonlySet<string> | null | undefined): Promise<RoundEnd> {
     const { hub, socket, bounds } = this.#deps
     const { jobId, attempt } = this.#run
-    const graphText = await this.#prepareGraph(isHealing ? `${jobId}-${attempt}-${round}` : null)
+    const token = `${jobId}-${attempt}-${round}`
+    const graphText = await this.#prepareGraph(freshIds === undefined ? null : { token, nodeIds: freshIds })
     if (this.#stop.aborted) return { type: 'interrupted' }
     const promptId = promptIdOf({ jobId, attempt, round })
     await socket.untilOpen(bounds.socketWaitMs)
@@ -165,13 +172,13 @@ class Attempt {
     }
   }
 
-  async #prepareGraph(cacheBreaker: string | null): Promise<string> {
+  async #prepareGraph(fresh: FreshOutputs | null): Promise<string> {
     const { catalog, stage } = this.#deps
     const { graph, inputs } = this.#run
     const names = namesToStage(graph, catalog, new Set(inputs.keys()))
     const wanted = new Map([...inputs].filter(([name]) => names.has(name)))
     const staged = await stage.bring(wanted, this.#stop)
-    return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, cacheBreaker }))
+    return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }
 
   #toBody(graphText: string, promptId: string, clientId: string): string {
@@ -262,7 +269,8 @@ class Attempt {
       await api.forgetHistory(promptId).catch(() => {})
     }
     const { failure, isAboutFiles }: Refusal = toRefusal(body, this.#failureBounds)
-    if (isAboutFiles && !isQueued && round === 0 && this.#run.inputs.size > 0) return { type: 'again', why: 'files' }
+    if (isAboutFiles && !isQueued && round === 0 && this.#run.inputs.size > 0)
+      return { type: 'again', why: 'files', nodeIds: [] }
     this.#deps.onSurprise()
     return { type: 'failed', failure }
   }
@@ -295,12 +303,20 @@ class Attempt {
     if (entry.outcome === 'error') {
       return { type: 'failed', failure: toFailure(entry.error ?? this.#translation.error, this.#failureBounds) }
     }
-    if (this.#missing(entry).length === 0) return { type: 'succeeded' }
+    this.#learnSilence()
+    if (round > 0 || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
     const missing = this.#missing(await this.#readAgain(entry, promptId))
     if (missing.length === 0) return { type: 'succeeded' }
-    if (round === 0 && !this.#stop.aborted) return { type: 'again', why: 'empty' }
-    for (const nodeId of missing) this.#deps.silentClasses.add(this.#run.graph.get(nodeId)?.classType ?? '')
-    return { type: 'succeeded' }
+    this.#healed = missing
+    return { type: 'again', why: 'empty', nodeIds: missing }
+  }
+
+  /** Classes that ran for the sake of their output alone and told none have none. */
+  #learnSilence(): void {
+    for (const nodeId of this.#healed) {
+      const node = this.#run.graph.get(nodeId)
+      if (node !== undefined && !this.#told.has(nodeId)) this.#deps.silentClasses.add(node.classType)
+    }
   }
 
   /** Outputs may be added to the history a moment after the run. */
