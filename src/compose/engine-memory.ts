@@ -22,9 +22,14 @@ export async function recallEngines(store: Meta, engineIds: readonly string[]): 
 }
 
 /** Not awaited by whoever learns something: what is lost is learnt again at the next contact. */
-export function createRememberEngine(store: Meta, log: Log): (engineId: string, info: ObjectInfo) => void {
+export function createRememberEngine(
+  store: Meta,
+  log: Log,
+  engineIds: readonly string[],
+): (engineId: string, info: ObjectInfo) => void {
   const written = new Map<string, string>()
   return (engineId, info) => {
+    if (!engineIds.includes(engineId)) return
     const text = stringifyLosslessJson(info as unknown as JsonValue)
     if (written.get(engineId) === text) return
     written.set(engineId, text)

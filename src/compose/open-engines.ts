@@ -31,27 +31,34 @@ export interface OpenedFleet {
   readonly resident: Engine | null
 }
 
-export async function openFleet(config: Config, { clock, log, store, overrides }: FleetParts): Promise<OpenedFleet> {
+export async function openFleet(config: Config, parts: FleetParts): Promise<OpenedFleet> {
+  const { clock, log, overrides } = parts
+  if (overrides.engines !== undefined) return { fleet: await gather(config, overrides.engines, parts), resident: null }
   await using opening = new AsyncDisposableStack()
   const comfy = await openComfyEngines(config.fleet, { clock, log, opening })
   const resident = config.fleet.hasEmbedded ? await openResident(config, { clock, log, overrides }) : null
-  const engines = overrides.engines ?? [...comfy, ...(resident === null ? [] : [resident.member])]
-  const isAlone = resident !== null && engines.length === 1 && overrides.engines === undefined
-  const fleet = createFleet(engines, {
-    clock,
-    log,
-    // The built-in engine alone runs whatever it accepts: its jobs need no lanes.
-    hasLanes: !isAlone,
-    recycleLimits: config.fleet.recycle,
-    remembered: await recallEngines(
-      store,
-      comfy.map(({ id }) => id),
-    ),
-    remember: isAlone ? undefined : createRememberEngine(store, log),
-  })
+  const fleet = await gather(config, [...comfy, ...(resident === null ? [] : [resident.member])], parts)
   await untilHeard(comfy, config.fleet.waitMs)
   opening.move()
   return { fleet, resident: resident?.engine ?? null }
+}
+
+async function gather(
+  config: Config,
+  engines: readonly FleetEngine[],
+  { clock, log, store }: FleetParts,
+): Promise<Fleet> {
+  // The built-in engine alone runs whatever it accepts: its jobs need no lanes, and nothing about it is to be remembered.
+  const hasLanes = engines.some(({ isResident }) => !isResident)
+  const others = engines.filter(({ isResident }) => !isResident).map(({ id }) => id)
+  return createFleet(engines, {
+    clock,
+    log,
+    hasLanes,
+    recycleLimits: config.fleet.recycle,
+    remembered: await recallEngines(store, others),
+    ...(hasLanes && { remember: createRememberEngine(store, log, others) }),
+  })
 }
 
 interface Resident {
