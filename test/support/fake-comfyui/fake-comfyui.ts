@@ -27,6 +27,8 @@ export interface FakeOptions {
   readonly nodeMs?: number
   readonly loadMs?: number
   readonly maxUploadBytes?: number
+  /** What nodes print goes here as well: to the output of a process. */
+  readonly onPrint?: (line: string) => void
 }
 
 export interface RestartOptions {
@@ -264,6 +266,7 @@ class FakeServer implements FakeComfy {
   }
 
   print(line: string): void {
+    this.#options.onPrint?.(line)
     const entries = [{ t: new Date().toISOString(), m: `${line}\n` }]
     for (const clientId of this.#logSubscribers)
       this.#sockets.send(clientId, JSON.stringify({ type: 'logs', data: { entries, size: null } }))

@@ -5,6 +5,7 @@ import { type FakeOptions, startFakeComfy } from './fake-comfyui.ts'
 const { values } = parseArgs({
   options: { port: { type: 'string', default: '0' }, options: { type: 'string', default: '{}' } },
 })
-const fake = await startFakeComfy({ ...(JSON.parse(values.options) as FakeOptions), port: Number(values.port) })
+const options = JSON.parse(values.options) as FakeOptions
+const fake = await startFakeComfy({ ...options, port: Number(values.port), onPrint: (line) => console.log(line) })
 console.log(`To see the GUI go to: ${fake.url.href}`)
 process.on('SIGTERM', () => fake[Symbol.asyncDispose]())

@@ -10,6 +10,7 @@
  * | DemoRaise | raises `exception_type` with `message` |
  * | DemoReport | reports `output` (JSON text) as it is, for values of every kind |
  * | DemoVideo | writes `filename` and reports it under `images`, as ComfyUI reports videos |
+ * | DemoPid | reports the id of the process that runs it |
  * | DemoSilent | an output node without any output |
  */
 import { readFileSync } from 'node:fs'
@@ -123,6 +124,7 @@ export const RUN: Readonly<Record<string, Run>> = {
     const file = save(base, 'output', extension, Buffer.from('not really a video'))
     return { ui: { images: [file], animated: [true] } }
   },
+  DemoPid: () => ({ ui: { pid: [process.pid] } }),
   DemoSilent: () => ({}),
 }
 
@@ -148,6 +150,7 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
   TestSyncError: defineClass('TestSyncError', { input: { required: { value: ['*', {}] } }, output: ['*'] }),
   DemoReport: defineClass('DemoReport', { input: { required: { output: string } }, output_node: true }),
   DemoVideo: defineClass('DemoVideo', { input: { required: { filename: string } }, output_node: true }),
+  DemoPid: defineClass('DemoPid', { input: { required: { image } }, output_node: true }),
   DemoSilent: defineClass('DemoSilent', { input: { required: { image } }, output_node: true }),
 }
 

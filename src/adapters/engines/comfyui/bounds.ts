@@ -97,7 +97,7 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   fileRetryMs: 250,
   maxFileBytes: 64 * 1024 ** 3,
   probeEveryMs: 5_000,
-  probeMaxMs: 30_000,
+  probeMaxMs: 10_000,
   catalogEveryMs: 300_000,
   catalogMinMs: 10_000,
   freeSettleMs: 500,

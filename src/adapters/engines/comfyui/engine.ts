@@ -11,7 +11,7 @@ import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet-eng
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../lib/sleep.ts'
-import { type ComfyApi, createApi } from './api.ts'
+import { createApi } from './api.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './bounds.ts'
 import { credentialsOf, openHttp } from './http.ts'
 import { createHub } from './hub.ts'
@@ -60,6 +60,8 @@ export interface ComfyEngine extends FleetEngine {
 }
 
 const CLOSE_WITHIN_MS = 5_000
+// What a process printed comes through a pipe of its own, beside the news of its end.
+const PIPE_LAG_MS = 50
 
 /** Throws CommandError for a launch command that cannot be meant; never because a server is not there. */
 export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
@@ -78,11 +80,20 @@ export async function openComfyEngine(options: ComfyEngineOptions): Promise<Comf
   const silentClasses = new Set<string>()
   const closing = new AbortController()
   let gone = new AbortController()
+  let hearsProcess = false
 
   const tellChange = () => {
     for (const listener of listeners) listener()
   }
-  const pulse = openPulse({ api, bounds, clock, log, isBusy: () => hub.attached() > 0, onChange: tellChange })
+  const pulse = openPulse({
+    api,
+    bounds,
+    clock,
+    log,
+    isOurs: supervisor !== null,
+    isBusy: () => hub.attached() > 0,
+    onChange: tellChange,
+  })
   const socket = openSocket({
     url,
     headers: { ...headersOf(server), ...credentialsOf(url) },
@@ -91,12 +102,21 @@ export async function openComfyEngine(options: ComfyEngineOptions): Promise<Comf
     newClientId: () => `atelier-${randomUUID()}`,
     isIdNeeded: () => hub.attached() > 0,
     onMessage: hub.receive,
-    // The lines of a supervised server come from its process: they are there before its socket is.
-    onOpen: (clientId) => (supervisor === null ? subscribeLogs(api, clientId, log) : undefined),
+    onOpen: (clientId) => subscribeLogs(clientId),
     onClose: pulse.look,
   })
   const stage = createStage({ api, bounds, maxUploadBytes: () => pulse.state().maxUploadBytes })
   const stopper = createStopper(api)
+
+  /** Over the socket, where lines stand in order with events; a server that cannot do that is heard through its process. */
+  function subscribeLogs(clientId: string): void {
+    api.subscribeLogs(clientId).then(
+      (isSubscribed) => {
+        hearsProcess = !isSubscribed
+      },
+      (error) => log.debug({ err: error }, 'the lines of an engine cannot be heard'),
+    )
+  }
 
   function startAnew(reason: string | null): void {
     stage.forget()
@@ -104,7 +124,9 @@ export async function openComfyEngine(options: ComfyEngineOptions): Promise<Comf
   }
 
   supervisor?.start({
-    onLine: hub.receiveLog,
+    onLine(line) {
+      if (hearsProcess) hub.receiveLog(line)
+    },
     onStart: pulse.look,
     onEnd(reason) {
       gone.abort()
@@ -139,6 +161,7 @@ export async function openComfyEngine(options: ComfyEngineOptions): Promise<Comf
       log,
       catalog: pulse.state().catalog,
       gone: gone.signal,
+      printedAfterMs: hearsProcess && supervisor !== null ? PIPE_LAG_MS : 0,
       onSurprise: pulse.refresh,
       onForgotten: () => startAnew('it has forgotten a run'),
     }
@@ -206,10 +229,6 @@ function withoutCredentials(url: URL): string {
   shown.search = ''
   shown.hash = ''
   return shown.href.replace(/\/+$/, '')
-}
-
-function subscribeLogs(api: ComfyApi, clientId: string, log: Log): void {
-  api.subscribeLogs(clientId).catch((error) => log.debug({ err: error }, 'the lines of an engine cannot be heard'))
 }
 
 interface ReadyWait {

@@ -28,7 +28,10 @@ const ENDS: ReadonlySet<string> = new Set(['execution_success', 'execution_inter
 
 export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: number }): Hub {
   const listeners = new Map<string, RunListener>()
+  /** The prompt that the server executes, when it is one of ours. */
   let current: string | null = null
+  /** The one that it executed last: what it printed may arrive a moment after its end. */
+  let printing: string | null = null
   let remaining: number | null = null
 
   function listenerOf(promptId: string | null): RunListener | undefined {
@@ -48,7 +51,10 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
     // Servers before prompt ids only ever told the socket of whoever asked.
     const promptId = told ?? (type === 'progress' ? current : null)
     const isBegun = type === 'execution_start' || (type === 'executing' && data.node !== null)
-    if (isBegun && told !== null && listeners.has(told)) current = told
+    if (isBegun && told !== null && listeners.has(told)) {
+      current = told
+      printing = told
+    }
     listenerOf(promptId)?.onMessage(message)
     if (isEnd(message) && current === promptId) current = null
   }
@@ -67,7 +73,7 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
   }
 
   function receiveLog(text: string): void {
-    const listener = listenerOf(current)
+    const listener = listenerOf(printing)
     if (listener !== undefined && text !== '') listener.onLog(keepHead(lastState(text), maxLogLineBytes))
   }
 
@@ -86,6 +92,7 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
     detach(promptId) {
       listeners.delete(promptId)
       if (current === promptId) current = null
+      if (printing === promptId) printing = null
     },
     attached: () => listeners.size,
     queueRemaining: () => remaining,

@@ -54,6 +54,8 @@ export interface PulseOptions {
   readonly bounds: ComfyBounds
   readonly clock: Clock
   readonly log: Log
+  /** It is started by us: that nobody answers for a while is no news, and asking costs nobody anything. */
+  readonly isOurs: boolean
   /** Runs of ours are under way: the server may be too busy to answer at once. */
   isBusy(): boolean
   onChange(): void
@@ -63,13 +65,15 @@ export interface PulseOptions {
 const TRIES_BUSY = 4
 const TRIES_IDLE = 2
 const FIRST_RETRY_MS = 250
+const OWN_RETRY_MAX_MS = 1_000
 const EMPTY_CATALOG = catalogOf({})
 
 export function openPulse(options: PulseOptions): Pulse {
   const { api, bounds, clock, log } = options
   const closing = new AbortController()
   const bell = createDoorbell()
-  const backoff = createBackoff({ firstMs: FIRST_RETRY_MS, maxMs: bounds.probeMaxMs })
+  const maxMs = options.isOurs ? Math.min(OWN_RETRY_MAX_MS, bounds.probeMaxMs) : bounds.probeMaxMs
+  const backoff = createBackoff({ firstMs: Math.min(FIRST_RETRY_MS, maxMs), maxMs })
   let state: PulseState = {
     state: 'starting',
     incarnation: 1,
@@ -146,7 +150,9 @@ export function openPulse(options: PulseOptions): Pulse {
     if (state.state === 'ready' && failures >= tries) {
       log.warn({ err: error }, 'an engine is lost')
       change({ state: 'lost', lastError: note(message) })
-    } else if (state.lastError?.message !== message) change({ lastError: note(message) })
+    } else if (!(isRefused && options.isOurs) && state.lastError?.message !== message) {
+      change({ lastError: note(message) })
+    }
   }
 
   async function beat(): Promise<void> {

@@ -33,6 +33,8 @@ export interface RunDeps extends FollowDeps {
   readonly stage: Stage
   readonly log: Log
   readonly catalog: NodeCatalog
+  /** How long printed lines may lag behind the run's end. */
+  readonly printedAfterMs: number
   /** Shared by all runs on the engine, and learnt from them. */
   readonly silentClasses: Set<string>
   /** The server refused what its node classes allow: they may have changed. */
@@ -255,6 +257,7 @@ class Attempt {
     if (end.kind !== 'ended') return this.#forgotten()
     const concluded = await this.#conclude(end.entry, promptId, round)
     this.#clean(promptId)
+    if (this.#deps.printedAfterMs > 0) await sleep(this.#deps.printedAfterMs, this.#stop)
     return concluded
   }
 

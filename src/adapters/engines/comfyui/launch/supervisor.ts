@@ -96,7 +96,8 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
     onStart()
     return new Promise((resolve) => {
       child.on('error', (error) => resolve(`it cannot be started: ${error.message}`))
-      child.on('close', () => resolve(reason))
+      // Not `close`: after a disconnect that does not come.
+      child.on('exit', () => resolve(reason))
     })
   }
 
@@ -121,7 +122,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
   async function stop(): Promise<void> {
     const child = keeper
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
-    const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+    const closed = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     const over = new AbortController()
     if (child.connected) child.disconnect()
     const late = sleep(killGraceMs + 2_000, over.signal).then(() => {
