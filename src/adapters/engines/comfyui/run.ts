@@ -4,29 +4,29 @@
  * afterwards as far as it can be asked to. A reader who leaves early stops the run.
  */
 import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
-import type { EngineEvent, EngineFailure, NodeRef } from '../../../domain/engine/engine-event.ts'
+import type { EngineEvent, EngineFailure } from '../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
 import { writeGraph } from '../../../domain/workflows/write-graph.ts'
 import type { Log } from '../../../lib/log.ts'
-import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import { stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
-import { type FailureBounds, toFailure } from './failure.ts'
+import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
-import { type EngineMessage, toText } from './frames.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
-import type { Hub, RunListener } from './hub.ts'
+import type { Hub } from './hub.ts'
 import { missingReports } from './missing-reports.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
-import { type Refusal, toRefusal } from './refusal.ts'
-import { createReporter, type ToReport } from './report.ts'
+import { toRefusal } from './refusal.ts'
+import { createReporter } from './report.ts'
 import { countReachable, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
+import { TellingListener } from './run-listener.ts'
 import { InputTooLargeError, type Stage } from './stage-inputs.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
-import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate.ts'
+import { RunTeller } from './tell-run.ts'
 
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
@@ -69,56 +69,41 @@ class Attempt {
   readonly #deps: RunDeps
   readonly #run: EngineRun
   readonly #stop: AbortSignal
-  readonly #emit: (event: EngineEvent) => void
   readonly #folder: string
-  readonly #toReport: ToReport
   readonly #failureBounds: FailureBounds
-  /** Reports by node, as text: one that comes again is not told again. */
-  readonly #told = new Map<string, string>()
-  readonly #ran = new Set<string>()
-  #translation: TranslateState
-  /** Reports take a moment to be made; they are told in their order. */
-  #reports: Promise<void> = Promise.resolve()
-  #waitingTurns = 0
-  #isStarted = false
+  readonly #teller: RunTeller
   /** Outputs that were made anew because nothing was told of them. */
   #healed: readonly string[] = []
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
-    const { bounds } = deps
+    const { api, bounds, catalog, log } = deps
+    const { graph, jobId, attempt, reserveOutputNumbers } = run
     this.#deps = deps
     this.#run = run
     this.#stop = stop
-    this.#emit = emit
-    this.#folder = `atelier/${run.jobId}-${run.attempt}`
-    this.#toReport = createReporter({
-      api: deps.api,
-      bounds,
-      folder: this.#folder,
-      reserveOutputNumbers: run.reserveOutputNumbers,
-      onUnreadable: (error) => deps.log.warn({ err: error, jobId: run.jobId }, 'an output could not be read'),
-    })
-    this.#failureBounds = { ...bounds, redact: createRedact(run.extraData) }
-    this.#translation = startTranslation(run.graph)
+    this.#folder = `atelier/${jobId}-${attempt}`
+    const redact = createRedact(run.extraData)
+    this.#failureBounds = { ...bounds, redact }
+    const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
+    const toReport = createReporter({ api, bounds, folder: this.#folder, reserveOutputNumbers, onUnreadable })
+    this.#teller = new RunTeller({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
   }
 
   /** Ends with exactly one outcome, or throws EngineLostError. */
   async run(): Promise<void> {
-    const end = await this.#rounds().catch((error) => this.#toEnd(error))
-    await this.#reports
-    this.#start()
-    this.#emit(end)
+    await this.#teller.end(await this.#rounds().catch((error) => this.#toEnd(error)))
   }
 
   async #rounds(): Promise<EngineEvent> {
-    if (this.#run.attempt > 1) await this.#stopEarlier()
-    // What an earlier attempt left in the server's cache may be gone from its folders.
-    let freshIds: ReadonlySet<string> | null | undefined = this.#run.attempt > 1 ? null : undefined
+    const isFirst = this.#run.attempt === 1
+    if (!isFirst) await this.#stopEarlier()
+    // What an earlier attempt left in the server's cache may be gone from its folders: then all outputs are made anew.
+    let fresh: Pick<FreshOutputs, 'nodeIds'> | null = isFirst ? null : { nodeIds: null }
     for (let round = 0; ; round++) {
-      const end = await this.#round(round, freshIds)
+      const end = await this.#round(round, fresh)
       if (end.type !== 'again') return end
       if (end.why === 'files') this.#deps.stage.forget()
-      else freshIds = new Set(end.nodeIds)
+      else fresh = { nodeIds: new Set(end.nodeIds) }
       this.#deps.log.info({ jobId: this.#run.jobId, why: end.why }, 'a run is repeated on its engine')
     }
   }
@@ -126,8 +111,7 @@ class Attempt {
   /** A failure of ours to talk to the server is a lost attempt; everything else has a name. */
   #toEnd(error: unknown): EngineEvent {
     if (this.#stop.aborted && !(error instanceof EngineLostError)) return { type: 'interrupted' }
-    if (error instanceof InputTooLargeError)
-      return { type: 'failed', failure: plainFailure('input_too_large', error.message) }
+    if (error instanceof InputTooLargeError) return failed('input_too_large', error.message)
     if (!(error instanceof CallError)) throw error
     const code = error.fault === 'status' || error.fault === 'malformed' ? 'engine_overloaded' : 'engine_unreachable'
     throw new EngineLostError(code, `the engine could not be used: ${error.message}`, { cause: error })
@@ -142,33 +126,24 @@ class Attempt {
     for (const { promptId } of running) if (ids.has(promptId)) await stopper.press(promptId, 'running')
   }
 
-  /** `freshIds`: outputs to be made anew; null: all, undefined: none. */
-  async #round(round: number, freshIds: ReadonlySet<string> | null | undefined): Promise<RoundEnd> {
+  async #round(round: number, fresh: Pick<FreshOutputs, 'nodeIds'> | null): Promise<RoundEnd> {
     const { hub, socket, bounds } = this.#deps
     const { jobId, attempt } = this.#run
-    const token = `${jobId}-${attempt}-${round}`
-    const graphText = await this.#prepareGraph(freshIds === undefined ? null : { token, nodeIds: freshIds })
-    if (this.#stop.aborted) return { type: 'interrupted' }
     const promptId = promptIdOf({ jobId, attempt, round })
+    const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId })
+    if (this.#stop.aborted) return { type: 'interrupted' }
     await socket.untilOpen(bounds.socketWaitMs)
-    this.#translation = startTranslation(this.#run.graph)
+    this.#teller.beginRound()
+    const listener = new TellingListener(this.#teller)
     // Attached first: from then on the socket keeps its id, and no event of the run is missed.
-    const listener = this.#listen()
     hub.attach(promptId, listener)
     try {
       const clientId = socket.clientId()
-      const submitted = await submitRun(this.#deps, {
-        promptId,
-        stop: this.#stop,
-        body: this.#toBody(graphText, promptId, clientId),
-      })
+      const body = this.#toBody(graphText, promptId, clientId)
+      const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, body })
       if (submitted.kind === 'given_up') return { type: 'interrupted' }
-      if (submitted.promptId !== promptId) hub.attach(submitted.promptId, listener)
-      try {
-        return await this.#finish(submitted, { listener, clientId, round })
-      } finally {
-        hub.detach(submitted.promptId)
-      }
+      if (submitted.kind === 'refused') return await this.#refuse(submitted, round)
+      return await this.#follow(submitted.promptId, { listener, clientId, round })
     } finally {
       hub.detach(promptId)
     }
@@ -188,123 +163,71 @@ class Attempt {
     return `{"prompt":${graphText},${stringifyLosslessJson(rest).slice(1)}`
   }
 
-  #listen(): Listener {
-    return new Listener(
-      (message) => this.#take(message),
-      (text) => this.#log(text),
-    )
-  }
-
-  #log(text: string): void {
-    this.#tell({ type: 'log', text: this.#failureBounds.redact(text) })
-  }
-
-  /** Behind the reports that are still being made, if there are any: what a node says keeps its order. */
-  #tell(event: EngineEvent): void {
-    if (this.#waitingTurns === 0) this.#emit(event)
-    else this.#inTurn(() => this.#emit(event))
-  }
-
-  #inTurn(act: () => void | Promise<void>): void {
-    this.#waitingTurns++
-    this.#reports = this.#reports.then(act).finally(() => {
-      this.#waitingTurns--
-    })
-    // Whoever ends the run waits for it and hears of its failure.
-    this.#reports.catch(() => {})
-  }
-
-  #take(message: EngineMessage): void {
-    const { state, events } = translate(this.#translation, message)
-    this.#translation = state
-    // The first news may come before the answer to the submit.
-    if (events.length > 0) this.#start()
-    for (const event of events) {
-      if (event.type === 'node_started') this.#ran.add(event.nodeId)
-      if (event.type === 'executed') this.#tellReport(event)
-      else this.#tell(event)
-    }
-  }
-
-  #tellReport({ output, cached, ...node }: Executed): void {
-    const text = stringifyLosslessJson(output)
-    if (this.#told.get(node.nodeId) === text) return
-    this.#told.set(node.nodeId, text)
-    const report = this.#toReport(output)
-    const { nodeId, classType, displayNodeId, parentNodeId } = node
-    this.#inTurn(async () =>
-      this.#emit({ type: 'node_report', nodeId, classType, displayNodeId, parentNodeId, report: await report, cached }),
-    )
-  }
-
-  #start(): void {
-    if (this.#isStarted) return
-    this.#isStarted = true
-    this.#emit({ type: 'started', nodesTotal: countReachable(this.#run.graph, this.#deps.catalog) })
-  }
-
-  async #finish(
-    submitted: Exclude<Submitted, { kind: 'given_up' }>,
-    { listener, clientId, round }: { listener: Listener; clientId: string; round: number },
-  ): Promise<RoundEnd> {
-    const { promptId } = submitted
-    if (submitted.kind === 'refused') return this.#refuse(submitted, round)
-    this.#start()
-    const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
-    listener.follow(follower, () => this.#translation.end !== null)
-    const end = await follower.follow()
-    if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
-    if (end.kind !== 'ended') return this.#forgotten()
-    const concluded = await this.#conclude(end.entry, promptId, round)
-    this.#clean(promptId)
-    if (this.#deps.printedAfterMs > 0) await sleep(this.#deps.printedAfterMs, this.#stop)
-    return concluded
-  }
-
-  async #refuse(
-    { body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>,
-    round: number,
-  ): Promise<RoundEnd> {
-    const { stopper, api } = this.#deps
-    if (isQueued) {
-      await stopper.press(promptId, 'pending').catch(() => {})
-      await stopper.press(promptId, 'running').catch(() => {})
-      await api.forgetHistory(promptId).catch(() => {})
-    }
-    const { failure, isAboutFiles }: Refusal = toRefusal(body, this.#failureBounds)
-    if (isAboutFiles && !isQueued && round === 0 && this.#run.inputs.size > 0)
-      return { type: 'again', why: 'files', nodeIds: [] }
+  async #refuse(refused: Extract<Submitted, { kind: 'refused' }>, round: number): Promise<RoundEnd> {
+    const { body, isQueued, promptId } = refused
+    if (isQueued) await this.#takeBack(promptId)
+    const { failure, isAboutFiles } = toRefusal(body, this.#failureBounds)
+    const mayHelp = isAboutFiles && !isQueued && round === 0 && this.#run.inputs.size > 0
+    if (mayHelp) return { type: 'again', why: 'files', nodeIds: [] }
     this.#deps.onSurprise()
     return { type: 'failed', failure }
   }
 
+  /** A part of the graph was accepted, and a part of a job is none. */
+  async #takeBack(promptId: string): Promise<void> {
+    const { stopper, api } = this.#deps
+    await stopper.press(promptId, 'pending').catch(() => {})
+    await stopper.press(promptId, 'running').catch(() => {})
+    await api.forgetHistory(promptId).catch(() => {})
+  }
+
+  async #follow(
+    promptId: string,
+    { listener, clientId, round }: { listener: TellingListener; clientId: string; round: number },
+  ): Promise<RoundEnd> {
+    const { hub, printedAfterMs } = this.#deps
+    this.#teller.start()
+    // Very old servers give an id of their own.
+    hub.attach(promptId, listener)
+    try {
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
+      listener.wake(follower)
+      const end = await follower.follow()
+      if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
+      if (end.kind !== 'ended') return this.#forgotten()
+      const concluded = await this.#conclude(end.entry, promptId, round)
+      this.#clean(promptId)
+      if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
+      return concluded
+    } finally {
+      hub.detach(promptId)
+    }
+  }
+
   #stalled(): EngineEvent {
-    const { current } = this.#translation
+    const { current } = this.#teller.heard
     const seconds = Math.round((this.#deps.bounds.stallMs ?? 0) / 1000)
     const place = current === null ? '' : ` in node ${current.displayNodeId} (${current.classType})`
-    const failure = plainFailure('stalled', `nothing happened${place} for ${seconds} s; the run was stopped`)
-    return {
-      type: 'failed',
-      failure: { ...failure, nodeId: current?.displayNodeId ?? null, classType: current?.classType ?? null },
-    }
+    return failed('stalled', `nothing happened${place} for ${seconds} s; the run was stopped`, {
+      nodeId: current?.displayNodeId ?? null,
+      classType: current?.classType ?? null,
+    })
   }
 
   /** Nobody knows the run any more. If it was stopped, that is what was wanted; if it was seen to succeed, it did. */
   #forgotten(): EngineEvent {
-    if (this.#translation.end === 'success' && this.#told.size > 0) return { type: 'succeeded' }
+    if (this.#teller.heard.end === 'success' && this.#teller.reported.size > 0) return { type: 'succeeded' }
     if (this.#stop.aborted) return { type: 'interrupted' }
     this.#deps.onForgotten()
-    throw new EngineLostError(
-      'engine_restarted',
-      'the engine has forgotten the run: it was restarted, or its queue was emptied',
-    )
+    const message = 'the engine has forgotten the run: it was restarted, or its queue was emptied'
+    throw new EngineLostError('engine_restarted', message)
   }
 
   async #conclude(entry: HistoryEntry, promptId: string, round: number): Promise<RoundEnd> {
-    for (const [nodeId, output] of entry.outputs) this.#tellFromHistory(entry, nodeId, output)
+    this.#teller.tellHistory(entry)
     if (entry.outcome === 'interrupted') return { type: 'interrupted' }
     if (entry.outcome === 'error') {
-      return { type: 'failed', failure: toFailure(entry.error ?? this.#translation.error, this.#failureBounds) }
+      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, this.#failureBounds) }
     }
     this.#learnSilence()
     if (round > 0 || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
@@ -316,9 +239,10 @@ class Attempt {
 
   /** Classes that ran for the sake of their output alone and told none have none. */
   #learnSilence(): void {
+    const { reported } = this.#teller
     for (const nodeId of this.#healed) {
       const node = this.#run.graph.get(nodeId)
-      if (node !== undefined && !this.#told.has(nodeId)) this.#deps.silentClasses.add(node.classType)
+      if (node !== undefined && !reported.has(nodeId)) this.#deps.silentClasses.add(node.classType)
     }
   }
 
@@ -328,64 +252,24 @@ class Attempt {
     await sleep(bounds.pollFirstMs, this.#stop)
     const raw = await api.history(promptId, {}).catch(() => null)
     const again = raw === null ? entry : readHistory(raw)
-    for (const [nodeId, output] of again.outputs) this.#tellFromHistory(again, nodeId, output)
+    this.#teller.tellHistory(again)
     return again
   }
 
   #missing(entry: HistoryEntry): string[] {
     const { catalog, silentClasses } = this.#deps
-    const reported = new Set(this.#told.keys())
-    return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran: this.#ran, silentClasses })
-  }
-
-  #tellFromHistory(entry: HistoryEntry, nodeId: string, output: JsonObject): void {
-    const meta = isJsonObject(entry.meta[nodeId]) ? entry.meta[nodeId] : {}
-    const place = { nodeId, displayNodeId: toText(meta.display_node), parentNodeId: toText(meta.parent_node) }
-    const ref: NodeRef = toRef(this.#run.graph, place)
-    this.#tellReport({ type: 'executed', ...ref, output, cached: entry.cached.has(nodeId) })
+    const { reported, ran } = this.#teller
+    return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran, silentClasses })
   }
 
   /** Not waited for: the outcome is known, and a server that does not answer has nothing to add to it. */
   #clean(promptId: string): void {
-    this.#deps.api
-      .forgetHistory(promptId)
-      .catch((error) => this.#deps.log.debug({ err: error }, 'a history entry stays'))
+    const { api, log } = this.#deps
+    api.forgetHistory(promptId).catch((error) => log.debug({ err: error }, 'a history entry stays'))
   }
 }
 
-/** What the hub tells goes to the run, and wakes its follower. */
-class Listener implements RunListener {
-  readonly #onMessage: (message: EngineMessage) => void
-  readonly onLog: (text: string) => void
-  #follower: RunFollower | null = null
-  #isOver: () => boolean = () => false
-
-  constructor(onMessage: (message: EngineMessage) => void, onLog: (text: string) => void) {
-    this.#onMessage = onMessage
-    this.onLog = (text) => {
-      onLog(text)
-      this.#follower?.heard()
-    }
-  }
-
-  follow(follower: RunFollower, isOver: () => boolean): void {
-    this.#follower = follower
-    this.#isOver = isOver
-    // The run may have ended before its submit was answered.
-    if (isOver()) follower.hint()
-  }
-
-  onMessage(message: EngineMessage): void {
-    this.#onMessage(message)
-    this.#follower?.heard()
-    if (this.#isOver()) this.#follower?.hint()
-  }
-
-  onQueueChange(): void {
-    this.#follower?.hint()
-  }
-}
-
-function plainFailure(code: string, message: string): EngineFailure {
-  return { code, message, nodeId: null, classType: null, traceback: null, exceptionType: 'EngineError' }
+function failed(code: FailureCode, message: string, place: Partial<EngineFailure> = {}): EngineEvent {
+  const nowhere = { nodeId: null, classType: null, traceback: null, exceptionType: 'EngineError' }
+  return { type: 'failed', failure: { code, message, ...nowhere, ...place } }
 }
