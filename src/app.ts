@@ -11,7 +11,7 @@ import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts
 import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openPools, type RunningPools } from './compose/open-deployments.ts'
-import { openEngine } from './compose/open-engines.ts'
+import { type FleetOverrides, openFleet } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
 import { openPictures } from './compose/open-pictures.ts'
 import { openSigningKeys } from './compose/open-signing-keys.ts'
@@ -26,6 +26,7 @@ import { type ContentSigner, createContentSigner } from './domain/assets/signed-
 import { type Deployments, openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import type { EngineEvent } from './domain/engine/engine-event.ts'
+import type { Fleet } from './domain/engine/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
@@ -51,10 +52,8 @@ import { openTracing } from './surfaces/kit/tracing.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { openServer } from './surfaces/server.ts'
 
-export interface AppOverrides {
+export interface AppOverrides extends FleetOverrides {
   readonly clock?: Clock
-  /** Used instead of the configured one, and closed by whoever made it. */
-  readonly engine?: Engine
   /** Who a credential belongs to. */
   readonly authenticate?: Authenticate
   /** Changes what optional surfaces are given. */
@@ -74,7 +73,9 @@ export interface App extends AsyncDisposable {
   /** Resolves with the reason when the service can no longer do its work. */
   readonly failed: Promise<Error>
   readonly store: Store
-  readonly engine: Engine
+  readonly fleet: Fleet
+  /** The one in this process; null when only others were asked for. */
+  readonly engine: Engine | null
 }
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
@@ -84,7 +85,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const store = opening.use(await openStore(config.store, { clock, log }))
   const opened = await openBlobs(config.blobs, config.assets, log)
   await bindBlobs(store, config.blobs.directory)
-  const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log }))
+  const { fleet, resident } = await openFleet(config, { clock, log, store, overrides })
+  opening.use(fleet)
   const metrics = openMetrics(version)
   const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
   const maxUploadBytes = toUploadLimit(config, shared)
@@ -92,7 +94,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
   const bus = openBus()
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
-  const parts = { store, blobs: opened.blobs, bus, engine, assets, sealer, observer: metrics.observer, clock, log }
+  const { maxOvertakes } = config.fleet
+  const { observer } = metrics
+  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, clock, log, maxOvertakes }
   const jobs = createJobActions(config.jobs, {
     ...parts,
     rules: shared,
@@ -104,6 +108,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   opening.use(jobs.watching)
   await prepareStore(config, store, jobs)
   opening.use(jobs.worker)
+  opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
   const { drainTimeoutMs } = config.jobs
   const pools =
@@ -117,7 +122,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       store,
       secrets,
       bus,
-      engine,
+      fleet,
       overrides,
       shared,
       deployments,
@@ -131,7 +136,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, jobs, pools, openStreams: http.openStreams, gauges: http.gauges })
+  watchGauges(metrics, { store, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
   opening.defer(async () => {
@@ -146,7 +151,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   return {
     url: http.url,
     store,
-    engine,
+    fleet,
+    engine: resident,
     failed: store.failed,
     async drain() {
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
@@ -167,11 +173,13 @@ async function prepareStore(config: Config, store: Store, jobs: JobActions): Pro
   })
   // The lock on the data folder proves that whoever held these leases is gone.
   await jobs.recover({ releaseAll: true })
+  await jobs.lanes.start()
 }
 
 interface GaugeParts {
   readonly store: Store
   readonly jobs: JobActions
+  readonly fleet: Fleet
   readonly pools: RunningPools | null
   readonly openStreams: () => number
   readonly gauges: readonly SurfaceGauge[]
@@ -183,6 +191,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     countJobs: () => parts.store.jobs.countByStatus(),
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
+    engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
   })
 }
@@ -244,7 +253,7 @@ interface HttpParts {
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
   readonly bus: EventBus<EngineEvent>
-  readonly engine: Engine
+  readonly fleet: Fleet
   readonly overrides: AppOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
@@ -320,14 +329,14 @@ async function openHttp(config: Config, parts: HttpParts) {
 
 /** What surfaces that may be left out are given. */
 function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
-  const { shared, signer, store, bus, engine, jobs, assets, version, clock, log } = parts
+  const { shared, signer, store, bus, fleet, jobs, assets, version, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     clock,
     log,
     version,
     bus,
-    catalog: () => engine.catalog(),
+    catalog: () => fleet.catalog(),
     jobs,
     isAtLimit: async (accountId) =>
       shared !== null &&

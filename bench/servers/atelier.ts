@@ -48,7 +48,7 @@ async function timeEngine(engine: Engine, { first, count }: { first: number; cou
 
 reportToParent(app.url, {
   handle(command, argument) {
-    if (command === 'runEngine') return timeEngine(app.engine, argument as { first: number; count: number })
+    if (command === 'runEngine') return timeEngine(app.engine as Engine, argument as { first: number; count: number })
     if (command === 'waitForRun') return (held as HeldEngine).started.then(() => true)
     if (command === 'sample') return (held as HeldEngine).sample(argument as SamplePace).then(() => true)
     ;(held as HeldEngine).progress(argument as { value: number; max: number })

@@ -73,14 +73,22 @@ function explainStart(error: unknown): never {
     if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
     // The store's own refusals are written for the operator (locked, newer schema, unusable).
     if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
-    // A mistake in what --nodes names: like any other setting that stops the start.
-    if (error.name === 'NodeModuleError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
+    // A mistake in what --nodes or --comfyui-launch names: like any other setting that stops the start.
+    if (error.name === 'NodeModuleError' || error.name === 'CommandError')
+      throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
   }
   throw error
 }
 
 function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ')
+}
+
+function toEngineLine({ fleet }: App): string {
+  return fleet
+    .status()
+    .map(({ id, state }) => (state === 'ready' ? id : `${id} (${state})`))
+    .join(', ')
 }
 
 function toBanner(app: App, config: Config, needsToken: boolean): string {
@@ -91,6 +99,7 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
   return [
     `Atelier ${readVersion()} is serving at ${base}`,
     `  data folder   ${config.store.directory}`,
+    `  engines       ${toEngineLine(app)}`,
     `  API reference ${base}/docs`,
     `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,
     '  stop          Ctrl-C',

@@ -23,7 +23,15 @@ export function addSettingFlags(command: Command, names: readonly SettingName[] 
   return command
 }
 
-const LISTS: readonly SettingName[] = ['allowedHosts', 'corsOrigins', 'trustedProxies', 'brand', 'nodes']
+const LISTS: readonly SettingName[] = [
+  'allowedHosts',
+  'corsOrigins',
+  'trustedProxies',
+  'brand',
+  'nodes',
+  'comfyui',
+  'comfyuiLaunch',
+]
 
 function isList(name: SettingName): boolean {
   return LISTS.includes(name)

@@ -1,14 +1,16 @@
 /** Everything that can be done with jobs, and what goes on by itself: the worker and the chores. */
 import type { JobsConfig } from '../config/config.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
-import type { Engine } from '../domain/engine/engine.ts'
 import type { EngineEvent } from '../domain/engine/engine-event.ts'
+import type { Fleet } from '../domain/engine/fleet.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import { createCancelJob } from '../domain/jobs/cancel.ts'
 import { createJobChores } from '../domain/jobs/chores.ts'
+import { createEngineDrain } from '../domain/jobs/drain-engine.ts'
 import { createExpiry } from '../domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../domain/jobs/extra-data.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/housekeeping.ts'
+import { createLaneKeeper, type LaneKeeper } from '../domain/jobs/lanes.ts'
 import { createListJobs } from '../domain/jobs/list.ts'
 import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
 import { createJobReader } from '../domain/jobs/read.ts'
@@ -33,7 +35,7 @@ export interface JobParts {
   readonly store: Store
   readonly blobs: Blobs['blobs']
   readonly bus: EventBus<EngineEvent>
-  readonly engine: Engine
+  readonly fleet: Fleet
   readonly assets: AssetActions
   readonly sealer: Sealer | null
   /** null: the local kind, where nothing is limited by account. */
@@ -45,6 +47,7 @@ export interface JobParts {
   readonly observer: JobObserver
   readonly clock: Clock
   readonly log: Log
+  readonly maxOvertakes: number
 }
 
 const MINUTE_MS = 60_000
@@ -55,7 +58,7 @@ export type CreatePoolWorker = (pool: string, workers: number) => Worker
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, engine, rules, clock, log } = parts
+  const { store, bus, fleet, rules, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
@@ -64,11 +67,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     createWorker({
       ...shared,
       bus: toPoolBus(bus, pool),
-      engine,
+      fleet,
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
       pool,
+      maxOvertakes: parts.maxOvertakes,
       workers,
       previewOutputs: config.previewOutputs,
       maxRunMs: config.maxRunMs,
@@ -78,12 +82,20 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const reader = createJobReader(shared)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
+  const lanes = createLaneKeeper({ ...shared, fleet, pool: DEFAULT_POOL, newId: newUuidV4 })
   const chores: Chore[] = [
     ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
+    ...(fleet.hasLanes ? createLaneChores(lanes) : []),
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
     ...parts.chores,
   ]
-  const workflows = { catalog: () => engine.catalog(), assets: store.assets, clock, nodeRules: rules?.nodeRules }
+  const workflows = {
+    catalog: () => fleet.catalog(),
+    assets: store.assets,
+    clock,
+    nodeRules: rules?.nodeRules,
+    ...(fleet.hasLanes && { placement: fleet }),
+  }
   const submit = createSubmit({
     ...shared,
     newJobId: createUuidV7(() => clock.now().getTime()),
@@ -95,9 +107,15 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,
   })
+  const engineDrain = createEngineDrain({ fleet, worker, timeoutMs: config.drainTimeoutMs, log })
   return {
+    engineDrain,
     submit,
-    submitPrompt: createSubmitPrompt({ inspectWorkflow: createInspectWorkflow(workflows), submit }),
+    submitPrompt: createSubmitPrompt({
+      inspectWorkflow: createInspectWorkflow(workflows),
+      submit,
+      ...(fleet.hasLanes && { placement: fleet }),
+    }),
     records: createRunRecords({ store: store.records, clock }),
     reader,
     list: createListJobs(shared),
@@ -106,6 +124,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     worker,
     createPoolWorker,
     recover,
+    lanes,
     housekeeping: createHousekeeping({ tasks: chores, log }),
   }
 }
@@ -119,4 +138,11 @@ function toPoolBus(bus: EventBus<EngineEvent>, pool: string): EventBus<EngineEve
         if (of === undefined || of === pool) listener(of)
       }),
   }
+}
+
+function createLaneChores({ learn, endStranded }: LaneKeeper): Chore[] {
+  return [
+    { name: 'learn-lanes', everyMs: 5000, run: learn },
+    { name: 'end-stranded', everyMs: 10_000, run: endStranded },
+  ]
 }

@@ -1,11 +1,84 @@
-/** The engine that the configuration names. */
+/** The engines that the configuration names, as one fleet. */
+import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../adapters/engines/comfyui/engine.ts'
 import { openEmbeddedEngine } from '../adapters/engines/embedded/engine.ts'
-import type { EngineConfig } from '../config/config.ts'
+import type { Config, EngineConfig, FleetConfig } from '../config/config.ts'
 import type { Engine } from '../domain/engine/engine.ts'
+import { createFleet, type Fleet } from '../domain/engine/fleet.ts'
+import type { FleetEngine } from '../domain/engine/fleet-engine.ts'
+import { toResidentEngine } from '../domain/engine/resident-engine.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { createRememberEngine, recallEngines } from './engine-memory.ts'
+import type { Store } from './open-store.ts'
 
-export function openEngine(config: EngineConfig, { clock, log }: { clock: Clock; log: Log }): Promise<Engine> {
+export interface FleetParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly store: Pick<Store, 'readMeta' | 'writeMeta'>
+  readonly overrides: FleetOverrides
+}
+
+export interface FleetOverrides {
+  /** Instead of the built-in one, and closed by whoever made it. */
+  readonly engine?: Engine
+  /** Instead of everything that the configuration names. */
+  readonly engines?: readonly FleetEngine[]
+}
+
+export interface OpenedFleet {
+  readonly fleet: Fleet
+  /** The engine in this process, if there is one. */
+  readonly resident: Engine | null
+}
+
+export async function openFleet(config: Config, parts: FleetParts): Promise<OpenedFleet> {
+  const { clock, log, overrides } = parts
+  if (overrides.engines !== undefined) return { fleet: await gather(config, overrides.engines, parts), resident: null }
+  await using opening = new AsyncDisposableStack()
+  const comfy = await openComfyEngines(config.fleet, { clock, log, opening })
+  const resident = config.fleet.hasEmbedded ? await openResident(config, { clock, log, overrides }) : null
+  const fleet = await gather(config, [...comfy, ...(resident === null ? [] : [resident.member])], parts)
+  await untilHeard(comfy, config.fleet.waitMs)
+  opening.move()
+  return { fleet, resident: resident?.engine ?? null }
+}
+
+async function gather(
+  config: Config,
+  engines: readonly FleetEngine[],
+  { clock, log, store }: FleetParts,
+): Promise<Fleet> {
+  // The built-in engine alone runs whatever it accepts: its jobs need no lanes, and nothing about it is to be remembered.
+  const hasLanes = engines.some(({ isResident }) => !isResident)
+  const others = engines.filter(({ isResident }) => !isResident).map(({ id }) => id)
+  return createFleet(engines, {
+    clock,
+    log,
+    hasLanes,
+    recycleLimits: config.fleet.recycle,
+    remembered: await recallEngines(store, others),
+    ...(hasLanes && { remember: createRememberEngine(store, log, others) }),
+  })
+}
+
+interface Resident {
+  readonly engine: Engine
+  readonly member: FleetEngine
+}
+
+async function openResident(config: Config, { clock, log, overrides }: Omit<FleetParts, 'store'>): Promise<Resident> {
+  const engine = overrides.engine ?? (await openEmbedded(config.engine, { clock, log }))
+  const { urls, launches, concurrency } = config.fleet
+  const others = (urls.length + launches.length) * concurrency
+  const member = toResidentEngine(engine, {
+    id: 'embedded',
+    concurrency: Math.max(1, config.jobs.workers - others),
+    isBorrowed: overrides.engine !== undefined,
+  })
+  return { engine, member }
+}
+
+function openEmbedded(config: EngineConfig, { clock, log }: { clock: Clock; log: Log }): Promise<Engine> {
   return openEmbeddedEngine({
     threads: config.threads,
     memoryLimitBytes: config.memoryBytes,
@@ -14,4 +87,45 @@ export function openEngine(config: EngineConfig, { clock, log }: { clock: Clock;
     clock,
     log,
   })
+}
+
+interface ComfyParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly opening: AsyncDisposableStack
+}
+
+async function openComfyEngines(config: FleetConfig, { clock, log, opening }: ComfyParts): Promise<ComfyEngine[]> {
+  const servers: { readonly id: string; readonly server: ComfyServer }[] = [
+    ...config.urls.map((url) => ({ id: toRemoteId(url), server: { kind: 'remote', url: new URL(url) } as const })),
+    ...config.launches.map((command, index) => ({
+      id: `launched-${index + 1}`,
+      server: { kind: 'supervised', command } as const,
+    })),
+  ]
+  const engines: ComfyEngine[] = []
+  for (const { id, server } of servers) {
+    const engine = await openComfyEngine({
+      id,
+      server,
+      concurrency: config.concurrency,
+      clock,
+      log,
+      bounds: { unreachableMs: config.lostAfterMs, stallMs: config.stallAfterMs },
+    })
+    engines.push(opening.use(engine))
+  }
+  return engines
+}
+
+/** The address without its scheme: what an operator would call it. */
+function toRemoteId(url: string): string {
+  return url.replace(/^https?:\/\//, '')
+}
+
+/** A first look at what they can run, so that the first submits can be checked. Nobody waits for one that does not come. */
+async function untilHeard(engines: readonly ComfyEngine[], waitMs: number): Promise<void> {
+  if (engines.length === 0 || waitMs === 0) return
+  const over = AbortSignal.timeout(waitMs)
+  await Promise.all(engines.map((engine) => engine.untilReady(over)))
 }

@@ -1,5 +1,6 @@
 /** What an operator can watch, as Prometheus text. Counting hangs on the domain's observer; gauges are read when asked for. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { ENGINE_STATES, type EngineStatus } from '../domain/engine/engine-status.ts'
 import type { JobObserver } from '../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
 
@@ -17,6 +18,7 @@ export interface MetricSources {
   readonly openStreams: () => number
   /** Of single surfaces. */
   readonly gauges?: readonly { readonly name: string; readonly help: string; readonly read: () => number }[]
+  readonly engines: () => readonly EngineStatus[]
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
 
@@ -111,9 +113,48 @@ function addGauges(registry: Registry, sources: MetricSources): void {
         this.set(read())
       },
     })
+  addEngineGauges(registry, sources.engines)
   add('atelier_jobs_running_here', 'Jobs that this process runs.', sources.runningHere)
   add('atelier_event_streams', 'Open event streams.', sources.openStreams)
   for (const { name, help, read } of sources.gauges ?? []) add(name, help, read)
   add('atelier_store_commits', 'Group commits since the start.', () => sources.groupCommit().batches)
   add('atelier_store_operations', 'Writes since the start.', () => sources.groupCommit().operations)
+}
+
+const PER_ENGINE: readonly (readonly [name: string, help: string, read: (engine: EngineStatus) => number])[] = [
+  ['running', 'Jobs that an engine runs.', ({ running }) => running],
+  ['slots', 'Jobs that an engine takes at a time.', ({ concurrency }) => concurrency],
+  ['jobs', 'Runs that an engine was given since the start.', ({ counts }) => counts.jobs],
+  ['failures', 'Runs that failed on an engine.', ({ counts }) => counts.failures],
+  ['losses', 'Runs that an engine broke off.', ({ counts }) => counts.losses],
+  ['weight_switches', 'Runs for which an engine had to load other weights.', ({ counts }) => counts.switches],
+  ['recycles', 'Processes of an engine that were replaced on purpose.', ({ counts }) => counts.recycles],
+  ['reconnects', 'How often the event connection to an engine was made anew.', ({ reconnects }) => reconnects],
+  ['memory_bytes', 'Memory of a supervised engine, 0 when unknown.', ({ memoryBytes }) => memoryBytes ?? 0],
+]
+
+function addEngineGauges(registry: Registry, engines: MetricSources['engines']): void {
+  const registers = [registry]
+  new Gauge({
+    name: 'atelier_engine_state',
+    help: '1 for the state that an engine is in.',
+    labelNames: ['engine', 'state'],
+    registers,
+    collect() {
+      for (const { id, state } of engines()) {
+        for (const each of ENGINE_STATES) this.set({ engine: id, state: each }, each === state ? 1 : 0)
+      }
+    },
+  })
+  for (const [name, help, read] of PER_ENGINE) {
+    new Gauge({
+      name: `atelier_engine_${name}`,
+      help,
+      labelNames: ['engine'],
+      registers,
+      collect() {
+        for (const engine of engines()) this.set({ engine: engine.id }, read(engine))
+      },
+    })
+  }
 }

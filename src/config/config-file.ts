@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
-import { SETTING_NAMES, SETTINGS } from './settings.ts'
+import { SETTING_NAMES, SETTINGS, separatorOf } from './settings.ts'
 import { suggest } from './suggest.ts'
 
 export const CONFIG_FILE_NAME = 'atelier.config.json'
@@ -62,8 +62,9 @@ function toTexts(object: Readonly<Record<string, unknown>>, file: string): Map<S
 function toText(name: SettingName, value: unknown, file: string): string {
   if (typeof value === 'string') return value
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  const isTextList = Array.isArray(value) && value.every((item) => typeof item === 'string' && !item.includes(','))
-  if (isTextList) return value.join(',')
+  const separator = separatorOf(name)
+  const isItem = (item: unknown) => typeof item === 'string' && !item.includes(separator)
+  if (Array.isArray(value) && value.every(isItem)) return value.join(separator)
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (isObject && 'isBlock' in SETTINGS[name]) return JSON.stringify(value)
   const shown = 'isSecret' in SETTINGS[name] ? 'a value' : quote(JSON.stringify(value))

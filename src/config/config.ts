@@ -14,7 +14,16 @@ import { loadBlock } from './read-block.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
 import type { KeySource, PoolHook } from './read-remote.ts'
 import type { Secrets } from './secrets.ts'
-import { envOf, flagOf, type KINDS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues } from './settings.ts'
+import {
+  envOf,
+  flagOf,
+  type KINDS,
+  type LOG_LEVELS,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingValues,
+  separatorOf,
+} from './settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
 export type Flags = Readonly<Record<string, unknown>>
@@ -89,6 +98,27 @@ export interface DeploymentsConfig {
   readonly idleAfterMs: number
 }
 
+/** Engines of other processes. */
+export interface FleetConfig {
+  /** Base addresses, each once. */
+  readonly urls: readonly string[]
+  /** The command of each server that is to be started. */
+  readonly launches: readonly string[]
+  readonly concurrency: number
+  /** Whether the built-in engine takes jobs, too. */
+  readonly hasEmbedded: boolean
+  readonly maxOvertakes: number
+  readonly waitMs: number
+  readonly lostAfterMs: number
+  /** null: never. */
+  readonly stallAfterMs: number | null
+  readonly recycle: {
+    readonly maxJobs: number | null
+    readonly maxMemoryBytes: number | null
+    readonly maxAgeMs: number | null
+  }
+}
+
 export type EngineConfig = {
   readonly kind: 'embedded'
   readonly threads: number
@@ -124,6 +154,7 @@ export interface Config {
   readonly accounts: AccountsConfig | null
   readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
+  readonly fleet: FleetConfig
   readonly store: StoreConfig
   readonly blobs: BlobsConfig
   readonly log: LogConfig
@@ -176,13 +207,13 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   }
 }
 
-function toFlagText(flag: unknown): string | null {
+function toFlagText(flag: unknown, separator = ','): string | null {
   if (flag === undefined) return null
-  return Array.isArray(flag) ? flag.join(',') : String(flag)
+  return Array.isArray(flag) ? flag.join(separator) : String(flag)
 }
 
 function findSource(name: SettingName, { flags, env }: ConfigSources, file: ConfigFile | null): Source {
-  const flagText = toFlagText(flags[name])
+  const flagText = toFlagText(flags[name], separatorOf(name))
   if (flagText !== null) return { from: 'flag', text: flagText, label: flagOf(name) ?? name }
   const envText = env[envOf(name)]
   if (envText !== undefined) return { from: 'environment', text: envText, label: envOf(name) }
@@ -230,7 +261,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
     kind: values.kind,
     http: toHttpConfig(values),
     jobs: {
-      workers: values.workers === 'auto' ? Math.max(2, availableParallelism()) : values.workers,
+      workers: values.workers === 'auto' ? autoWorkers(values) : values.workers,
       maxQueued: values.maxQueue,
       retentionMs: values.retention,
       expiredGraceMs: values.expiredGrace,
@@ -256,6 +287,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
       nodeFolders: values.nodes.map((folder) => toAbsolute('nodes', folder)),
       nodeTimeoutMs: values.nodeTimeout,
     },
+    fleet: toFleetConfig(values),
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
     log: { level: values.logLevel, requests: values.logRequests },
@@ -293,6 +325,31 @@ function toDeploymentsConfig(values: SettingValues): DeploymentsConfig {
     stagingLabel: values.stagingLabel,
     hook: values.poolHook,
     idleAfterMs: values.poolIdle,
+  }
+}
+
+/** As many as the engines take together. */
+function autoWorkers(values: SettingValues): number {
+  const { urls, launches, concurrency, hasEmbedded } = toFleetConfig(values)
+  const embedded = hasEmbedded ? Math.max(2, availableParallelism()) : 0
+  return (urls.length + launches.length) * concurrency + embedded
+}
+
+function toFleetConfig(values: SettingValues): FleetConfig {
+  const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
+  const launches = comfyuiLaunch.flatMap((command) =>
+    Array.from({ length: comfyuiCount }, (_, index) => command.replaceAll('{index}', String(index))),
+  )
+  return {
+    urls,
+    launches,
+    concurrency: values.comfyuiConcurrency,
+    hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
+    maxOvertakes: values.maxOvertakes,
+    waitMs: values.engineWait,
+    lostAfterMs: values.engineLostAfter,
+    stallAfterMs: values.engineStallAfter,
+    recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
 }
 

@@ -40,6 +40,7 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseWrongKind(values, origins)
   refuseOpenBind(values, origins)
   refuseHalfJwt(values, origins)
+  refuseFleetContradictions(values, origins)
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
     throw new ConfigError('adminToken and token are the same; whoever may run jobs must not be able to do everything')
   }
@@ -72,4 +73,25 @@ function refuseHalfJwt(values: SettingValues, { where, isSet }: SettingOrigins):
   throw new ConfigError(
     `${given} (from ${where(given)}) needs ${missing ?? 'jwtAlgorithms'} as well: tokens are checked for their keys, issuer, audience and algorithm`,
   )
+}
+
+const ONLY_FOR_LAUNCHED = ['recycleJobs', 'recycleMemory', 'recycleAge', 'comfyuiCount'] as const
+
+function refuseFleetContradictions(values: SettingValues, { where, isSet }: SettingOrigins): void {
+  const { comfyui: urls, comfyuiLaunch: commands } = values
+  const twice = urls.find((url, index) => urls.indexOf(url) !== index)
+  if (twice !== undefined) {
+    throw new ConfigError(`comfyui names ${quote(twice)} twice (from ${where('comfyui')}); name each server once`)
+  }
+  if (values.embedded === 'off' && urls.length + commands.length === 0) {
+    throw new ConfigError(
+      `embedded = "off" (from ${where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch`,
+    )
+  }
+  const pointless = ONLY_FOR_LAUNCHED.find((name) => commands.length === 0 && isSet(name))
+  if (pointless !== undefined) {
+    throw new ConfigError(
+      `${pointless} (from ${where(pointless)}) is about servers that we start, and there are none; give --comfyui-launch, or leave it out`,
+    )
+  }
 }

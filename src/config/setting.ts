@@ -8,6 +8,8 @@ export interface Setting<Value> {
   readonly read: (text: string) => Value
   readonly help: string
   readonly isSecret?: true
+  /** What stands between the items of a list; a comma when absent. */
+  readonly separator?: string
   /** In the config file it may be an object instead of a text. */
   readonly isBlock?: true
 }
@@ -21,6 +23,7 @@ export const GROUPS = [
   'Accounts',
   'Deployments',
   'Engine',
+  'Fleet',
   'Logs',
 ] as const
 export type SettingGroup = (typeof GROUPS)[number]

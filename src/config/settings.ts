@@ -4,6 +4,7 @@
  */
 import { ACCOUNT_SETTINGS } from './account-settings.ts'
 import { ENV, type SettingName } from './env.ts'
+import { FLEET_SETTINGS } from './fleet-settings.ts'
 import { readChoice, readList, readPath, readSwitch, readWordOr } from './read-choice.ts'
 import {
   readCidr,
@@ -159,7 +160,7 @@ export const SETTINGS = {
     argument: '<count>',
     fallback: 'auto',
     read: readWordOr('auto', 'auto', readCount({ min: 0, max: 1024, example: 4 })),
-    help: 'Jobs that run at once. `auto`: the number of processor cores, at least 2, so that a long job does not hold up a short one. `0`: jobs are accepted and wait.',
+    help: 'Jobs that run at once. `auto`: with the built-in engine the number of processor cores, at least 2, so that a long job does not hold up a short one; with ComfyUI servers as many as they take together. `0`: jobs are accepted and wait.',
   },
   maxQueue: {
     group: 'Jobs',
@@ -267,6 +268,7 @@ export const SETTINGS = {
     read: readDurationMs({ min: 100, max: 30 * DAY }),
     help: 'The longest time that one call of such a node may take; then its job fails and its thread is ended.',
   },
+  ...FLEET_SETTINGS,
   logLevel: {
     group: 'Logs',
     argument: '<level>',
@@ -287,6 +289,12 @@ export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]
 
 /** The values of all settings, each of the type that its reader gives. */
 export type SettingValues = { readonly [Name in SettingName]: ReturnType<(typeof SETTINGS)[Name]['read']> }
+
+/** What joins the items of a flag that was repeated, or of a list in the file. */
+export function separatorOf(name: SettingName): string {
+  const setting: Setting<unknown> = SETTINGS[name]
+  return setting.separator ?? ','
+}
 
 /** `maxQueue` is `--max-queue` on the command line; null when the setting has no flag. */
 export function flagOf(name: SettingName): string | null {

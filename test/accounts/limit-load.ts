@@ -31,7 +31,7 @@ async function submit(store: SqliteStore, accountId: string): Promise<void> {
     {
       ...{ id: newJobId(), accountId, pool: POOL, priority: 0, metadata: {}, createdAt },
       expiresAt: new Date(createdAt.getTime() + 86_400_000),
-      ...{ workflow: '{}', inputs: [], needsExtraData: false, sealedExtraData: null, price: PRICE },
+      ...{ workflow: '{}', inputs: [], needsExtraData: false, sealedExtraData: null, needs: '', price: PRICE },
     },
     null,
   )
@@ -59,7 +59,11 @@ async function claimAndEnd(store: SqliteStore, watch: Watch): Promise<boolean> {
   const now = new Date()
   const leaseId = randomUUID()
   const leaseUntil = new Date(now.getTime() + LEASE_MS)
-  const claim = await store.jobs.claim({ pool: POOL, workerId: leaseId, leaseId, leaseUntil, now })
+  const claim = await store.jobs.claim({
+    ...{ pool: POOL, workerId: leaseId, leaseId, leaseUntil, now },
+    engines: [{ engineId: 'engine', lanes: null }],
+    maxOvertakes: 0,
+  })
   if (claim === null) return false
   const { id, accountId } = claim.job
   watch.enter(accountId)

@@ -95,7 +95,9 @@ class Run {
   async claim(): Promise<void> {
     const claim = await this.tenant.claim({ now: this.date(), leaseMs: LEASE_MS })
     const hasRoom = this.in('running', 'canceling').length < LIMITS.maxRunning
-    const queued = this.in('queued').sort((a, b) => b.priority - a.priority || a.order - b.order)
+    const queued = this.in('queued')
+      .filter(({ expiresAt }) => expiresAt > this.now)
+      .sort((a, b) => b.priority - a.priority || a.order - b.order)
     const expected = hasRoom ? queued.at(0) : undefined
     assert.equal(claim?.job.id, expected?.id)
     if (claim === null || expected === undefined) return

@@ -1,5 +1,6 @@
 /** How every job store behaves. The suite of states and counters under random operations is in job-store-model.ts. */
 import { testJobStoreClaims } from './job-store-claims.ts'
+import { testJobStoreLanes } from './job-store-lanes.ts'
 import { testJobStoreLeases } from './job-store-leases.ts'
 import { testJobStoreReads } from './job-store-reads.ts'
 import { testJobStoreSubmits } from './job-store-submits.ts'
@@ -10,6 +11,7 @@ export function testJobStore(opener: StoreOpener): void {
   testJobStoreSubmits(opener)
   testJobStoreReads(opener)
   testJobStoreClaims(opener)
+  testJobStoreLanes(opener)
   testJobStoreLeases(opener)
   testJobStoreSweeps(opener)
 }

@@ -10,9 +10,10 @@ import type { KeyStore } from '../../src/domain/accounts/key-store.ts'
 import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
 import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
 import type { LimitStore } from '../../src/domain/credits/limit-store.ts'
+import type { EngineOffer } from '../../src/domain/engine/lanes.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
-import type { Claim, JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
+import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
 import { createUuidV7 } from '../../src/lib/ids.ts'
 
 export interface StoreUnderTest {
@@ -86,6 +87,15 @@ export interface Purse extends Limits {
   readonly floor?: number
 }
 
+export interface ClaimOptions {
+  readonly now?: Date
+  readonly leaseMs?: number
+  readonly engines?: readonly EngineOffer[]
+  readonly maxOvertakes?: number
+}
+
+const ANYTHING: readonly EngineOffer[] = [{ engineId: 'engine', lanes: null }]
+
 /** An account with a pool of its own, and the few steps that most tests take. */
 export class Tenant {
   readonly store: StoreUnderTest
@@ -137,6 +147,7 @@ export class Tenant {
       inputs: [],
       needsExtraData: false,
       sealedExtraData: null,
+      needs: '',
       ...fields,
     }
   }
@@ -147,13 +158,16 @@ export class Tenant {
     return outcome.job
   }
 
-  claim({ now = START, leaseMs = 30_000 } = {}): Promise<Claim | null> {
+  /** `engines`: by default one that takes whatever waits. */
+  claim({ now = START, leaseMs = 30_000, engines = ANYTHING, maxOvertakes = 10 }: ClaimOptions = {}) {
     return this.store.jobs.claim({
       pool: this.pool,
       workerId: 'worker',
       leaseId: randomUUID(),
       leaseUntil: new Date(now.getTime() + leaseMs),
       now,
+      engines,
+      maxOvertakes,
     })
   }
 

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decideEnd, type RunFacts, toJobError } from './end-of-run.ts'
 
-const FACTS: RunFacts = { outcome: null, stop: null, isEngineLost: false, attempt: 1, maxAttempts: 3 }
+const FACTS: RunFacts = {
+  outcome: null,
+  stop: null,
+  lossReason: null,
+  deservesSecondChance: false,
+  attempt: 1,
+  maxAttempts: 3,
+}
 const BROKEN = toJobError('node_execution_error', 'bad')
 const FULL = toJobError('storage_full', 'full')
 
@@ -27,7 +34,7 @@ test('an interrupt ends the job for the reason it was made', () => {
 
 test('a run that was given up ends for the same reason', () => {
   assert.equal(end({ stop: { cause: 'cancel' } }), 'canceled:-')
-  assert.equal(end({ stop: { cause: 'timeout', limitMs: 60_000 }, isEngineLost: true }), 'failed:timeout')
+  assert.equal(end({ stop: { cause: 'timeout', limitMs: 60_000 }, lossReason: 'it was gone' }), 'failed:timeout')
 })
 
 test('a job whose output could not be kept never succeeds', () => {
@@ -46,10 +53,10 @@ test('a lack of room costs attempts before it costs the job', () => {
 })
 
 test('a lost engine costs attempts before it costs the job', () => {
-  assert.equal(end({ isEngineLost: true, attempt: 1 }), 'requeue')
-  assert.equal(end({ isEngineLost: true, attempt: 2 }), 'requeue')
-  assert.equal(end({ isEngineLost: true, attempt: 3 }), 'failed:engine_error')
-  assert.equal(end({ isEngineLost: true, attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
+  assert.equal(end({ lossReason: 'it was gone', attempt: 1 }), 'requeue')
+  assert.equal(end({ lossReason: 'it was gone', attempt: 2 }), 'requeue')
+  assert.equal(end({ lossReason: 'it was gone', attempt: 3 }), 'failed:engine_lost')
+  assert.equal(end({ lossReason: 'it was gone', attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
 })
 
 test('a worker ends only jobs that it holds', () => {

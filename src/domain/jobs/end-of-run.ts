@@ -16,8 +16,10 @@ export type StopCause =
 export interface RunFacts {
   readonly outcome: RunOutcome | null
   readonly stop: StopCause | null
-  /** The engine broke off without an outcome. */
-  readonly isEngineLost: boolean
+  /** The engine broke off without an outcome, for this reason; null: it did not. */
+  readonly lossReason: string | null
+  /** What failed may have been the engine: the job is tried once more. */
+  readonly deservesSecondChance: boolean
   readonly attempt: number
   readonly maxAttempts: number
 }
@@ -32,23 +34,32 @@ export type RunVerdict =
   /** The attempt is spent, not the job. */
   | { readonly verdict: 'requeue' }
 
-export function decideEnd({ outcome, stop, isEngineLost, attempt, maxAttempts }: RunFacts): RunVerdict {
+export function decideEnd(facts: RunFacts): RunVerdict {
+  const { outcome, stop, lossReason, attempt, maxAttempts } = facts
   if (stop?.cause === 'failed') {
     return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : fail(stop.error)
   }
   if (outcome?.kind === 'succeeded') {
     return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
   }
-  if (outcome?.kind === 'failed') return fail(outcome.error)
+  if (outcome?.kind === 'failed') {
+    const isWorthIt = facts.deservesSecondChance && stop === null && attempt < maxAttempts
+    return isWorthIt ? { verdict: 'requeue' } : fail(outcome.error)
+  }
   if (stop?.cause === 'cancel') {
     return { verdict: 'finish', status: 'canceled', from: ['canceling'], error: null }
   }
   if (stop?.cause === 'timeout') {
     return fail(toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`))
   }
-  if (!isEngineLost) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
+  if (lossReason === null) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
   if (attempt < maxAttempts) return { verdict: 'requeue' }
-  return fail(toJobError('engine_error', `the engine broke off ${attempt} attempts to run this job`))
+  return fail(
+    toJobError(
+      'engine_lost',
+      `the engine was lost in each of ${attempt} attempts to run this job; the last time, ${lossReason}`,
+    ),
+  )
 }
 
 export function toJobError(code: string, message: string): JobError {

@@ -4,6 +4,7 @@
  * The store moves states only as it is told; which moves exist stands in transitions.ts, and every write is a compare-and-set.
  */
 import type { PoolPrice } from '../credits/prices.ts'
+import type { EngineOffer } from '../engine/lanes.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
 import type { RunRecord } from './run-record.ts'
@@ -30,6 +31,8 @@ export interface NewJob {
   /** The id was chosen by the caller, so it may be taken. */
   readonly hasChosenId?: boolean
   readonly submission?: Submission | null
+  /** What it needs of an engine, as the key of its lane; '' where every engine of the pool runs everything. */
+  readonly needs: string
 }
 
 export type SubmitOutcome =
@@ -45,11 +48,21 @@ export interface ClaimRequest {
   readonly leaseId: string
   readonly leaseUntil: Date
   readonly now: Date
+  /** The engines that have room, each with the lanes it serves; at equal rank the earlier one takes the job. */
+  readonly engines: readonly EngineOffer[]
+  /**
+   * How far a lane of better rank may reach past the job that would be next: a job is overtaken, for the sake of loaded
+   * weights, by at most this many that were submitted after it.
+   */
+  readonly maxOvertakes: number
 }
 
 export interface Claim {
   readonly job: Job
   readonly leaseId: string
+  /** The engine that was chosen for it. */
+  readonly engineId: string
+  readonly needs: string
   readonly workflow: string
   readonly inputs: readonly JobInput[]
   readonly needsExtraData: boolean
@@ -107,6 +120,11 @@ export interface TouchedJob {
   readonly status: JobStatus
 }
 
+export interface WaitingLane {
+  readonly lane: string
+  readonly workflow: string
+}
+
 export interface JobStore {
   /** One transaction: idempotency key, credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
@@ -118,8 +136,16 @@ export interface JobStore {
   /** Newest first by (createdAt, id). Asks for one more than `limit`, so that the caller knows whether there is a next page. */
   list(accountId: string, query: ListQuery): Promise<Job[]>
 
-  /** The best queued job whose account has room, or null. Costs the same whatever the backlog. */
+  /**
+   * The best queued job whose account has room, with an engine that can run it, or null. Accounts with the fewest running jobs
+   * come first, then priority inside the account; among equals the engines' ranks decide within `maxOvertakes`, then submit
+   * order. Costs the same whatever the backlog: it looks at the head of each lane.
+   */
   claim(request: ClaimRequest): Promise<Claim | null>
+  /** Lanes with waiting jobs that are not among `known`, each with the workflow of one of its jobs. */
+  findLanes(pool: string, known: readonly string[]): Promise<readonly WaitingLane[]>
+  /** Puts waiting jobs that stand in no lane into this one, and says how many they were. */
+  joinLane(pool: string, lane: string): Promise<number>
   /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */
   renew(
     leases: readonly Lease[],

@@ -4,74 +4,27 @@
  * kept), and it can be told that its work no longer counts (the lease is lost or given back). An engine that does not react
  * to an interrupt within the grace period is given up: the job ends, and whatever the engine still says is ignored.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import { parseLosslessJson } from '../../lib/lossless-json.ts'
-import type { Semaphore } from '../../lib/semaphore.ts'
 import { MAX_TIMER_MS } from '../../lib/sleep.ts'
-import type { BlobStore } from '../assets/blob-store.ts'
-import type { StoreBlob } from '../assets/store-blob.ts'
-import type { Engine, EngineInput, EngineRun } from '../engine/engine.ts'
+import type { EngineRun } from '../engine/engine.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
-import type { EventBus } from '../events/event-bus.ts'
+import { EngineLostError } from '../engine/engine-lost-error.ts'
+import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
 import { readGraph } from '../workflows/read-graph.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
-import { type CommitPace, type Committer, createCommitter } from './committer.ts'
+import { type Committer, createCommitter } from './committer.ts'
 import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
-import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
-import { createIngest, type Ingest, isShortOfRoom, toIngestError } from './ingest.ts'
-import type { JobError, JobInput, JobLog } from './job.ts'
-import type { Claim, CommitOutcome, JobStore, Lease, RunChange } from './job-store.ts'
+import { toEngineInputs } from './engine-inputs.ts'
+import type { ExtraData } from './extra-data.ts'
+import type { JobError, JobLog } from './job.ts'
+import type { Claim, CommitOutcome, Lease, RunChange } from './job-store.ts'
 import { readLog } from './logs.ts'
-import type { JobObserver } from './observer.ts'
-import { type OutputRules, toOutputDraft } from './output.ts'
 import { toProgress } from './progress.ts'
+import type { RunDeps, RunEnd, RunPlace } from './run-deps.ts'
 import { publishLive, toTerminalEvent } from './run-notices.ts'
+import { createRunOutputs, type OutputFault, type RunOutputs, toFault } from './run-outputs.ts'
 import { createRunRecorder } from './run-record.ts'
-
-export interface RunLimits {
-  readonly maxAttempts: number
-  /** null: a run may take as long as it likes. */
-  readonly maxRunMs: number | null
-  /** How long an interrupted engine may take to answer before it is given up. */
-  readonly cancelGraceMs: number
-  /** How long outputs may take after the engine has finished. */
-  readonly maxIngestMs: number
-  readonly maxOutputs: number
-  readonly maxOutputBytes: number
-}
-
-export interface RunDeps {
-  readonly store: Pick<JobStore, 'commit' | 'reserveOutputNumbers'>
-  readonly engine: Pick<Engine, 'run'>
-  readonly storeBlob: StoreBlob
-  readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
-  readonly bus: EventBus<EngineEvent>
-  readonly extraData: ExtraDataKeeper
-  readonly clock: Clock
-  readonly log: Log
-  readonly newId: NewId
-  readonly observer: JobObserver
-  readonly limits: RunLimits
-  readonly pace: CommitPace
-  readonly outputRules: OutputRules
-  readonly ingestLimit: Semaphore
-  /** Asks the store whether the lease still stands, and tells the run if a cancel came or the lease is lost. */
-  checkLease(run: JobRun): Promise<void>
-  /** Spends the attempt: the job goes back to the queue. */
-  surrender(lease: Lease): Promise<void>
-}
-
-export interface RunEnd {
-  readonly end: 'finished' | 'requeued' | 'discarded'
-  /** The engine broke off by itself. */
-  readonly isEngineLost: boolean
-  /** The storage had no room for what the run made. */
-  readonly isShortOfRoom: boolean
-  /** The engine ignored the interrupt and may still be at it. */
-  readonly isStuck: boolean
-}
 
 // How many outputs may wait to be stored before the engine is asked to wait too.
 const MAX_WAITING_OUTPUTS = 64
@@ -85,12 +38,12 @@ export class JobRun {
   readonly done: Promise<RunEnd>
 
   readonly #deps: RunDeps
+  readonly #place: RunPlace
   readonly #log: Log
   readonly #interrupt = new AbortController()
-  readonly #ingestStop = new AbortController()
   readonly #gaveUp = Promise.withResolvers<void>()
   readonly #committer: Committer
-  readonly #ingest: Ingest
+  readonly #outputs: RunOutputs
   readonly #recorder = createRunRecorder()
   #state: RunState = startRunState({ graph: new Map(), earlierProgress: null })
   #terminalEvent: EngineEvent | null = null
@@ -100,6 +53,7 @@ export class JobRun {
   /** Whether a last write that failed is worth another try. */
   #mayRetry = true
   #isEngineLost = false
+  #lossReason = ''
   #isPumping = false
   #pumpEnd: Promise<void> = Promise.resolve()
   #isStuck = false
@@ -107,13 +61,14 @@ export class JobRun {
   #isIngestCut = false
   #timers: NodeJS.Timeout[] = []
 
-  constructor(claim: Claim, leaseUntil: Date, deps: RunDeps) {
+  constructor(claim: Claim, place: RunPlace, { leaseUntil, ...deps }: RunDeps & { readonly leaseUntil: Date }) {
     this.claim = claim
     this.lease = { jobId: claim.job.id, leaseId: claim.leaseId }
     this.leaseUntil = leaseUntil
     this.version = claim.job.version
     this.#deps = deps
-    this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt })
+    this.#place = place
+    this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt, engine: claim.engineId })
     this.#committer = createCommitter({
       pace: deps.pace,
       log: this.#log,
@@ -122,18 +77,10 @@ export class JobRun {
       onOutcome: (outcome) => this.#heed(outcome),
       mayRetry: () => this.#mayRetry && this.leaseUntil > deps.clock.now(),
     })
-    this.#ingest = createIngest({
-      storeBlob: deps.storeBlob,
-      newId: deps.newId,
-      limit: deps.ingestLimit,
-      maxBytes: deps.limits.maxOutputBytes,
-      signal: this.#ingestStop.signal,
-      earlier: claim.job.outputs,
-      onReady: (output) => {
-        deps.observer.outputStored({ jobId: claim.job.id, type: output.type, sizeBytes: output.sizeBytes })
-        this.#committer.addOutput(output)
-      },
-      onError: (error) => this.#failIngest(error),
+    this.#outputs = createRunOutputs(deps, {
+      job: claim.job,
+      committer: this.#committer,
+      onFault: (cause, fault) => this.#failOutput(cause, fault),
     })
     this.done = this.#run()
   }
@@ -157,19 +104,14 @@ export class JobRun {
     try {
       const verdict = this.#prepare() ?? (await this.#execute())
       if (verdict !== null) await this.#carryOut(verdict)
-      return {
-        end: this.#endWord(verdict),
-        isEngineLost: this.#isEngineLost,
-        isShortOfRoom: this.#stop?.cause === 'failed' && this.#stop.mayPass,
-        isStuck: this.#isStuck,
-      }
+      return this.#toEnd(this.#endWord(verdict))
     } catch (error) {
       // A defect of ours, or a store that is gone: the lease runs out by itself and the job gets its next attempt.
       this.#log.error({ err: error }, 'a run broke off')
       this.#discard()
-      return { end: 'discarded', isEngineLost: true, isShortOfRoom: false, isStuck: false }
+      return { ...this.#toEnd('discarded'), isShortOfRoom: true }
     } finally {
-      this.#ingestStop.abort()
+      this.#outputs.cut('the run is over')
       this.#committer.stop()
       for (const timer of this.#timers) clearTimeout(timer)
     }
@@ -204,37 +146,50 @@ export class JobRun {
   async #execute(): Promise<RunVerdict | null> {
     await Promise.race([this.#pumpEnd, this.#gaveUp.promise])
     if (this.#isDiscarded) return null
-    if (this.#state.outcome?.kind === 'interrupted' && this.#stop === null) await this.#deps.checkLease(this)
-    if (this.#isEngineLost) this.#ingestStop.abort(new Error('the engine is gone'))
-    this.#after(this.#deps.limits.maxIngestMs, () => this.#ingestStop.abort(new Error('storing outputs took too long')))
-    await this.#ingest.fewerThan(1)
+    if (this.#state.outcome?.kind === 'interrupted' && this.#stop === null) await this.#deps.checkLease(this.lease)
+    if (this.#isEngineLost) this.#outputs.cut('the engine is gone')
+    this.#after(this.#deps.limits.maxIngestMs, () => this.#outputs.cut('storing outputs took too long'))
+    await this.#outputs.fewerThan(1)
     if (this.#isDiscarded) return null
     this.#isFinishing = true
     return decideEnd({
       outcome: this.#isIngestCut ? { kind: 'interrupted' } : this.#state.outcome,
       stop: this.#stop,
-      isEngineLost: this.#isEngineLost,
+      lossReason: this.#isEngineLost ? this.#lossReason : null,
+      deservesSecondChance: this.#deservesSecondChance(),
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
     })
   }
 
+  /** A failure that may have been the engine's and not the job's: once per job, where there is hope that it goes better. */
+  #deservesSecondChance(): boolean {
+    const code = this.#failureCode()
+    const { slot, hasOther } = this.#place
+    const hasHope = (code === OUT_OF_MEMORY && slot.canFree) || (code === CUDA_FAULT && hasOther())
+    return hasHope && !this.#deps.secondChances.wasGiven(this.lease.jobId)
+  }
+
+  #failureCode(): string | null {
+    return this.#state.outcome?.kind === 'failed' ? this.#state.outcome.error.code : null
+  }
+
   /** Never rejects: an iterator that throws means that the engine is gone. */
   async #pump(run: EngineRun): Promise<void> {
     try {
-      const events = this.#deps.engine.run(run, { signal: this.#interrupt.signal })[Symbol.asyncIterator]()
+      const events = this.#place.slot.engine.run(run, { signal: this.#interrupt.signal })[Symbol.asyncIterator]()
       while (true) {
         const step = await events.next()
         if (this.#isDeaf()) return void events.return?.().catch(() => {})
         if (step.done) break
         this.#take(step.value)
         if (this.#state.outcome !== null) return void events.return?.().catch(() => {})
-        await this.#ingest.fewerThan(MAX_WAITING_OUTPUTS)
+        await this.#outputs.fewerThan(MAX_WAITING_OUTPUTS)
       }
       throw new Error('the engine ended the run without an outcome')
     } catch (error) {
       if (this.#isDeaf()) return
-      this.#isEngineLost = true
+      this.#loseEngine(error)
       this.#log.warn({ err: error }, 'the engine broke off')
     } finally {
       this.#isPumping = false
@@ -258,21 +213,27 @@ export class JobRun {
       this.#interruptFor({ cause: 'failed', error: toJobError('too_many_outputs', message), mayPass: false })
       return
     }
-    for (const reported of after.fresh) {
-      const draft = toOutputDraft(reported, this.#deps.outputRules)
-      if (draft !== null) this.#ingest.add(draft)
-    }
+    this.#outputs.add(after.fresh)
     if (after.progress !== before.progress) this.#committer.progressed()
   }
 
-  #failIngest(error: unknown): void {
+  /** Told to the slot at once: it must not be offered again before the job is back in the queue. */
+  #loseEngine(cause: unknown): void {
+    this.#isEngineLost = true
+    this.#lossReason = cause instanceof EngineLostError ? cause.message : 'the engine broke off'
+    if (cause instanceof EngineLostError && cause.isUnfit) this.#isStuck = true
+    this.#place.slot.lose(this.#lossReason)
+  }
+
+  #failOutput(cause: unknown, { error, mayPass, loss }: OutputFault): void {
     if (this.#isDiscarded || this.#isEngineLost) return
-    if (this.#stop !== null && this.#ingestStop.signal.aborted) {
+    if (this.#stop !== null && this.#outputs.isCut) {
       this.#isIngestCut = true
       return
     }
-    this.#log.error({ err: error }, 'an output could not be kept')
-    this.#interruptFor({ cause: 'failed', error: toIngestError(error), mayPass: isShortOfRoom(error) })
+    this.#log.error({ err: cause }, 'an output could not be kept')
+    if (loss !== null) this.#loseEngine(loss)
+    this.#interruptFor({ cause: 'failed', error, mayPass })
   }
 
   #interruptFor(stop: StopCause): void {
@@ -289,7 +250,7 @@ export class JobRun {
     if (this.#isDiscarded || this.#isFinishing) return false
     this.#isDiscarded = true
     this.#committer.stop()
-    this.#ingestStop.abort(new Error('the run no longer counts'))
+    this.#outputs.cut('the run no longer counts')
     this.#startLadder()
     return true
   }
@@ -298,8 +259,8 @@ export class JobRun {
     if (this.#interrupt.signal.aborted) return
     this.#interrupt.abort()
     this.#after(this.#deps.limits.cancelGraceMs, () => {
-      this.#isStuck = this.#isPumping
-      this.#ingestStop.abort(new Error('the run was stopped'))
+      this.#isStuck ||= this.#isPumping
+      this.#outputs.cut('the run was stopped')
       this.#gaveUp.resolve()
     })
   }
@@ -307,6 +268,7 @@ export class JobRun {
   async #carryOut(verdict: RunVerdict): Promise<void> {
     if (verdict.verdict === 'finish') return this.#finish(verdict)
     this.#committer.stop()
+    if (this.#deservesSecondChance()) this.#deps.secondChances.give(this.lease.jobId)
     this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
     await this.#deps.surrender(this.lease)
   }
@@ -325,6 +287,7 @@ export class JobRun {
     }
     this.version = outcome.version
     extraData.forget(jobId)
+    this.#deps.secondChances.forget(jobId)
     bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
     bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, this.#terminalEvent) })
     bus.publishWork()
@@ -352,7 +315,8 @@ export class JobRun {
     return decideEnd({
       outcome: { kind: 'failed', error },
       stop: null,
-      isEngineLost: false,
+      lossReason: null,
+      deservesSecondChance: false,
       attempt: 0,
       maxAttempts: 0,
     })
@@ -371,12 +335,13 @@ export class JobRun {
       accountId: job.accountId,
       attempt: job.attempt,
       graph,
-      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, blobs)])),
+      inputs: toEngineInputs(inputs, blobs),
       extraData,
       reserveOutputNumbers: (folder, prefix, count) =>
         store.reserveOutputNumbers(job.accountId, folder, prefix, count).catch((error) => {
           // To the engine this is a node that failed; the reason is ours.
-          if (isShortOfRoom(error)) this.#failIngest(error)
+          const fault = toFault(error)
+          if (fault.mayPass) this.#failOutput(error, fault)
           throw error
         }),
     }
@@ -384,6 +349,15 @@ export class JobRun {
 
   #after(ms: number, act: () => void): void {
     this.#timers.push(setTimeout(act, Math.min(ms, MAX_TIMER_MS)))
+  }
+
+  #toEnd(end: RunEnd['end']): RunEnd {
+    return {
+      end,
+      isShortOfRoom: this.#stop?.cause === 'failed' && this.#stop.mayPass && !this.#isEngineLost,
+      isStuck: this.#isStuck,
+      failureCode: this.#failureCode(),
+    }
   }
 
   #endWord(verdict: RunVerdict | null): RunEnd['end'] {
@@ -394,16 +368,3 @@ export class JobRun {
 
 const CREDENTIALS_LOST =
   'the extra_data of this job was kept in memory only and did not survive a restart; submit the job again'
-
-function toEngineInput(input: JobInput, blobs: Pick<BlobStore, 'open' | 'localPath'>): EngineInput {
-  const { hash, sizeBytes, contentType } = input
-  return {
-    hash,
-    sizeBytes,
-    contentType,
-    localPath: blobs.localPath(hash),
-    async *read() {
-      yield* (await blobs.open(hash)) as AsyncIterable<Uint8Array>
-    },
-  }
-}

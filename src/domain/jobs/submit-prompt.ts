@@ -4,7 +4,8 @@
  * the job is one like any other.
  */
 import type { JsonValue } from '../../lib/lossless-json.ts'
-import type { InspectWorkflow } from '../workflows/prepare.ts'
+import { toLackRefusal, withoutUnknowns } from '../workflows/node-errors.ts'
+import type { InspectWorkflow, Placement } from '../workflows/prepare.ts'
 import { pruneGraph } from '../workflows/prune-graph.ts'
 import type { NodeErrors, WorkflowError } from '../workflows/validation-result.ts'
 import { writeGraph } from '../workflows/write-graph.ts'
@@ -35,16 +36,23 @@ export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
 export interface SubmitPromptDeps {
   readonly inspectWorkflow: InspectWorkflow
   readonly submit: Submit
+  /** Absent: whatever the catalog has, every engine can run. */
+  readonly placement?: Placement
 }
 
-export function createSubmitPrompt({ inspectWorkflow, submit }: SubmitPromptDeps): SubmitPrompt {
+export function createSubmitPrompt({ inspectWorkflow, submit, placement }: SubmitPromptDeps): SubmitPrompt {
   return async function submitPrompt(request) {
     const { accountId, targets } = request
-    const { result, inputs } = await inspectWorkflow(accountId, request.workflow, targets === null ? {} : { targets })
+    const inspected = await inspectWorkflow(accountId, request.workflow, targets === null ? {} : { targets })
+    const { inputs } = inspected
+    const result = placement?.isCatalogOpen() === true ? withoutUnknowns(inspected.result) : inspected.result
     if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }
     const isWhole = targets === null && Object.keys(result.nodeErrors).length === 0
     const whole = writeGraph(result.graph)
-    const text = isWhole ? whole : writeGraph(pruneGraph(result.graph, result.goodOutputs))
+    const graph = isWhole ? result.graph : pruneGraph(result.graph, result.goodOutputs)
+    const lacks = placement === undefined || placement.isCatalogOpen() ? [] : placement.findLacks(graph)
+    if (lacks.length > 0) throw toLackRefusal(result, lacks)
+    const text = isWhole ? whole : writeGraph(graph)
     const job = await submit({
       accountId,
       workflow: undefined,
@@ -53,7 +61,7 @@ export function createSubmitPrompt({ inspectWorkflow, submit }: SubmitPromptDeps
       priority: request.priority,
       idempotencyKey: null,
       id: request.id,
-      prepared: { text, inputs },
+      prepared: { text, inputs, needs: placement?.laneOf(graph) ?? '' },
       submission: { ...request.submission, outputs: result.goodOutputs, wholeWorkflow: isWhole ? null : whole },
     })
     return { outcome: 'accepted', job, nodeErrors: result.nodeErrors }

@@ -38,6 +38,8 @@ export type Submit = (request: SubmitRequest) => Promise<Job>
 export interface PreparedJob {
   readonly text: string
   readonly inputs: readonly JobInput[]
+  /** The key of its lane. */
+  readonly needs: string
 }
 
 export interface SubmitDeps {
@@ -102,6 +104,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         expiresAt,
         workflow: prepared.text,
         inputs: prepared.inputs,
+        needs: prepared.needs,
         needsExtraData: secrets !== null,
         sealedExtraData,
         price,

@@ -1,22 +1,24 @@
 /** What a worker needs and what may be set, with the reasons for the defaults. */
 import type { NewId } from '../../lib/ids.ts'
+import type { Fleet } from '../engine/fleet.ts'
 import type { CommitPace } from './committer.ts'
 import type { JobStore } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
 import { MAX_ATTEMPTS } from './recover.ts'
-import type { RunDeps, RunLimits } from './run-job.ts'
+import type { RunDeps, RunLimits } from './run-deps.ts'
 
-export interface WorkerDeps
-  extends Pick<RunDeps, 'engine' | 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log'> {
+/** The part of a fleet that work goes through. */
+export type WorkerFleet = Pick<Fleet, 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
+
+export interface WorkerDeps extends Pick<RunDeps, 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log'> {
   readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'>
+  readonly fleet: WorkerFleet
   /** For leases and for the assets of outputs. */
   readonly newId: NewId
   readonly observer?: JobObserver
-  /** Recycles an engine that ignored an interrupt; the slot is used again once it settles. */
-  readonly onStuck?: (stuck: { readonly jobId: string }) => Promise<void> | void
 
   readonly pool: string
-  /** How many jobs run at a time. */
+  /** How many jobs run at a time, whatever room the engines have. */
   readonly workers: number
   readonly workerId?: string
   /** Files of the engine's `temp` folder count as outputs. */
@@ -25,8 +27,9 @@ export interface WorkerDeps
   readonly renewEveryMs?: number
   readonly pollEveryMs?: number
   readonly parallelIngests?: number
-  /** The pause after an engine broke off; it doubles while that goes on, so a dead engine does not eat all attempts at once. */
-  readonly engineRetryMs?: number
+  /** The pause after the storage had no room; it doubles while that goes on, so that it does not eat all attempts at once. */
+  readonly storageRetryMs?: number
+  readonly maxOvertakes?: number
   readonly progressEveryMs?: number
   readonly firstProgressMs?: number
   readonly outputLingerMs?: number
@@ -38,6 +41,12 @@ export interface WorkerDeps
   readonly maxOutputBytes?: number
 }
 
+/**
+ * Loading weights takes as long as a job or several. With four checkpoints in even shares this gives runs of about sixteen
+ * jobs between two loads; a job may lose as many places at most.
+ */
+export const MAX_OVERTAKES = 64
+
 export interface WorkerOptions {
   readonly pool: string
   readonly workers: number
@@ -46,7 +55,8 @@ export interface WorkerOptions {
   readonly renewEveryMs: number
   readonly pollEveryMs: number
   readonly parallelIngests: number
-  readonly engineRetryMs: number
+  readonly storageRetryMs: number
+  readonly maxOvertakes: number
   readonly observer: JobObserver
   readonly pace: CommitPace
   readonly limits: RunLimits
@@ -62,7 +72,8 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     renewEveryMs: deps.renewEveryMs ?? 10_000,
     pollEveryMs: deps.pollEveryMs ?? 1000,
     parallelIngests: deps.parallelIngests ?? 4,
-    engineRetryMs: deps.engineRetryMs ?? 1000,
+    storageRetryMs: deps.storageRetryMs ?? 1000,
+    maxOvertakes: deps.maxOvertakes ?? MAX_OVERTAKES,
     observer: deps.observer ?? silentObserver,
     pace: {
       progressEveryMs: deps.progressEveryMs ?? 500,

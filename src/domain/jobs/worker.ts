@@ -1,16 +1,20 @@
 /**
- * Claims jobs and runs them, as many at a time as it has slots. It is woken by notices and looks by itself now and then, so
- * a lost notice costs a second. All its leases are renewed in one write; a lease it cannot keep ends the run. Which job is
- * next, and whether an account has room, is the store's business; the run itself is in run-job.ts.
+ * Claims jobs for engines that have room and runs them there. It is woken by notices and looks by itself now and then, so a lost
+ * notice costs a second. All its leases are renewed in one write; a lease it cannot keep ends the run. Which job is next, for
+ * which of the engines, and whether an account has room, is decided by the store; the run itself is in run-job.ts.
  */
 import { type Backoff, createBackoff } from '../../lib/backoff.ts'
 import { createDoorbell } from '../../lib/doorbell.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 import { settlesWithin, sleep } from '../../lib/sleep.ts'
+import type { EngineSlot } from '../engine/engine-slot.ts'
+import type { EngineOffer } from '../engine/lanes.ts'
 import type { JobChanged } from '../events/event-bus.ts'
 import type { Claim, Lease } from './job-store.ts'
 import { createRecover, type Recover } from './recover.ts'
-import { JobRun, type RunDeps } from './run-job.ts'
+import type { RunDeps } from './run-deps.ts'
+import { JobRun } from './run-job.ts'
+import { createSecondChances } from './second-chances.ts'
 import { announceTouched } from './touched.ts'
 import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
 
@@ -25,6 +29,8 @@ export interface Worker extends AsyncDisposable {
   start(): void
   /** Claims nothing more, lets runs finish until the deadline, then gives the rest back to the queue. */
   drain(options: { readonly deadline: Date }): Promise<void>
+  /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
+  evict(engineId: string): Promise<void>
   stats(): WorkerStats
 }
 
@@ -34,8 +40,7 @@ export function createWorker(deps: WorkerDeps): Worker {
 
 // A full worker waits for a slot to be freed; the time only bounds the wait.
 const FULL_WAIT_MS = 60_000
-const STUCK_RECOVERY_MS = 30_000
-const MAX_ENGINE_PAUSE_MS = 30_000
+const MAX_STORAGE_PAUSE_MS = 30_000
 
 class ClaimingWorker implements Worker {
   readonly #deps: WorkerDeps
@@ -43,12 +48,12 @@ class ClaimingWorker implements Worker {
   readonly #runDeps: RunDeps
   readonly #recover: Recover
   readonly #runs = new Map<string, JobRun>()
-  /** Runs and, after them, the recovery of an engine that got stuck: each takes a slot. */
+  /** Runs and, after them, whatever helps their engine back to its feet. */
   readonly #busy = new Set<Promise<void>>()
   readonly #bell = createDoorbell()
   readonly #closing = new AbortController()
   readonly #drainOver = new AbortController()
-  /** Of the engine or of the storage: the next job would fare no better just now. */
+  /** Of the storage: the next job would fare no better just now. Trouble with an engine is its own affair. */
   readonly #trouble: Backoff
   readonly #storeTrouble = createBackoff({ firstMs: 250, maxMs: 10_000 })
   #loops: Promise<void>[] = []
@@ -59,8 +64,8 @@ class ClaimingWorker implements Worker {
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     this.#options = readWorkerOptions(deps)
-    const { limits, pace, observer, parallelIngests, engineRetryMs } = this.#options
-    this.#trouble = createBackoff({ firstMs: engineRetryMs, maxMs: MAX_ENGINE_PAUSE_MS })
+    const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
+    this.#trouble = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
     this.#runDeps = {
       ...deps,
@@ -69,15 +74,20 @@ class ClaimingWorker implements Worker {
       pace,
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
-      checkLease: (run) => this.#renew([run]),
+      secondChances: createSecondChances(),
+      checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       surrender: (lease) => this.#surrender(lease),
     }
   }
 
   start(): void {
     if (this.#loops.length > 0 || this.#closing.signal.aborted) return
-    const { bus } = this.#deps
-    this.#subscriptions = [bus.onWork(() => this.#bell.ring()), bus.onChanged((notice) => this.#onChanged(notice))]
+    const { bus, fleet } = this.#deps
+    this.#subscriptions = [
+      bus.onWork(() => this.#bell.ring()),
+      bus.onChanged((notice) => this.#onChanged(notice)),
+      fleet.onChange(() => this.#bell.ring()),
+    ]
     this.#loops = [this.#claimLoop(), this.#renewLoop()]
   }
 
@@ -111,7 +121,13 @@ class ClaimingWorker implements Worker {
         await sleep(pauseMs, signal)
         continue
       }
-      const isClaimed = await this.#claimOne()
+      const engines = this.#deps.fleet.offers()
+      if (engines.length === 0) {
+        // Looking again asks nobody but the fleet; its pause may have ended between the two questions.
+        await this.#bell.wait(Math.min(this.#deps.fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
+        continue
+      }
+      const isClaimed = await this.#claimOne(engines)
       if (!isClaimed) await this.#bell.wait(this.#pollMs(), signal)
     }
   }
@@ -121,13 +137,13 @@ class ClaimingWorker implements Worker {
     return this.#options.pollEveryMs * (1 + Math.random())
   }
 
-  async #claimOne(): Promise<boolean> {
+  async #claimOne(engines: readonly EngineOffer[]): Promise<boolean> {
     const { store, clock, newId, log } = this.#deps
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
-    const { pool, workerId } = this.#options
+    const { pool, workerId, maxOvertakes } = this.#options
     try {
-      const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now })
+      const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now, engines, maxOvertakes })
       this.#storeTrouble.reset()
       if (claim === null) return false
       if (this.#closing.signal.aborted) await this.#giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
@@ -144,33 +160,32 @@ class ClaimingWorker implements Worker {
     const { job } = claim
     const startedAtMs = (job.startedAt ?? this.#deps.clock.now()).getTime()
     this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
-    const run = new JobRun(claim, leaseUntil, this.#runDeps)
+    const { fleet } = this.#deps
+    const { engineId, needs } = claim
+    const slot = fleet.take(engineId, needs)
+    const place = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
+    const run = new JobRun(claim, place, { ...this.#runDeps, leaseUntil })
     this.#runs.set(job.id, run)
-    const slot = this.#occupy(run).finally(() => {
-      this.#busy.delete(slot)
+    const occupied = this.#occupy(run, slot).finally(() => {
+      this.#busy.delete(occupied)
       this.#bell.ring()
     })
-    this.#busy.add(slot)
+    this.#busy.add(occupied)
     this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
   }
 
-  async #occupy(run: JobRun): Promise<void> {
+  /** The slot stays taken while its engine is helped: the next run must not meet one that hangs. */
+  async #occupy(run: JobRun, slot: EngineSlot): Promise<void> {
     const end = await run.done
-    if (this.#runs.get(run.lease.jobId) === run) this.#runs.delete(run.lease.jobId)
-    if (end.isEngineLost || end.isShortOfRoom) this.#pauseMs = this.#trouble.nextMs()
-    else if (end.end === 'finished') this.#trouble.reset()
-    if (end.isStuck) await this.#reportStuck(run)
-  }
-
-  /** The slot stays taken while the engine is recycled: the next run must not meet the one that hangs. */
-  async #reportStuck(run: JobRun): Promise<void> {
     const { jobId } = run.lease
-    this.#options.observer.engineStuck({ jobId })
-    this.#deps.log.error({ jobId }, 'the engine ignored an interrupt and was given up')
-    const recovery = Promise.resolve(this.#deps.onStuck?.({ jobId })).catch((error) =>
-      this.#deps.log.error({ err: error, jobId }, 'a stuck engine could not be recycled'),
-    )
-    await settlesWithin(recovery, STUCK_RECOVERY_MS)
+    if (this.#runs.get(jobId) === run) this.#runs.delete(jobId)
+    if (end.isShortOfRoom) this.#pauseMs = this.#trouble.nextMs()
+    else if (end.end === 'finished') this.#trouble.reset()
+    if (end.isStuck) {
+      this.#options.observer.engineStuck({ jobId })
+      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine ignored an interrupt and was given up')
+    }
+    await slot.end(end)
   }
 
   /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
@@ -239,6 +254,12 @@ class ClaimingWorker implements Worker {
     this.#drainOver.abort()
     await renewLoop
     for (const end of this.#subscriptions) end()
+  }
+
+  async evict(engineId: string): Promise<void> {
+    const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
+    for (const run of runs) run.abandon()
+    await this.#giveBack(runs.map((run) => run.lease))
   }
 
   async #giveBack(leases: readonly Lease[]): Promise<void> {

@@ -4,7 +4,8 @@
  * of its outputs. Answers stay small whatever was submitted.
  */
 import { type RefusalDetails, ServiceError } from '../errors.ts'
-import type { NodeError, NodeErrorType, ValidationResult, WorkflowError } from './validation-result.ts'
+import type { Lack } from './needs.ts'
+import type { NodeError, NodeErrors, NodeErrorType, ValidationResult, WorkflowError } from './validation-result.ts'
 
 export interface FieldError {
   readonly field: string
@@ -66,6 +67,50 @@ export function toRefusal(result: ValidationResult): ServiceError | null {
   const first = `Node ${firstId} (${result.nodeErrors[firstId].class_type}): ${firstErrors[0]?.message ?? 'is invalid'}`
   const message = count > 1 ? `${first} (and ${count - 1} more)` : first
   return refusal(message, { node_errors: Object.fromEntries(reported) })
+}
+
+/** What could still turn out well: a class or a choice that an engine brings which has not been heard yet. */
+export function withoutUnknowns(result: ValidationResult): ValidationResult {
+  const nodeErrors = Object.fromEntries(
+    Object.entries(result.nodeErrors)
+      .map(([id, node]): [string, NodeErrors] => [
+        id,
+        { ...node, errors: node.errors.filter(({ type }) => type !== 'value_not_in_list') },
+      ])
+      .filter(([, { errors }]) => errors.length > 0),
+  )
+  const isOpen = result.error?.type === 'missing_node_type' || Object.keys(nodeErrors).length === 0
+  // A graph without outputs stays one: whether a class is an output is known for every class that is known.
+  return { ...result, nodeErrors, error: isOpen && result.error?.type !== 'prompt_no_outputs' ? null : result.error }
+}
+
+/** No engine has everything: names, node by node, what the one that comes nearest lacks, beside whatever else is wrong. */
+export function toLackRefusal(result: ValidationResult, lacks: readonly Lack[]): ServiceError {
+  const byNode = new Map<string, FieldError[]>()
+  for (const lack of lacks) byNode.set(lack.nodeId, [...(byNode.get(lack.nodeId) ?? []), toLackError(lack)])
+  for (const [id, { errors }] of Object.entries(result.nodeErrors)) {
+    const named = byNode.get(id) ?? []
+    const others = errors.map(toFieldError).filter((error) => !named.some((each) => isSame(each, error)))
+    byNode.set(id, [...named, ...others])
+  }
+  const count = [...byNode.values()].reduce((sum, errors) => sum + errors.length, 0)
+  const [first] = lacks
+  const text = `Node ${first.nodeId} (${first.classType}): ${toLackError(first).message}`
+  const message = count > 1 ? `${text} (and ${count - 1} more)` : text
+  return refusal(clip(message), { node_errors: Object.fromEntries([...byNode].slice(0, MAX_REPORTED_NODES)) })
+}
+
+function toLackError({ classType, input, value, isElsewhere }: Lack): FieldError {
+  const [reason, thing] =
+    input === null
+      ? ['missing_node_type', `the node class ${JSON.stringify(classType)}`]
+      : ['value_not_in_list', `${JSON.stringify(value)} for input ${input}`]
+  const message = isElsewhere ? `no engine that has the rest has ${thing}` : `no engine has ${thing}`
+  return { field: input ?? '', reason, message: clip(message) }
+}
+
+function isSame(one: FieldError, other: FieldError): boolean {
+  return one.field === other.field && one.reason === other.reason
 }
 
 function workflowRefusal(error: WorkflowError): ServiceError {

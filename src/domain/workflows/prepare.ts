@@ -9,8 +9,9 @@ import { ServiceError } from '../errors.ts'
 import { type AssetRef, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
 import { createFileCheck, findFileNames, nameInGraph } from './file-names.ts'
 import type { Graph } from './graph.ts'
+import type { Lack } from './needs.ts'
 import type { NodeCatalog } from './node-catalog.ts'
-import { toRefusal } from './node-errors.ts'
+import { toLackRefusal, toRefusal, withoutUnknowns } from './node-errors.ts'
 import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { readGraph } from './read-graph.ts'
 import { replaceClasses } from './replace-classes.ts'
@@ -41,6 +42,18 @@ export interface PreparedWorkflow {
   readonly inputs: readonly ResolvedInput[]
   /** The output nodes, all of which can run. */
   readonly outputs: readonly string[]
+  /** The key of the lane in which it waits. */
+  readonly needs: string
+}
+
+/** Where a graph could run, among engines that differ. */
+export interface Placement {
+  /** What the engine that comes nearest does not have; empty when some engine has everything. */
+  findLacks(graph: Graph): readonly Lack[]
+  /** Some engine has not said yet what it can run: a class or a choice that nobody knows may be its. */
+  isCatalogOpen(): boolean
+  /** The lane of the queue in which such graphs wait. */
+  laneOf(graph: Graph): string
 }
 
 export interface PrepareDeps {
@@ -49,6 +62,8 @@ export interface PrepareDeps {
   readonly clock: Clock
   /** What an account may use; without it, or where it says null, everything. */
   readonly nodeRules?: (accountId: string) => NodeRules | null
+  /** Absent: whatever the catalog has, every engine can run. */
+  readonly placement?: Placement
 }
 
 export interface InspectOptions {
@@ -102,10 +117,18 @@ export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
   const inspectWorkflow = createInspectWorkflow(deps)
   return async function prepareWorkflow(accountId, workflow) {
     const { result, inputs } = await inspectWorkflow(accountId, workflow)
-    const refusal = toRefusal(result)
+    const { graph, goodOutputs: outputs } = result
+    const { placement } = deps
+    const refusal = placement === undefined ? toRefusal(result) : toPlacedRefusal(result, placement)
     if (refusal !== null) throw refusal
-    return { text: writeGraph(result.graph), graph: result.graph, inputs, outputs: result.goodOutputs }
+    return { text: writeGraph(graph), graph, inputs, outputs, needs: placement?.laneOf(graph) ?? '' }
   }
+}
+
+function toPlacedRefusal(result: ValidationResult, placement: Placement): ServiceError | null {
+  if (placement.isCatalogOpen()) return toRefusal(withoutUnknowns(result))
+  const lacks = placement.findLacks(result.graph)
+  return lacks.length === 0 ? toRefusal(result) : toLackRefusal(result, lacks)
 }
 
 const NO_FILES: ResolvedFiles = {

@@ -163,7 +163,7 @@ describe('accounts', () => {
     assert.equal(await rig.accounts.useTiers(tiers), 0)
     assert.equal(rig.accounts.limitsOf('acme').queuedJobs, 0)
     const job = { id: crypto.randomUUID(), accountId: 'acme', pool: 'p', priority: 0, metadata: {}, workflow: '{}' }
-    const rest = { inputs: [], needsExtraData: false, sealedExtraData: null }
+    const rest = { inputs: [], needsExtraData: false, sealedExtraData: null, needs: '' }
     const [createdAt, expiresAt] = [rig.clock.now(), new Date(rig.clock.now().getTime() + 1000)]
     const outcome = await rig.store.jobs.submit({ ...job, ...rest, createdAt, expiresAt }, null)
     assert.deepEqual(outcome, { outcome: 'queue_full' })

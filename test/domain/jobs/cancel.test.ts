@@ -104,13 +104,9 @@ test('an engine that ignores the interrupt is given up, recycled and no longer h
   const engine = createFakeEngine({ ignoreAbort: true })
   const rig = await openRig({
     engine,
-    worker: {
-      cancelGraceMs: 20,
-      onStuck({ jobId }) {
-        stuck.push(jobId)
-        return recycled.promise
-      },
-    },
+    worker: { cancelGraceMs: 20 },
+    observer: { engineStuck: ({ jobId }) => stuck.push(jobId) },
+    recycle: () => recycled.promise,
   })
   try {
     rig.worker.start()

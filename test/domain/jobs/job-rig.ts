@@ -8,11 +8,15 @@ import { openSqliteStore, type SqliteStore } from '../../../src/adapters/store/s
 import { LOCAL_ACCOUNT_ID } from '../../../src/domain/accounts/account.ts'
 import { createStoreBlob, type StoreBlob } from '../../../src/domain/assets/store-blob.ts'
 import type { EngineEvent } from '../../../src/domain/engine/engine-event.ts'
+import { createFleet, type FleetOptions } from '../../../src/domain/engine/fleet.ts'
+import type { FleetEngine } from '../../../src/domain/engine/fleet-engine.ts'
+import { toResidentEngine } from '../../../src/domain/engine/resident-engine.ts'
 import { createCancelJob } from '../../../src/domain/jobs/cancel.ts'
 import { createExpiry } from '../../../src/domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../../../src/domain/jobs/extra-data.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import type { CommitOutcome, JobStore, RunChange } from '../../../src/domain/jobs/job-store.ts'
+import { createLaneKeeper } from '../../../src/domain/jobs/lanes.ts'
 import { createListJobs } from '../../../src/domain/jobs/list.ts'
 import type { JobObserver } from '../../../src/domain/jobs/observer.ts'
 import { combineObservers } from '../../../src/domain/jobs/observer.ts'
@@ -22,6 +26,7 @@ import { createSubmit, type SubmitRequest } from '../../../src/domain/jobs/submi
 import { createWatchJob } from '../../../src/domain/jobs/watch-job.ts'
 import { createWorker } from '../../../src/domain/jobs/worker.ts'
 import type { WorkerDeps } from '../../../src/domain/jobs/worker-options.ts'
+import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
 import { openBlake3 } from '../../../src/lib/blake3.ts'
 import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { createUuidV7, newUuidV4 } from '../../../src/lib/ids.ts'
@@ -29,6 +34,7 @@ import { silentLog } from '../../../src/lib/log.ts'
 import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { createSealer } from '../../../src/lib/sealer.ts'
 import { createFakeEngine, type FakeEngine } from '../../support/fake-engine.ts'
+import type { FakeFleetEngine } from '../../support/fake-fleet-engine.ts'
 
 export interface RigOptions {
   readonly directory?: string
@@ -37,11 +43,38 @@ export interface RigOptions {
   readonly engine?: FakeEngine
   readonly maxQueued?: number
   readonly maxRunning?: number
+  /** Makes the engine one whose process is ours: this replaces it by a fresh one. */
+  readonly recycle?: (reason: string) => Promise<void>
+  /** A fleet instead of the one engine; jobs then wait in lanes. */
+  readonly engines?: readonly FakeFleetEngine[]
+  readonly fleet?: Partial<FleetOptions>
   readonly worker?: Partial<WorkerDeps>
   readonly observer?: Partial<JobObserver>
   readonly storeBlob?: (real: StoreBlob) => StoreBlob
   /** Stands between the domain and the store. */
   readonly wrapStore?: (store: JobStore) => JobStore
+}
+
+/** What a claim asks for that takes whatever waits. */
+export const ANYTHING = { engines: [{ engineId: 'other', lanes: null }], maxOvertakes: 0 } as const
+
+function toSupervised(engine: FleetEngine, recycle: (reason: string) => Promise<void>): FleetEngine {
+  const { isResident: _, ...rest } = engine
+  const listeners = new Set<() => void>()
+  let incarnation = 1
+  return {
+    ...rest,
+    health: () => ({ ...engine.health(), incarnation }),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    async recycle(reason) {
+      await recycle(reason)
+      incarnation += 1
+      for (const listener of listeners) listener()
+    },
+  }
 }
 
 export const ACCOUNT = LOCAL_ACCOUNT_ID
@@ -77,6 +110,7 @@ export async function openRig(options: RigOptions = {}) {
     },
     async close() {
       parts.engine.release()
+      for (const { fake } of options.engines ?? []) fake.release()
       await parts.worker[Symbol.asyncDispose]()
       parts.watching[Symbol.dispose]()
       await opened[Symbol.asyncDispose]()
@@ -105,6 +139,10 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
   const realStoreBlob = createStoreBlob({ assets: opened.assets, blobs, clock })
   const storeBlob = options.storeBlob?.(realStoreBlob) ?? realStoreBlob
   const engine = options.engine ?? createFakeEngine()
+  const resident = toResidentEngine(engine, { id: 'fake', concurrency: options.worker?.workers ?? 1 })
+  const member = options.recycle === undefined ? resident : toSupervised(resident, options.recycle)
+  const hasLanes = options.engines !== undefined
+  const fleet = createFleet(options.engines ?? [member], { clock, log, hasLanes, retryMs: 1, ...options.fleet })
   const sealer = options.secretKey === undefined ? null : createSealer(options.secretKey)
   const extraData = createExtraDataKeeper({ sealer })
   const observer = combineObservers(options.observer ?? {})
@@ -114,6 +152,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     bus,
     blobs,
     engine,
+    fleet,
     extraData,
     reader,
     commits,
@@ -123,6 +162,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       prepareWorkflow: async (_account, workflow) => ({
         text: stringifyLosslessJson(workflow as JsonObject),
         inputs: [],
+        needs: fleet.laneOf(readGraph(workflow)),
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,
@@ -132,16 +172,17 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     listJobs: createListJobs(shared),
     recover: createRecover(shared),
     expiry: createExpiry(shared),
+    lanes: createLaneKeeper({ ...shared, fleet, pool: 'main', newId: newUuidV4 }),
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
     worker: createWorker({
       ...shared,
-      engine,
+      fleet,
       storeBlob,
       blobs,
       newId: newUuidV4,
       pool: 'main',
-      workers: 1,
-      engineRetryMs: 1,
+      workers: fleet.concurrency,
+      storageRetryMs: 1,
       pollEveryMs: 50,
       cancelGraceMs: 100,
       ...options.worker,

@@ -5,13 +5,13 @@ import type { JobStatus } from '../../../src/domain/jobs/transitions.ts'
 import { newUuidV4 } from '../../../src/lib/ids.ts'
 import { createFakeEngine } from '../../support/fake-engine.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { ACCOUNT, GATED, HANG, node, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
+import { ACCOUNT, ANYTHING, GATED, HANG, node, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
 function claimAs(rig: Rig, leaseId = newUuidV4()) {
   const now = rig.clock.now()
   const leaseUntil = new Date(now.getTime() + 30_000)
-  return rig.store.jobs.claim({ pool: 'main', workerId: 'other', leaseId, leaseUntil, now })
+  return rig.store.jobs.claim({ pool: 'main', workerId: 'other', leaseId, leaseUntil, now, ...ANYTHING })
 }
 
 test('a worker that lost its lease stops and changes nothing', { timeout: 20_000 }, async () => {

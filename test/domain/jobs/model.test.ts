@@ -12,7 +12,7 @@ import { canMove, isHeld, isTerminal, type JobStatus, statesBefore } from '../..
 import { newUuidV4 } from '../../../src/lib/ids.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
-import { ACCOUNT, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
+import { ACCOUNT, ANYTHING, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
 
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
 const STEPS = 60
@@ -42,7 +42,7 @@ class History {
       const now = clock.now()
       const leaseId = newUuidV4()
       const leaseUntil = new Date(now.getTime() + 30_000)
-      const claim = await rig.store.jobs.claim({ pool: 'main', workerId: 'w', leaseId, leaseUntil, now })
+      const claim = await rig.store.jobs.claim({ pool: 'main', workerId: 'w', leaseId, leaseUntil, now, ...ANYTHING })
       if (claim !== null) this.#leases.push({ jobId: claim.job.id, leaseId })
     },
     progress: () =>

@@ -106,7 +106,7 @@ test('a closing service takes no job', async () => {
     bus: rig.bus,
     clock,
     newJobId: () => '01990000-0000-7000-8000-000000000001',
-    prepareWorkflow: async () => ({ text: '{}', inputs: [] }),
+    prepareWorkflow: async () => ({ text: '{}', inputs: [], needs: '' }),
     extraData: rig.extraData,
     pool: 'main',
     retentionMs: RETENTION_MS,

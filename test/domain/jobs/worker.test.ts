@@ -169,7 +169,7 @@ jobTest(
     assert.equal(job.outputs.length, 1)
   },
   {
-    worker: { engineRetryMs: 1 },
+    worker: { storageRetryMs: 1 },
     storeBlob: (real) => async (source, options) => {
       if (hasRoom) return real(source, options)
       hasRoom = true
@@ -187,7 +187,7 @@ jobTest(
     assert.equal(failed.attempt, 3)
   },
   {
-    worker: { engineRetryMs: 1 },
+    worker: { storageRetryMs: 1 },
     engine: createNumberingEngine(),
     wrapStore: (store) => ({
       ...store,
@@ -208,7 +208,7 @@ jobTest(
     await rig.untilStatus((await rig.submit({ '1': node('FakeSource') })).id, 'succeeded')
   },
   {
-    worker: { engineRetryMs: 1 },
+    worker: { storageRetryMs: 1 },
     storeBlob: () => async () => {
       throw new ServiceError('storage_full', 'no space')
     },
@@ -226,7 +226,7 @@ jobTest(
     assert.equal(failed.error?.code, 'storage_full')
   },
   {
-    worker: { engineRetryMs: 1 },
+    worker: { storageRetryMs: 1 },
     storeBlob: () => async () => {
       throw new ServiceError('storage_full', 'no space')
     },
@@ -260,7 +260,7 @@ jobTest(
     rig.worker.start()
     const { id } = await rig.submit(SAVE)
     const job = await rig.untilStatus(id, 'failed')
-    assert.equal(job.error?.code, 'engine_error')
+    assert.equal(job.error?.code, 'engine_lost')
     assert.equal(job.attempt, 3)
     assert.deepEqual(
       rig.engine.runs.map((run) => run.attempt),
@@ -276,7 +276,7 @@ jobTest(
   async (rig) => {
     rig.worker.start()
     const { id } = await rig.submit(SAVE)
-    assert.equal((await rig.untilStatus(id, 'failed')).error?.code, 'engine_error')
+    assert.equal((await rig.untilStatus(id, 'failed')).error?.code, 'engine_lost')
   },
   { engine: createFakeEngine({ silentEndAfter: 2 }) },
 )
@@ -377,6 +377,7 @@ jobTest('a worker that missed every notice finds its work by looking', async (ri
       inputs: [],
       needsExtraData: false,
       sealedExtraData: null,
+      needs: '',
     },
     null,
   )

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { ServiceError } from '../../../src/domain/errors.ts'
-import { modelRefs } from '../../../src/domain/workflows/model-refs.ts'
+import { needsOf } from '../../../src/domain/workflows/needs.ts'
 import { createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
 import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
 import { validate } from '../../../src/domain/workflows/validate.ts'
@@ -91,7 +91,7 @@ test('validating its own result changes nothing', () => {
         assert.deepEqual(second.graph, first.graph)
         assert.deepEqual(second.goodOutputs, first.goodOutputs)
         assert.deepEqual(second.error?.type, first.error?.type)
-        modelRefs(first.graph, catalog)
+        needsOf(first.graph, [catalog])
       },
     ),
     { numRuns: 1_500 },
@@ -117,5 +117,5 @@ test('the weights of a graph are what its loaders choose', () => {
     3: { class_type: 'LoraLoader', inputs: { lora_name: 'a.safetensors' } },
     4: { class_type: 'SaveImage', inputs: { filename_prefix: 'x.safetensors' } },
   })
-  assert.deepEqual(modelRefs(graph, catalog), ['a.safetensors', 'b.safetensors'])
+  assert.deepEqual(needsOf(graph, [catalog]).weights, ['a.safetensors', 'b.safetensors'])
 })

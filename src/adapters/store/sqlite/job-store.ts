@@ -27,6 +27,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     async claim(request) {
       return toClaim(await write.call('claim', toClaimInput(request)), request.leaseId)
     },
+    joinLane: (pool, lane) => write.call('joinLane', { pool, lane }),
     async renew(leases, until) {
       if (leases.length === 0) return []
       const input = { leases: leases.map(toLeaseFields), until: until.getTime() }
@@ -53,7 +54,7 @@ function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
   return answer === null ? { outcome: 'not_found' } : { outcome: answer[0], job: toJob(answer[1]) }
 }
 
-type JobReads = Pick<JobStore, 'find' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'>
+type JobReads = Pick<JobStore, 'find' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'>
 
 function createJobReads(read: StoreChannels['read']): JobReads {
   return {
@@ -64,6 +65,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
+    findLanes: (pool, known) => read.call('findLanes', { pool, known }),
     countByStatus: () => read.call('countByStatus', null),
   }
 }

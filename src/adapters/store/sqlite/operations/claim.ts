@@ -1,13 +1,26 @@
 /**
- * Claim: one statement finds the best candidate, guarded by its account's room. It looks at the head of each waiting
- * account's queue and at nothing behind it, so a backlog costs nothing, nor does an account that is at its limit.
+ * Claim: one statement finds the best candidate, guarded by its account's room. It looks at the head of each waiting queue and
+ * at nothing behind it, so a backlog costs nothing. Where every engine runs everything the queues are the accounts; else they
+ * are the lanes, and the statement matches their heads with what the engines offer to take.
  */
 import type { DatabaseSync } from 'node:sqlite'
+import type { EngineOffer } from '../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../domain/jobs/job-store.ts'
 import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
 import { prepareRows } from './statement.ts'
 
-export type ClaimInput = readonly [pool: string, workerId: string, leaseId: string, leaseUntil: number, now: number]
+export type ClaimInput = readonly [
+  pool: string,
+  workerId: string,
+  leaseId: string,
+  leaseUntil: number,
+  now: number,
+  /** The id of an engine that takes everything, or null. */
+  engineId: string | null,
+  /** JSON: [engine id, place, lane, rank] each. */
+  offers: string,
+  maxOvertakes: number,
+]
 
 type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
 
@@ -18,19 +31,31 @@ export type ClaimAnswer =
       inputs: readonly InputFields[],
       needsExtraData: number,
       sealedExtraData: Uint8Array | null,
+      needs: string,
+      engineId: string,
     ]
   | null
 
-export function toClaimInput({ pool, workerId, leaseId, leaseUntil, now }: ClaimRequest): ClaimInput {
-  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime()]
+export function toClaimInput(request: ClaimRequest): ClaimInput {
+  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes } = request
+  const universal = engines.find(({ lanes }) => lanes === null)
+  const offers = universal === undefined ? JSON.stringify(engines.flatMap(toOfferRows)) : ''
+  const engineId = universal?.engineId ?? null
+  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, offers, maxOvertakes]
+}
+
+function toOfferRows({ engineId, lanes }: EngineOffer, place: number): unknown[] {
+  return (lanes ?? []).map(({ lane, rank }) => [engineId, place, lane, rank])
 }
 
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
-  const [job, workflow, inputs, needsExtraData, sealedExtraData] = answer
+  const [job, workflow, inputs, needsExtraData, sealedExtraData, needs, engineId] = answer
   return {
     job: toJob(job),
     leaseId,
+    engineId,
+    needs,
     workflow,
     inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
     needsExtraData: needsExtraData === 1,
@@ -38,10 +63,14 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   }
 }
 
-// A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first, then the one whose head has waited longest.
-const TAKE = `
-  UPDATE job SET status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
-    attempt = attempt + 1, version = version + 1
+const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
+    attempt = attempt + 1, version = version + 1`
+const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id`
+
+// A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first,
+// then the one whose head has waited longest.
+const TAKE_ANY = `
+  UPDATE job SET ${HOLD}, engine_id = ?6
   WHERE seq = (
     SELECT head FROM (
       SELECT running, (
@@ -50,13 +79,53 @@ const TAKE = `
       FROM account INDEXED BY account_waiting
       WHERE queued > 0 AND running < max_running)
     WHERE head IS NOT NULL ORDER BY running, head LIMIT 1)
-  RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count`
+  ${RETURNING}`
+
+const firstOf = (condition: string, order: string) => `
+  (SELECT next.seq FROM job AS next INDEXED BY job_lane
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5 AND ${condition}
+   ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
+
+/**
+ * `head`: the first job of every lane, found by stepping from one to the next. `fit`: with every engine that serves it and
+ * whose account has room. `near`: what priority and fairness leave of them. Of those, the best rank wins, unless it lies
+ * further behind the oldest than a job may be overtaken.
+ */
+const TAKE_FITTING = `
+  UPDATE job SET ${HOLD}, engine_id = pick.chosen_engine
+  FROM (
+    WITH RECURSIVE
+      offer(engine, place, lane, rank) AS MATERIALIZED (
+        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?6)),
+      head(seq, lane, account_id, priority) AS (
+        SELECT seq, needs, account_id, priority FROM job
+        WHERE seq = ${firstOf("next.needs > ''", 'next.needs, next.account_id,')}
+        UNION ALL
+        SELECT job.seq, job.needs, job.account_id, job.priority FROM head CROSS JOIN job WHERE job.seq = coalesce(
+          ${firstOf('next.needs = head.lane AND next.account_id > head.account_id', 'next.account_id,')},
+          ${firstOf('next.needs > head.lane', 'next.needs, next.account_id,')})),
+      fit AS (
+        SELECT head.seq, offer.engine, offer.place, offer.rank, head.priority, account.running,
+          max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
+          min(account.running) OVER (PARTITION BY offer.engine) AS least_running
+        FROM head CROSS JOIN account ON account.id = head.account_id AND account.running < account.max_running
+          CROSS JOIN offer ON offer.lane = head.lane),
+      near AS (
+        SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
+        WHERE priority = best_priority AND running = least_running)
+    SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + ?7
+    ORDER BY running, rank, seq, place LIMIT 1) AS pick
+  WHERE job.seq = pick.chosen_seq
+  ${RETURNING}`
+
+type TakenRow = [...JobRow, needsExtraData: number, inputCount: number, needs: string, engineId: string]
 
 export function prepareClaim(
   database: DatabaseSync,
   { completeJob }: { readonly completeJob: CompleteJob },
 ): (input: ClaimInput) => ClaimAnswer {
-  const take = prepareRows<[...JobRow, needsExtraData: number, inputCount: number]>(database, TAKE)
+  const takeAny = prepareRows<TakenRow>(database, TAKE_ANY)
+  const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
   const takeRoom = database.prepare(`
     UPDATE account SET queued = queued - 1, running = running + 1 WHERE id = ? AND running < max_running`)
   const selectWorkflow = prepareRows<[string]>(database, 'SELECT text FROM job_workflow WHERE seq = ?')
@@ -65,11 +134,12 @@ export function prepareClaim(
     'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
   )
   const takeSecret = prepareRows<[Uint8Array]>(database, 'DELETE FROM job_secret WHERE seq = ? RETURNING sealed')
-  return (input) => {
-    const taken = take.get(...input)
+  return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
+    const hold = [pool, workerId, leaseId, leaseUntil, now] as const
+    const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
     if (taken === undefined) return null
-    const [needsExtraData, inputCount] = taken.slice(-2) as [number, number]
-    const row = taken.slice(0, -2) as unknown as JobRow
+    const [needsExtraData, inputCount, needs, chosenEngine] = taken.slice(-4) as [number, number, string, string]
+    const row = taken.slice(0, -4) as unknown as JobRow
     const [seq, id, accountId] = row
     if (takeRoom.run(accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
     return [
@@ -78,6 +148,8 @@ export function prepareClaim(
       inputCount === 0 ? [] : selectInputs.all(seq),
       needsExtraData,
       needsExtraData === 1 ? (takeSecret.get(seq)?.[0] ?? null) : null,
+      needs,
+      chosenEngine,
     ]
   }
 }

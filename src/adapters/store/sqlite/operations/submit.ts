@@ -30,6 +30,7 @@ export type SubmitInput = readonly [
   price: readonly [second: number, minimum: number, hold: number] | null,
   hasChosenId: number,
   submission: SubmissionRow | null,
+  needs: string,
 ]
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
@@ -59,6 +60,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     toPrice(job),
     job.hasChosenId === true ? 1 : 0,
     job.submission == null ? null : toSubmissionRow(job.submission),
+    job.needs,
   ]
 }
 
@@ -142,8 +144,8 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      price_second, price_minimum)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)`)
+      price_second, price_minimum, needs)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -167,6 +169,7 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
       inputCount,
       price === null ? null : price[0],
       price === null ? null : price[1],
+      input[17],
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, workflow)

@@ -12,6 +12,7 @@ import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } fro
 import { prepareGrant, prepareRefund } from './grants.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareSweepKeys } from './keys.ts'
+import { prepareJoinLane } from './lanes.ts'
 import { prepareReap, prepareRelease, prepareRenew } from './leases.ts'
 import { prepareWriteMeta } from './meta.ts'
 import { prepareMint } from './mint-asset.ts'
@@ -28,6 +29,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
   const operations = {
     submit: prepareSubmit(database),
     claim: prepareClaim(database, { completeJob }),
+    joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
     commit: prepareCommit(database),
     release: prepareRelease(database),

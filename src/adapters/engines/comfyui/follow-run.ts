@@ -1,0 +1,180 @@
+/**
+ * Follows a submitted run to its end. Only the server's history and queue decide: in the history it is over, in the queue it
+ * is not, in neither it is forgotten. The socket tells when to ask at once, and that something is still happening: silence
+ * while the queue says `running` means first that the socket is dead, and in the end that a node hangs. Every wait is bounded.
+ */
+import { performance } from 'node:perf_hooks'
+import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
+import { createDoorbell, type Doorbell } from '../../../lib/doorbell.ts'
+import type { ComfyApi } from './api.ts'
+import type { ComfyBounds } from './bounds.ts'
+import { type HistoryEntry, readHistory } from './history.ts'
+import { CallError } from './http.ts'
+import type { EngineSocket } from './socket.ts'
+import { findPlace, type QueuePlace, type Stopper } from './stop-run.ts'
+
+export type RunEnd =
+  | { readonly kind: 'ended'; readonly entry: HistoryEntry }
+  /** In neither queue nor history. */
+  | { readonly kind: 'forgotten' }
+  /** It was running, nothing happened for too long, and the interrupt took hold. */
+  | { readonly kind: 'stalled' }
+
+export interface FollowDeps {
+  readonly api: ComfyApi
+  readonly socket: EngineSocket
+  readonly stopper: Stopper
+  readonly bounds: ComfyBounds
+  /** Aborted when the server's process is known to have ended. */
+  readonly gone: AbortSignal
+}
+
+export interface Followed {
+  readonly promptId: string
+  readonly clientId: string
+  /** Aborted to stop the run. */
+  readonly stop: AbortSignal
+}
+
+const NEVER = new AbortController().signal
+const POLL_GROWTH = 1.5
+
+export class RunFollower {
+  readonly #deps: FollowDeps
+  readonly #run: Followed
+  readonly #bell: Doorbell = createDoorbell()
+  #lastAnswerAt = performance.now()
+  #firstRefusalAt: number | null = null
+  #absentSince: number | null = null
+  #place: QueuePlace = 'pending'
+  #lastEventAt = performance.now()
+  #renewals = 0
+  #pollMs: number
+  #stopSince: number | null = null
+  #pressedAt = 0
+  #isStalled = false
+
+  constructor(deps: FollowDeps, run: Followed) {
+    this.#deps = deps
+    this.#run = run
+    this.#pollMs = deps.bounds.pollFirstMs
+  }
+
+  /** Something of the run was heard. */
+  heard(): void {
+    this.#lastEventAt = performance.now()
+    this.#renewals = 0
+  }
+
+  /** It may be over: ask now. */
+  hint(): void {
+    this.#bell.ring()
+  }
+
+  /** Throws EngineLostError. */
+  async follow(): Promise<RunEnd> {
+    const { gone } = this.#deps
+    const onGone = () => this.#bell.ring()
+    gone.addEventListener('abort', onGone)
+    try {
+      while (true) {
+        await this.#bell.wait(this.#waitMs(), this.#isStopping() ? NEVER : this.#run.stop)
+        if (gone.aborted) throw new EngineLostError('engine_unreachable', 'the process of the engine has ended')
+        const end = await this.#ask()
+        if (end !== null) return this.#isStalled && end.kind !== 'ended' ? { kind: 'stalled' } : end
+        if (this.#isStopping()) await this.#press()
+        else this.#watchSilence()
+      }
+    } finally {
+      gone.removeEventListener('abort', onGone)
+    }
+  }
+
+  get isStalled(): boolean {
+    return this.#isStalled
+  }
+
+  #isStopping(): boolean {
+    return this.#run.stop.aborted || this.#isStalled
+  }
+
+  #waitMs(): number {
+    const { bounds } = this.#deps
+    if (this.#absentSince !== null) return bounds.pollFirstMs
+    if (this.#isStopping()) return this.#stopSince === null ? 0 : bounds.pollFirstMs
+    const waitMs = this.#pollMs
+    this.#pollMs = Math.min(bounds.pollMaxMs, this.#pollMs * POLL_GROWTH)
+    return waitMs
+  }
+
+  async #ask(): Promise<RunEnd | null> {
+    const { api } = this.#deps
+    const { promptId } = this.#run
+    try {
+      const raw = await api.history(promptId, {})
+      if (raw !== null) return { kind: 'ended', entry: readHistory(raw) }
+      const before = this.#place
+      this.#place = await findPlace(api, promptId)
+      this.#answered()
+      if (this.#place === 'running' && before !== 'running') this.heard()
+      return this.#place === null ? this.#missing() : this.#present()
+    } catch (error) {
+      this.#judge(error)
+      return null
+    }
+  }
+
+  #answered(): void {
+    this.#lastAnswerAt = performance.now()
+    this.#firstRefusalAt = null
+  }
+
+  #present(): null {
+    this.#absentSince = null
+    return null
+  }
+
+  /** It may have ended between the two questions, and old servers write the history late. */
+  #missing(): RunEnd | null {
+    const now = performance.now()
+    this.#absentSince ??= now
+    return now - this.#absentSince >= this.#deps.bounds.vanishedMs ? { kind: 'forgotten' } : null
+  }
+
+  #judge(error: unknown): void {
+    const { unreachableMs, refusedMs } = this.#deps.bounds
+    if (!(error instanceof CallError)) throw error
+    const now = performance.now()
+    const isRefused = error.fault === 'unreachable'
+    this.#firstRefusalAt = isRefused ? (this.#firstRefusalAt ?? now) : null
+    const isGone = this.#firstRefusalAt !== null && now - this.#firstRefusalAt >= refusedMs
+    if (!isGone && now - this.#lastAnswerAt < unreachableMs) return
+    const code = error.fault === 'status' || error.fault === 'malformed' ? 'engine_overloaded' : 'engine_unreachable'
+    throw new EngineLostError(code, `the engine was lost in the middle of a run: ${error.message}`, { cause: error })
+  }
+
+  async #press(): Promise<void> {
+    const { bounds, stopper } = this.#deps
+    const now = performance.now()
+    this.#stopSince ??= now
+    if (now - this.#stopSince > bounds.stopGraceMs) {
+      throw new EngineLostError('engine_stuck', 'the engine ignored an interrupt', { isUnfit: true })
+    }
+    if (now - this.#pressedAt < bounds.interruptEveryMs) return
+    this.#pressedAt = now
+    await stopper.press(this.#run.promptId, this.#place).catch((error) => this.#judge(error))
+  }
+
+  #watchSilence(): void {
+    const { bounds, socket } = this.#deps
+    if (this.#place !== 'running') return
+    const silentMs = performance.now() - this.#lastEventAt
+    const isHeard = socket.isHeard(this.#run.clientId)
+    // Without a socket that works, silence says nothing about the run.
+    if (bounds.stallMs !== null && isHeard && silentMs > bounds.stallMs) this.#isStalled = true
+    else if (silentMs > bounds.socketSilenceMs * 2 ** this.#renewals) {
+      this.#renewals++
+      socket.renew()
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Whose a message of the server is. The socket is shared by all runs on the engine; each is told only what carries its own
+ * prompt id. The few frames without one (old previews, texts, printed lines) belong to the run that the server is executing,
+ * if that is ours; those of strangers are dropped.
+ */
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+import { keepHead } from './cut-text.ts'
+import { type EngineMessage, type JsonMessage, toText } from './frames.ts'
+
+export interface RunListener {
+  onMessage(message: EngineMessage): void
+  onLog(text: string): void
+  /** The server's queue has changed. */
+  onQueueChange(): void
+}
+
+export interface Hub {
+  receive(message: EngineMessage): void
+  /** A line that the server's process printed, from wherever it was heard. */
+  receiveLog(text: string): void
+  attach(promptId: string, listener: RunListener): void
+  detach(promptId: string): void
+  attached(): number
+  queueRemaining(): number | null
+}
+
+const ENDS: ReadonlySet<string> = new Set(['execution_success', 'execution_interrupted'])
+
+export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: number }): Hub {
+  const listeners = new Map<string, RunListener>()
+  /** The prompt that the server executes, when it is one of ours. */
+  let current: string | null = null
+  /** The one that it executed last: what it printed may arrive a moment after its end. */
+  let printing: string | null = null
+  let remaining: number | null = null
+
+  function listenerOf(promptId: string | null): RunListener | undefined {
+    return promptId === null ? undefined : listeners.get(promptId)
+  }
+
+  function onJson(message: JsonMessage): void {
+    const { type, data } = message
+    if (type === 'status') onStatus(data)
+    else if (type === 'logs') onLogs(data.entries)
+    else onRunMessage(message)
+  }
+
+  function onRunMessage(message: JsonMessage): void {
+    const { type, data } = message
+    const told = toText(data.prompt_id)
+    // Servers before prompt ids only ever told the socket of whoever asked.
+    const promptId = told ?? (type === 'progress' ? current : null)
+    const isBegun = type === 'execution_start' || (type === 'executing' && data.node !== null)
+    if (isBegun && told !== null && listeners.has(told)) {
+      current = told
+      printing = told
+    }
+    listenerOf(promptId)?.onMessage(message)
+    if (isEnd(message) && current === promptId) current = null
+  }
+
+  function onStatus(data: JsonObject): void {
+    const info = isJsonObject(data.status) && isJsonObject(data.status.exec_info) ? data.status.exec_info : null
+    const count = info?.queue_remaining
+    if (typeof count !== 'number' || count === remaining) return
+    remaining = count
+    for (const listener of listeners.values()) listener.onQueueChange()
+  }
+
+  function onLogs(entries: JsonValue | undefined): void {
+    if (!Array.isArray(entries)) return
+    for (const entry of entries) if (isJsonObject(entry) && typeof entry.m === 'string') receiveLog(entry.m)
+  }
+
+  function receiveLog(text: string): void {
+    const listener = listenerOf(printing)
+    if (listener !== undefined && text !== '') listener.onLog(keepHead(lastState(text), maxLogLineBytes))
+  }
+
+  return {
+    receive(message) {
+      if (message.kind === 'json') onJson(message)
+      else
+        listenerOf(message.kind === 'preview' && message.promptId !== null ? message.promptId : current)?.onMessage(
+          message,
+        )
+    },
+    receiveLog,
+    attach(promptId, listener) {
+      listeners.set(promptId, listener)
+    },
+    detach(promptId) {
+      listeners.delete(promptId)
+      if (current === promptId) current = null
+      if (printing === promptId) printing = null
+    },
+    attached: () => listeners.size,
+    queueRemaining: () => remaining,
+  }
+}
+
+function isEnd({ type, data }: JsonMessage): boolean {
+  if (type === 'executing') return data.node === null
+  return ENDS.has(type) || (type === 'execution_error' && data.exception_type !== 'ExecutionBlocked')
+}
+
+/** A progress bar paints over itself: only what it showed last is worth keeping, as a line of its own. */
+function lastState(text: string): string {
+  if (!text.includes('\r')) return text
+  const states = text.split(/\r(?!\n)/).filter((state) => state.trim() !== '')
+  const last = states.at(-1) ?? ''
+  return last === '' || last.endsWith('\n') ? last : `${last}\n`
+}

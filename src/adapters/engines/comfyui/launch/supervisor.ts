@@ -1,0 +1,173 @@
+/**
+ * Starts a ComfyUI of our own, starts it again with growing pauses when it ends, and ends it with us. Its port is chosen once,
+ * so its address never changes. Whether it answers is not judged here.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
+import { performance } from 'node:perf_hooks'
+import { fileURLToPath } from 'node:url'
+import { createBackoff } from '../../../../lib/backoff.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import type { Log } from '../../../../lib/log.ts'
+import { sleep } from '../../../../lib/sleep.ts'
+import type { KeeperNews } from './keep-child.ts'
+import { readLines } from './lines.ts'
+import { readMemoryBytes } from './process-memory.ts'
+import { splitCommand, withPort } from './split-command.ts'
+
+export interface LaunchOptions {
+  /** Words as on a command line; `{port}` stands for the port. */
+  readonly command: string
+  readonly cwd?: string
+  /** Of the started process; absent: ours. */
+  readonly env?: NodeJS.ProcessEnv
+  /** Absent: a free one. */
+  readonly port?: number
+  /** How long its processes may take to end by themselves. */
+  readonly killGraceMs?: number
+  /** The first and the longest pause before it is started again. */
+  readonly restartFirstMs?: number
+  readonly restartMaxMs?: number
+}
+
+export interface Supervisor {
+  readonly url: URL
+  /** Starts the process, and from then on keeps it running. */
+  start(events: SupervisorEvents): void
+  startedAt(): Date | null
+  memoryBytes(): number | null
+  /** Ends the processes; resolves when they are gone and the new ones are on their way. */
+  recycle(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface SupervisorEvents {
+  onLine(line: string): void
+  /** A new process is on its way. */
+  onStart(): void
+  onEnd(reason: string): void
+}
+
+export interface SupervisorDeps {
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const KEEPER = fileURLToPath(new URL('./keep-child.ts', import.meta.url))
+const HOST = '127.0.0.1'
+const MAX_LINE_LENGTH = 16_384
+// A process that lived so long did not fail to start.
+const LIVED_MS = 60_000
+
+/** Throws CommandError for a command that cannot be meant. */
+export async function openSupervisor(options: LaunchOptions, deps: SupervisorDeps): Promise<Supervisor> {
+  const { killGraceMs = 5_000, restartFirstMs = 1_000, restartMaxMs = 60_000 } = options
+  const words = splitCommand(options.command)
+  const port = options.port ?? (await findFreePort())
+  const args = withPort(words, port)
+  const closing = new AbortController()
+  const backoff = createBackoff({ firstMs: restartFirstMs, maxMs: restartMaxMs })
+  let keeper: ChildProcess | null = null
+  let enginePid: number | null = null
+  let startedAt: Date | null = null
+  let isWanted = false
+  let ended = Promise.resolve()
+
+  function startOnce({ onLine, onStart }: SupervisorEvents): Promise<string> {
+    const child = spawn(process.execPath, [KEEPER, String(killGraceMs), ...args], {
+      cwd: options.cwd,
+      env: options.env,
+      // A group of its own: a signal from the terminal is ours to pass on, and one kill ends everything.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
+    keeper = child
+    startedAt = deps.clock.now()
+    let reason = 'its process ended'
+    child.on('message', (news: KeeperNews) => {
+      if (news.type === 'started') enginePid = news.pid
+      else
+        reason =
+          news.type === 'failed'
+            ? `it cannot be started: ${news.message}`
+            : `its process ended (${news.signal ?? news.code})`
+    })
+    for (const stream of [child.stdout, child.stderr]) if (stream !== null) readLines(stream, MAX_LINE_LENGTH, onLine)
+    onStart()
+    return new Promise((resolve) => {
+      child.on('error', (error) => resolve(`it cannot be started: ${error.message}`))
+      // Not `close`: after a disconnect that does not come.
+      child.on('exit', () => resolve(reason))
+    })
+  }
+
+  async function keepRunning(events: SupervisorEvents): Promise<void> {
+    while (!closing.signal.aborted) {
+      const beganAt = performance.now()
+      const reason = await startOnce(events)
+      keeper = null
+      enginePid = null
+      startedAt = null
+      const wasWanted = isWanted
+      isWanted = false
+      if (closing.signal.aborted) return
+      events.onEnd(wasWanted ? 'it was recycled' : reason)
+      if (!wasWanted) deps.log.warn({ reason }, 'a supervised engine ended')
+      if (wasWanted || performance.now() - beganAt > LIVED_MS) backoff.reset()
+      if (!wasWanted) await sleep(backoff.nextMs(), closing.signal)
+    }
+  }
+
+  /** Its keeper ends the group; should the keeper hang, the group is killed here. */
+  async function stop(): Promise<void> {
+    const child = keeper
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return
+    const closed = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+    const over = new AbortController()
+    if (child.connected) child.disconnect()
+    const late = sleep(killGraceMs + 2_000, over.signal).then(() => {
+      if (!over.signal.aborted && child.pid !== undefined) killGroup(child.pid)
+    })
+    await closed
+    over.abort()
+    await late
+  }
+
+  return {
+    url: new URL(`http://${HOST}:${port}`),
+    start(events) {
+      ended = keepRunning(events)
+    },
+    startedAt: () => startedAt,
+    memoryBytes: () => (enginePid === null ? null : readMemoryBytes(enginePid)),
+    async recycle() {
+      isWanted = true
+      await stop()
+    },
+    async close() {
+      closing.abort()
+      await stop()
+      await ended
+    },
+  }
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended in the meantime.
+  }
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, HOST, () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,80 @@
+/** The body with which a server refuses a graph, as a failure of the job. Pure. */
+import type { EngineFailure } from '../../../domain/engine/engine-event.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+import { keepHead } from './cut-text.ts'
+import type { FailureBounds, FailureCode } from './failure.ts'
+import { toText } from './frames.ts'
+
+export interface Refusal {
+  readonly failure: EngineFailure
+  /** Names of files that the server says it does not have: perhaps somebody emptied its input folder. */
+  readonly isAboutFiles: boolean
+}
+
+interface NodeFault {
+  readonly nodeId: string
+  readonly classType: string | null
+  readonly type: string
+  readonly message: string
+  readonly details: string
+  readonly received: JsonValue
+}
+
+const WEIGHTS = /\.(?:safetensors|sft|ckpt|pt|pt2|pth|bin|pkl|gguf|onnx)$/i
+const MAX_SHOWN_FAULTS = 8
+const UNKNOWN_CLASS: ReadonlySet<string> = new Set(['missing_node_type', 'invalid_prompt'])
+
+export function toRefusal(body: JsonValue, bounds: Pick<FailureBounds, 'maxMessageBytes' | 'redact'>): Refusal {
+  const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {}
+  const faults = isJsonObject(body) && isJsonObject(body.node_errors) ? readFaults(body.node_errors) : []
+  const [first] = faults
+  const info = isJsonObject(error.extra_info) ? error.extra_info : {}
+  const message = faults.length === 0 ? describe(error) : faults.slice(0, MAX_SHOWN_FAULTS).map(toLine).join('; ')
+  return {
+    isAboutFiles: faults.some(({ type }) => type === 'custom_validation_failed'),
+    failure: {
+      code: toCode(toText(error.type) ?? '', faults),
+      message: keepHead(bounds.redact(`the engine refused the workflow: ${message}`), bounds.maxMessageBytes),
+      nodeId: first?.nodeId ?? toText(info.node_id),
+      classType: first?.classType ?? toText(info.class_type),
+      traceback: null,
+      exceptionType: 'ValidationError',
+    },
+  }
+}
+
+function toCode(type: string, faults: readonly NodeFault[]): FailureCode {
+  if (UNKNOWN_CLASS.has(type)) return 'missing_node_class'
+  const isAbsent = ({ type: fault, received }: NodeFault) =>
+    fault === 'value_not_in_list' && typeof received === 'string' && WEIGHTS.test(received)
+  return faults.some(isAbsent) ? 'missing_weights' : 'invalid_workflow'
+}
+
+function describe(error: JsonObject): string {
+  const parts = [toText(error.message), toText(error.details)].filter((part) => part !== null && part !== '')
+  return parts.length === 0 ? 'it did not say why' : parts.join(' - ')
+}
+
+function toLine({ nodeId, classType, message, details }: NodeFault): string {
+  return `node ${nodeId}${classType === null ? '' : ` (${classType})`}: ${message}${details === '' ? '' : `: ${details}`}`
+}
+
+function readFaults(nodeErrors: JsonObject): NodeFault[] {
+  return Object.entries(nodeErrors).flatMap(([nodeId, node]) => {
+    if (!isJsonObject(node) || !Array.isArray(node.errors)) return []
+    const classType = toText(node.class_type)
+    return node.errors.filter(isJsonObject).map((fault) => ({
+      nodeId,
+      classType,
+      type: toText(fault.type) ?? '',
+      message: toText(fault.message) ?? '',
+      details: toText(fault.details) ?? '',
+      received: isJsonObject(fault.extra_info) ? (fault.extra_info.received_value ?? null) : null,
+    }))
+  })
+}
+
+/** An accepted graph may still have lost some of its outputs: the server then lists what is wrong with them. */
+export function hasNodeErrors(body: JsonValue): boolean {
+  return isJsonObject(body) && isJsonObject(body.node_errors) && Object.keys(body.node_errors).length > 0
+}

@@ -1,0 +1,151 @@
+/**
+ * A node's UI output as a report: items with a file name become files of the server, everything else is kept as a value.
+ * Files of the attempt's own folder get names as the rest of the service gives them: numbers that no other job of the
+ * account has. The same file keeps its name however often it is reported.
+ */
+import type { EngineRun } from '../../../domain/engine/engine.ts'
+import type { NodeReport, ReportedFile, ReportedItem } from '../../../domain/engine/engine-event.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+import { isMediaType, typeFromName } from '../../../lib/mime.ts'
+import type { ComfyApi, FilePlace } from './api.ts'
+import type { ComfyBounds } from './bounds.ts'
+import { readFile } from './read-file.ts'
+import { withoutFolder } from './rewrite-graph.ts'
+
+export interface ReporterDeps {
+  readonly api: ComfyApi
+  readonly bounds: ComfyBounds
+  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  /** The attempt's own, within the output folder. */
+  readonly folder: string
+  readonly onUnreadable: (error: unknown) => void
+}
+
+export type ToReport = (output: JsonObject) => Promise<NodeReport>
+
+interface Shown {
+  readonly filename: string
+  readonly subfolder: string
+}
+
+interface FoundFile extends FilePlace {
+  readonly assetId: string | null
+  readonly contentType: string | null
+}
+
+// `name_00001_.png`, and the few savers that leave the last underscore out.
+const NUMBERED = /^(.*)_(\d{5,})(_?\.\w{1,16})$/
+const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
+/** Keys under which a plain text may be the path of a scene. */
+const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
+
+export function createReporter(deps: ReporterDeps): ToReport {
+  const { api, bounds, folder } = deps
+  const named = new Map<string, Shown>()
+
+  return async function toReport(output) {
+    const report: [string, readonly ReportedItem[]][] = []
+    for (const [key, value] of Object.entries(output)) {
+      const items = await Promise.all((Array.isArray(value) ? value : [value]).map((item) => readItem(key, item)))
+      await nameFiles(items.filter(isFile))
+      report.push([key, items.map((item) => (isFile(item) ? toReportedFile(item) : { kind: 'value', value: item }))])
+    }
+    return Object.fromEntries(report)
+  }
+
+  async function readItem(key: string, item: JsonValue): Promise<FoundFile | JsonValue> {
+    if (isJsonObject(item) && typeof item.filename === 'string' && item.filename !== '') return toFile(item)
+    if (typeof item !== 'string' || !SCENE_KEYS.has(key) || !SCENE.test(item)) return item
+    const place = placeOfPath(item)
+    const isThere = await isFileThere(place)
+    return isThere ? { ...place, assetId: null, contentType: typeFromName(item) } : item
+  }
+
+  async function isFileThere(place: FilePlace): Promise<boolean> {
+    try {
+      const { status, body } = await api.head(place, {})
+      body.destroy()
+      return status === 200
+    } catch {
+      return false
+    }
+  }
+
+  /** In the order in which they were reported, one reservation for all of a name. */
+  async function nameFiles(files: readonly FoundFile[]): Promise<void> {
+    const fresh = files.filter((file) => !named.has(keyOf(file)))
+    const groups = Map.groupBy(fresh, (file) => {
+      const isOwn = file.folder === 'output' && (file.subfolder === folder || file.subfolder.startsWith(`${folder}/`))
+      const base = isOwn ? NUMBERED.exec(file.filename)?.[1] : undefined
+      return base === undefined ? null : `${file.subfolder}\n${base}`
+    })
+    for (const [group, members] of groups) {
+      const distinct = [...new Map(members.map((file) => [keyOf(file), file])).values()]
+      if (group === null)
+        for (const file of distinct)
+          named.set(keyOf(file), { ...file, subfolder: withoutFolder(file.subfolder, folder) })
+      else await numberAnew(distinct)
+    }
+  }
+
+  async function numberAnew(files: readonly FoundFile[]): Promise<void> {
+    const [first] = files
+    if (first === undefined) return
+    const subfolder = withoutFolder(first.subfolder, folder)
+    const base = NUMBERED.exec(first.filename)?.[1] ?? ''
+    const start = await deps.reserveOutputNumbers(subfolder, base, files.length)
+    for (const [index, file] of files.entries()) {
+      const ending = NUMBERED.exec(file.filename)?.[3] ?? ''
+      named.set(keyOf(file), { filename: `${base}_${String(start + index).padStart(5, '0')}${ending}`, subfolder })
+    }
+  }
+
+  function toReportedFile(file: FoundFile): ReportedFile {
+    const { filename, subfolder } = named.get(keyOf(file)) ?? file
+    const { contentType, assetId } = file
+    async function* read() {
+      yield* readFile(api, file, bounds)
+      // Only servers with an asset store can remove a file, and only what we have is removed.
+      if (assetId !== null) await api.deleteAsset(assetId).catch(() => {})
+    }
+    return { kind: 'file', filename, subfolder, folder: file.folder, contentType, read: () => watched(read()) }
+  }
+
+  async function* watched(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* bytes
+    } catch (error) {
+      deps.onUnreadable(error)
+      throw error
+    }
+  }
+}
+
+function isFile(item: FoundFile | JsonValue): item is FoundFile {
+  return typeof item === 'object' && item !== null && 'assetId' in item && 'folder' in item
+}
+
+function toFile(item: JsonObject): FoundFile {
+  const filename = String(item.filename)
+  const told = [item.content_type, item.mime_type, item.format].find(
+    (type) => typeof type === 'string' && isMediaType(type),
+  )
+  return {
+    filename,
+    subfolder: typeof item.subfolder === 'string' ? item.subfolder.replaceAll('\\', '/') : '',
+    folder: item.type === 'temp' || item.type === 'input' ? item.type : 'output',
+    // Names tell more than keys (videos are reported as images) and more than words such as `video/h264-mp4`.
+    contentType: typeFromName(filename) ?? (typeof told === 'string' ? told : null),
+    assetId: typeof item.id === 'string' ? item.id : null,
+  }
+}
+
+function placeOfPath(path: string): FilePlace {
+  const clean = path.replaceAll('\\', '/')
+  const cut = clean.lastIndexOf('/')
+  return { filename: clean.slice(cut + 1), subfolder: clean.slice(0, Math.max(0, cut)), folder: 'output' }
+}
+
+function keyOf({ folder, subfolder, filename }: FilePlace): string {
+  return `${folder}\n${subfolder}\n${filename}`
+}

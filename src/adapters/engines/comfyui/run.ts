@@ -1,0 +1,275 @@
+/**
+ * One run on one server: bring the inputs, hand over the graph, follow it, tell what happens, and end with one outcome. A
+ * success without outputs is healed by having the outputs made anew, once. Whatever the server keeps of the run is removed
+ * afterwards as far as it can be asked to. A reader who leaves early stops the run.
+ */
+import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
+import type { EngineEvent, EngineFailure } from '../../../domain/engine/engine-event.ts'
+import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
+import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
+import { writeGraph } from '../../../domain/workflows/write-graph.ts'
+import type { Log } from '../../../lib/log.ts'
+import { stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import { sleep } from '../../../lib/sleep.ts'
+import { createEventQueue } from './event-queue.ts'
+import { createRedact, toServerExtraData } from './extra-data.ts'
+import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
+import { type FollowDeps, RunFollower } from './follow-run.ts'
+import { type HistoryEntry, readHistory } from './history.ts'
+import { CallError } from './http.ts'
+import type { Hub } from './hub.ts'
+import { missingReports } from './missing-reports.ts'
+import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
+import { toRefusal } from './refusal.ts'
+import { createReporter } from './report.ts'
+import { countReachable, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
+import { TellingListener } from './run-listener.ts'
+import { InputTooLargeError, type Stage } from './stage-inputs.ts'
+import { type Submitted, submitRun } from './submit-run.ts'
+import { RunTeller } from './tell-run.ts'
+
+export interface RunDeps extends FollowDeps {
+  readonly hub: Hub
+  readonly stage: Stage
+  readonly log: Log
+  readonly catalog: NodeCatalog
+  /** How long printed lines may lag behind the run's end. */
+  readonly printedAfterMs: number
+  /** Shared by all runs on the engine, and learnt from them. */
+  readonly silentClasses: Set<string>
+  /** The server refused what its node classes allow: they may have changed. */
+  onSurprise(): void
+  /** The server has forgotten a run: its process is a new one. */
+  onForgotten(): void
+}
+
+export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
+  const queue = createEventQueue(deps.bounds.maxWaitingEvents)
+  const left = new AbortController()
+  const attempt = new Attempt(deps, run, { stop: AbortSignal.any([signal, left.signal]), emit: queue.push })
+  attempt.run().then(queue.end, queue.fail)
+  try {
+    yield* queue
+  } finally {
+    left.abort()
+  }
+}
+
+interface AttemptOptions {
+  readonly stop: AbortSignal
+  emit(event: EngineEvent): void
+}
+
+/** What a round came to; `again` asks for one more: with these outputs made anew, or with the inputs brought again. */
+type RoundEnd =
+  | EngineEvent
+  | { readonly type: 'again'; readonly why: 'empty' | 'files'; readonly nodeIds: readonly string[] }
+
+class Attempt {
+  readonly #deps: RunDeps
+  readonly #run: EngineRun
+  readonly #stop: AbortSignal
+  readonly #folder: string
+  readonly #failureBounds: FailureBounds
+  readonly #teller: RunTeller
+  /** Outputs that were made anew because nothing was told of them. */
+  #healed: readonly string[] = []
+
+  constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
+    const { api, bounds, catalog, log } = deps
+    const { graph, jobId, attempt, reserveOutputNumbers } = run
+    this.#deps = deps
+    this.#run = run
+    this.#stop = stop
+    this.#folder = `atelier/${jobId}-${attempt}`
+    const redact = createRedact(run.extraData)
+    this.#failureBounds = { ...bounds, redact }
+    const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
+    const toReport = createReporter({ api, bounds, folder: this.#folder, reserveOutputNumbers, onUnreadable })
+    this.#teller = new RunTeller({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
+  }
+
+  /** Ends with exactly one outcome, or throws EngineLostError. */
+  async run(): Promise<void> {
+    await this.#teller.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+  }
+
+  async #rounds(): Promise<EngineEvent> {
+    const isFirst = this.#run.attempt === 1
+    if (!isFirst) await this.#stopEarlier()
+    // What an earlier attempt left in the server's cache may be gone from its folders: then all outputs are made anew.
+    let fresh: Pick<FreshOutputs, 'nodeIds'> | null = isFirst ? null : { nodeIds: null }
+    for (let round = 0; ; round++) {
+      const end = await this.#round(round, fresh)
+      if (end.type !== 'again') return end
+      if (end.why === 'files') this.#deps.stage.forget()
+      else fresh = { nodeIds: new Set(end.nodeIds) }
+      this.#deps.log.info({ jobId: this.#run.jobId, why: end.why }, 'a run is repeated on its engine')
+    }
+  }
+
+  /** A failure of ours to talk to the server is a lost attempt; everything else has a name. */
+  #toEnd(error: unknown): EngineEvent {
+    if (this.#stop.aborted && !(error instanceof EngineLostError)) return { type: 'interrupted' }
+    if (error instanceof InputTooLargeError) return failed('input_too_large', error.message)
+    if (!(error instanceof CallError)) throw error
+    const code = error.fault === 'status' || error.fault === 'malformed' ? 'engine_overloaded' : 'engine_unreachable'
+    throw new EngineLostError(code, `the engine could not be used: ${error.message}`, { cause: error })
+  }
+
+  /** An attempt before this one may still be at it here: two of them must not come to an end. */
+  async #stopEarlier(): Promise<void> {
+    const { api, stopper } = this.#deps
+    const ids = earlierPromptIds(this.#run.jobId, this.#run.attempt)
+    const { running, pending } = await api.queue({ signal: this.#stop })
+    for (const { promptId } of pending) if (ids.has(promptId)) await stopper.press(promptId, 'pending')
+    for (const { promptId } of running) if (ids.has(promptId)) await stopper.press(promptId, 'running')
+  }
+
+  async #round(round: number, fresh: Pick<FreshOutputs, 'nodeIds'> | null): Promise<RoundEnd> {
+    const { hub, socket, bounds } = this.#deps
+    const { jobId, attempt } = this.#run
+    const promptId = promptIdOf({ jobId, attempt, round })
+    const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId })
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    await socket.untilOpen(bounds.socketWaitMs)
+    this.#teller.beginRound()
+    const listener = new TellingListener(this.#teller)
+    // Attached first: from then on the socket keeps its id, and no event of the run is missed.
+    hub.attach(promptId, listener)
+    try {
+      const clientId = socket.clientId()
+      const body = this.#toBody(graphText, promptId, clientId)
+      const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, body })
+      if (submitted.kind === 'given_up') return { type: 'interrupted' }
+      if (submitted.kind === 'refused') return await this.#refuse(submitted, round)
+      return await this.#follow(submitted.promptId, { listener, clientId, round })
+    } finally {
+      hub.detach(promptId)
+    }
+  }
+
+  async #prepareGraph(fresh: FreshOutputs | null): Promise<string> {
+    const { catalog, stage } = this.#deps
+    const { graph, inputs } = this.#run
+    const names = namesToStage(graph, catalog, new Set(inputs.keys()))
+    const wanted = new Map([...inputs].filter(([name]) => names.has(name)))
+    const staged = await stage.bring(wanted, this.#stop)
+    return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
+  }
+
+  #toBody(graphText: string, promptId: string, clientId: string): string {
+    const rest = { client_id: clientId, prompt_id: promptId, extra_data: toServerExtraData(this.#run.extraData) }
+    return `{"prompt":${graphText},${stringifyLosslessJson(rest).slice(1)}`
+  }
+
+  async #refuse(refused: Extract<Submitted, { kind: 'refused' }>, round: number): Promise<RoundEnd> {
+    const { body, isQueued, promptId } = refused
+    if (isQueued) await this.#takeBack(promptId)
+    const { failure, isAboutFiles } = toRefusal(body, this.#failureBounds)
+    const mayHelp = isAboutFiles && !isQueued && round === 0 && this.#run.inputs.size > 0
+    if (mayHelp) return { type: 'again', why: 'files', nodeIds: [] }
+    this.#deps.onSurprise()
+    return { type: 'failed', failure }
+  }
+
+  /** A part of the graph was accepted, and a part of a job is none. */
+  async #takeBack(promptId: string): Promise<void> {
+    const { stopper, api } = this.#deps
+    await stopper.press(promptId, 'pending').catch(() => {})
+    await stopper.press(promptId, 'running').catch(() => {})
+    await api.forgetHistory(promptId).catch(() => {})
+  }
+
+  async #follow(
+    promptId: string,
+    { listener, clientId, round }: { listener: TellingListener; clientId: string; round: number },
+  ): Promise<RoundEnd> {
+    const { hub, printedAfterMs } = this.#deps
+    this.#teller.start()
+    // Very old servers give an id of their own.
+    hub.attach(promptId, listener)
+    try {
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
+      listener.wake(follower)
+      const end = await follower.follow()
+      if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
+      if (end.kind !== 'ended') return this.#forgotten()
+      const concluded = await this.#conclude(end.entry, promptId, round)
+      this.#clean(promptId)
+      if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
+      return concluded
+    } finally {
+      hub.detach(promptId)
+    }
+  }
+
+  #stalled(): EngineEvent {
+    const { current } = this.#teller.heard
+    const seconds = Math.round((this.#deps.bounds.stallMs ?? 0) / 1000)
+    const place = current === null ? '' : ` in node ${current.displayNodeId} (${current.classType})`
+    return failed('stalled', `nothing happened${place} for ${seconds} s; the run was stopped`, {
+      nodeId: current?.displayNodeId ?? null,
+      classType: current?.classType ?? null,
+    })
+  }
+
+  /** Nobody knows the run any more. If it was stopped, that is what was wanted; if it was seen to succeed, it did. */
+  #forgotten(): EngineEvent {
+    if (this.#teller.heard.end === 'success' && this.#teller.reported.size > 0) return { type: 'succeeded' }
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    this.#deps.onForgotten()
+    const message = 'the engine has forgotten the run: it was restarted, or its queue was emptied'
+    throw new EngineLostError('engine_restarted', message)
+  }
+
+  async #conclude(entry: HistoryEntry, promptId: string, round: number): Promise<RoundEnd> {
+    this.#teller.tellHistory(entry)
+    if (entry.outcome === 'interrupted') return { type: 'interrupted' }
+    if (entry.outcome === 'error') {
+      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, this.#failureBounds) }
+    }
+    this.#learnSilence()
+    if (round > 0 || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
+    const missing = this.#missing(await this.#readAgain(entry, promptId))
+    if (missing.length === 0) return { type: 'succeeded' }
+    this.#healed = missing
+    return { type: 'again', why: 'empty', nodeIds: missing }
+  }
+
+  /** Classes that ran for the sake of their output alone and told none have none. */
+  #learnSilence(): void {
+    const { reported } = this.#teller
+    for (const nodeId of this.#healed) {
+      const node = this.#run.graph.get(nodeId)
+      if (node !== undefined && !reported.has(nodeId)) this.#deps.silentClasses.add(node.classType)
+    }
+  }
+
+  /** Outputs may be added to the history a moment after the run. */
+  async #readAgain(entry: HistoryEntry, promptId: string): Promise<HistoryEntry> {
+    const { api, bounds } = this.#deps
+    await sleep(bounds.pollFirstMs, this.#stop)
+    const raw = await api.history(promptId, {}).catch(() => null)
+    const again = raw === null ? entry : readHistory(raw)
+    this.#teller.tellHistory(again)
+    return again
+  }
+
+  #missing(entry: HistoryEntry): string[] {
+    const { catalog, silentClasses } = this.#deps
+    const { reported, ran } = this.#teller
+    return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran, silentClasses })
+  }
+
+  /** Not waited for: the outcome is known, and a server that does not answer has nothing to add to it. */
+  #clean(promptId: string): void {
+    const { api, log } = this.#deps
+    api.forgetHistory(promptId).catch((error) => log.debug({ err: error }, 'a history entry stays'))
+  }
+}
+
+function failed(code: FailureCode, message: string, place: Partial<EngineFailure> = {}): EngineEvent {
+  const nowhere = { nodeId: null, classType: null, traceback: null, exceptionType: 'EngineError' }
+  return { type: 'failed', failure: { code, message, ...nowhere, ...place } }
+}

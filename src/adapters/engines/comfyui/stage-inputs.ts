@@ -1,0 +1,140 @@
+/**
+ * Brings the files of a run to the server, each once: named by content, so that equal files of different jobs are one file
+ * there and the server's own cache finds what it has computed from it. What has been brought is remembered for as long as
+ * the server process lives; after that it is asked first.
+ */
+import { extname } from 'node:path'
+import type { EngineInput } from '../../../domain/engine/engine.ts'
+import { isJsonObject } from '../../../lib/lossless-json.ts'
+import { extensionFromType } from '../../../lib/mime.ts'
+import { sleep } from '../../../lib/sleep.ts'
+import type { ComfyApi } from './api.ts'
+import type { ComfyBounds } from './bounds.ts'
+import { CallError } from './http.ts'
+import { multipartOf } from './multipart-body.ts'
+
+/** The folder within the server's input folder. */
+const FOLDER = 'atelier'
+const ANNOTATION = / \[(?:input|output|temp)\]$/
+const EXTENSION = /^\.\w{1,16}$/
+
+export class InputTooLargeError extends Error {
+  constructor(sizeBytes: number, limitBytes: number) {
+    super(`an input of ${sizeBytes} bytes is larger than the engine takes (${limitBytes} bytes, its max_upload_size)`)
+    this.name = 'InputTooLargeError'
+  }
+}
+
+export interface Stage {
+  /** Staged names by the names that stand in the graph. Throws CallError or InputTooLargeError. */
+  bring(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
+  /** The server may have lost what it was given. */
+  forget(): void
+}
+
+export interface StageDeps {
+  readonly api: ComfyApi
+  readonly bounds: ComfyBounds
+  /** null: not known. */
+  maxUploadBytes(): number | null
+}
+
+export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
+  /** By staged name; several runs that need the same file wait for one upload. */
+  let brought = new Map<string, Promise<string>>()
+
+  /** Bringing a file twice does no harm: its name stands for its content. */
+  async function bringOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await tryOne(filename, input, signal)
+      } catch (error) {
+        const mayPass = error instanceof CallError && error.fault !== 'aborted' && !signal.aborted
+        if (!mayPass || attempt >= bounds.fileTries) throw error
+        await sleep(bounds.fileRetryMs * 2 ** (attempt - 1), signal)
+      }
+    }
+  }
+
+  async function tryOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const place = { filename, subfolder: FOLDER, folder: 'input' } as const
+    if (await isThere(place, input, signal)) return `${FOLDER}/${filename}`
+    const limit = maxUploadBytes()
+    if (limit !== null && input.sizeBytes > limit) throw new InputTooLargeError(input.sizeBytes, limit)
+    return upload(filename, input, signal)
+  }
+
+  async function isThere(
+    place: Parameters<ComfyApi['head']>[0],
+    input: EngineInput,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { status, headers, body } = await api.head(place, { signal })
+    body.destroy()
+    return status === 200 && Number(headers['content-length']) === input.sizeBytes
+  }
+
+  async function upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const form = multipartOf(
+      { subfolder: FOLDER, type: 'input', overwrite: 'true' },
+      {
+        field: 'image',
+        filename,
+        contentType: input.contentType,
+        sizeBytes: input.sizeBytes,
+        read: () => input.read(),
+      },
+    )
+    const answer = await api.http.json('/upload/image', {
+      method: 'POST',
+      headers: form.headers,
+      body: form.body,
+      // A slow line must not be cut off while it moves: a second for every 64 KiB, and the bound for pauses on top.
+      deadlineMs: bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
+      maxBytes: bounds.maxAnswerBytes,
+      signal,
+    })
+    if (!isJsonObject(answer) || typeof answer.name !== 'string') {
+      throw new CallError('malformed', '/upload/image: the answer names no file')
+    }
+    const folder = typeof answer.subfolder === 'string' ? answer.subfolder.replaceAll('\\', '/') : FOLDER
+    return folder === '' ? answer.name : `${folder}/${answer.name}`
+  }
+
+  function bringShared(name: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const filename = stagedName(name, input)
+    const known = brought.get(filename)
+    if (known !== undefined) return known
+    const here = brought
+    const work = bringOne(filename, input, signal)
+    here.set(filename, work)
+    work.catch(() => here.delete(filename))
+    return work
+  }
+
+  return {
+    async bring(inputs, signal) {
+      const staged = new Map<string, string>()
+      for (const [name, input] of inputs) {
+        staged.set(
+          name,
+          await bringShared(name, input, signal).catch((error) => {
+            // The upload was somebody else's, and they gave up: this run still needs the file.
+            if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
+            return bringShared(name, input, signal)
+          }),
+        )
+      }
+      return staged
+    },
+    forget() {
+      brought = new Map()
+    },
+  }
+}
+
+function stagedName(name: string, { hash, contentType }: EngineInput): string {
+  const written = extname(name.replace(ANNOTATION, ''))
+  const extension = EXTENSION.test(written) ? written.toLowerCase() : `.${extensionFromType(contentType) ?? 'bin'}`
+  return `${hash}${extension}`
+}

@@ -1,0 +1,27 @@
+/**
+ * Thrown by the iterator of a run, or by the reading of a file it reported, when this engine cannot bring the run to an end:
+ * the attempt is lost, not the job. `code` is the stable word for `job.error.code` should no later attempt fare better.
+ */
+export type EngineLossCode =
+  | 'engine_unreachable' // no answer within the stated bound
+  | 'engine_restarted' // it answers, but has forgotten the run
+  | 'engine_overloaded' // it answers, but only with server errors or nonsense
+  | 'engine_stuck' // it ignored an interrupt
+  | 'output_unreadable' // it finished, but does not hand out what it made
+
+export class EngineLostError extends Error {
+  readonly code: EngineLossCode
+  /** The engine itself is unfit until it was restarted: recycle it, or send nothing there. */
+  readonly isUnfit: boolean
+
+  constructor(
+    code: EngineLossCode,
+    message: string,
+    options: { readonly cause?: unknown; readonly isUnfit?: boolean } = {},
+  ) {
+    super(message, { cause: options.cause })
+    this.name = 'EngineLostError'
+    this.code = code
+    this.isUnfit = options.isUnfit ?? false
+  }
+}

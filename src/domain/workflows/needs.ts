@@ -1,0 +1,116 @@
+/**
+ * What a graph needs of an engine: its node classes, and those choices that not every engine offers, above all weights. Graphs
+ * with the same needs share a key, so that a queue can keep them in one lane and ask once per lane who can run it.
+ */
+import { createHash } from 'node:crypto'
+import { choicesOf } from './constant-rules.ts'
+import { declaredInputs } from './dynamic-inputs.ts'
+import type { Graph, GraphNode } from './graph.ts'
+import { type DeclaredInput, readNodeSpec } from './input-specs.ts'
+import { isWeights } from './model-refs.ts'
+import type { NodeCatalog } from './node-catalog.ts'
+
+/** A value that an input of a class must offer. */
+export type Choice = readonly [classType: string, input: string, value: string]
+
+export interface Needs {
+  readonly key: string
+  readonly classes: readonly string[]
+  readonly choices: readonly Choice[]
+  /** The choices that are weights, by name: what an engine has loaded after it ran such a graph. */
+  readonly weights: readonly string[]
+}
+
+/** One thing that an engine does not have, and the node that asks for it. */
+export interface Lack {
+  readonly nodeId: string
+  readonly classType: string
+  /** The input whose value is missing; null when the class itself is. */
+  readonly input: string | null
+  readonly value: string | null
+  /** Another engine has it, but lacks something else. */
+  readonly isElsewhere: boolean
+}
+
+const KEY_LENGTH = 20
+
+/** `catalogs`: of all engines that are known. A choice that each of them offers is no need, unless it is weights. */
+export function needsOf(graph: Graph, catalogs: readonly NodeCatalog[]): Needs {
+  const classes = new Set<string>()
+  const choices = new Map<string, Choice>()
+  const weights = new Set<string>()
+  for (const node of graph.values()) {
+    classes.add(node.classType)
+    for (const [input, value] of chosenValues(node, catalogs)) {
+      const areWeights = isWeights(value)
+      if (areWeights) weights.add(value)
+      if (!areWeights && catalogs.every((catalog) => offers(catalog, [node.classType, input, value]))) continue
+      choices.set(`${node.classType}\0${input}\0${value}`, [node.classType, input, value])
+    }
+  }
+  const sorted = { classes: [...classes].sort(), choices: [...choices.keys()].sort().map((id) => choices.get(id)!) }
+  return { key: keyOf(sorted), ...sorted, weights: [...weights].sort() }
+}
+
+function keyOf(needs: Pick<Needs, 'classes' | 'choices'>): string {
+  return createHash('sha256')
+    .update(JSON.stringify([needs.classes, needs.choices]))
+    .digest('base64url')
+    .slice(0, KEY_LENGTH)
+}
+
+/** Whether an engine with this catalog has everything. */
+export function meets(catalog: NodeCatalog, { classes, choices }: Needs): boolean {
+  return (
+    classes.every((classType) => catalog.find(classType) !== null) && choices.every((choice) => offers(catalog, choice))
+  )
+}
+
+/** What an engine with this catalog does not have, node by node, and whether any of the others does. */
+export function findLacks(graph: Graph, catalog: NodeCatalog, others: readonly NodeCatalog[]): Lack[] {
+  const lacks: Lack[] = []
+  const isElsewhere = (choice: Choice) => others.some((other) => offers(other, choice))
+  for (const [nodeId, node] of graph) {
+    const { classType } = node
+    if (catalog.find(classType) === null) {
+      const isKnown = others.some((other) => other.find(classType) !== null)
+      lacks.push({ nodeId, classType, input: null, value: null, isElsewhere: isKnown })
+      continue
+    }
+    for (const [input, value] of chosenValues(node, [catalog])) {
+      const choice: Choice = [classType, input, value]
+      if (offers(catalog, choice)) continue
+      lacks.push({ nodeId, classType, input, value, isElsewhere: isElsewhere(choice) })
+    }
+  }
+  return lacks
+}
+
+/** The constants of a node that are to be picked from a list, as the first catalog that knows the class declares them. */
+function chosenValues(node: GraphNode, catalogs: readonly NodeCatalog[]): [input: string, value: string][] {
+  for (const catalog of catalogs) {
+    const definition = catalog.find(node.classType)
+    if (definition === null) continue
+    const selfChecked = catalog.selfCheckedInputs(node.classType)
+    return declaredInputs(readNodeSpec(definition), node.inputs).flatMap((input): [string, string][] => {
+      if (!isPicked(input) || selfChecked.includes(input.path) || !Object.hasOwn(node.inputs, input.path)) return []
+      const value = node.inputs[input.path]
+      return typeof value === 'string' ? [[input.path, value]] : []
+    })
+  }
+  return []
+}
+
+/** A file of the caller is brought along, so no engine needs to have it. */
+function isPicked(input: DeclaredInput): boolean {
+  return input.upload === null && choicesOf(input) !== null
+}
+
+/** An input that is declared differently, or not at all, is left to the engine's own judgement. */
+function offers(catalog: NodeCatalog, [classType, path, value]: Choice): boolean {
+  const definition = catalog.find(classType)
+  if (definition === null) return false
+  const input = readNodeSpec(definition).inputs.find((declared) => declared.path === path)
+  const choices = input === undefined ? null : choicesOf(input)
+  return choices === null || choices.includes(value)
+}

@@ -1,0 +1,78 @@
+/**
+ * What several engines can run together. A class is described as the first engine that has it describes it, with the choices
+ * of all the others added to its lists: a value is valid when some engine offers it. United class by class, when first asked
+ * for; whether one engine has everything that a graph needs is a question for needs.ts.
+ */
+import type { InputSpec, NodeCatalog, NodeDefinition } from './node-catalog.ts'
+
+const CATEGORIES = ['required', 'optional'] as const
+
+export function uniteCatalogs(catalogs: readonly NodeCatalog[]): NodeCatalog {
+  if (catalogs.length === 1) return catalogs[0]
+  const united = new Map<string, NodeDefinition | null>()
+  const owner = (classType: string) => catalogs.find((catalog) => catalog.find(classType) !== null)
+
+  function find(classType: string): NodeDefinition | null {
+    let definition = united.get(classType)
+    if (definition === undefined) {
+      definition = unite(catalogs.map((catalog) => catalog.find(classType)).filter((each) => each !== null))
+      // Names that nobody knows come from callers, without end.
+      if (definition !== null) united.set(classType, definition)
+    }
+    return definition
+  }
+
+  return {
+    find,
+    classTypes: () => [...new Set(catalogs.flatMap((catalog) => catalog.classTypes()))],
+    selfCheckedInputs: (classType) => owner(classType)?.selfCheckedInputs(classType) ?? [],
+    fileInputs(classType) {
+      const catalog = owner(classType)
+      return catalog?.fileInputs?.(classType) ?? catalog?.selfCheckedInputs(classType) ?? []
+    },
+  }
+}
+
+function unite(definitions: readonly NodeDefinition[]): NodeDefinition | null {
+  const [first, ...others] = definitions
+  if (first === undefined || others.length === 0) return first ?? null
+  const input: Record<string, unknown> = { ...first.input }
+  for (const category of CATEGORIES) {
+    const group = first.input[category]
+    if (group === undefined) continue
+    input[category] = Object.fromEntries(
+      Object.entries(group).map(([name, spec]) => [
+        name,
+        uniteSpec(
+          spec,
+          others.map((other) => findSpec(other, name)),
+        ),
+      ]),
+    )
+  }
+  return { ...first, input }
+}
+
+function findSpec(definition: NodeDefinition, name: string): InputSpec | undefined {
+  for (const category of CATEGORIES) {
+    const group = definition.input[category]
+    if (group !== undefined && Object.hasOwn(group, name)) return group[name]
+  }
+  return undefined
+}
+
+function uniteSpec(spec: InputSpec, others: readonly (InputSpec | undefined)[]): InputSpec {
+  const choices = listOf(spec)
+  if (choices === null) return spec
+  const more = others.flatMap((other) => (other === undefined ? [] : (listOf(other) ?? [])))
+  const all = [...new Set([...choices, ...more])]
+  if (all.length === choices.length) return spec
+  const [type, options] = spec
+  if (typeof type === 'string') return [type, { ...options, options: all }]
+  return options === undefined ? [all] : [all, options]
+}
+
+function listOf([type, options]: InputSpec): readonly unknown[] | null {
+  if (typeof type !== 'string') return type
+  return type === 'COMBO' && Array.isArray(options?.options) ? options.options : null
+}

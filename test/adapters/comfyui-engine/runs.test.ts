@@ -1,0 +1,316 @@
+/** What a run brings to the server and what it brings back. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ReportedItem } from '../../../src/domain/engine/engine-event.ts'
+import { parseLosslessJson } from '../../../src/lib/lossless-json.ts'
+import { toPng } from '../../support/fake-comfyui/picture.ts'
+import { readRecording } from '../../support/fake-comfyui/recording.ts'
+import { type GraphJson, ofType, openRig, outline, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
+
+const loadGraph = (name: string): GraphJson => ({
+  '1': { class_type: 'LoadImage', inputs: { image: name } },
+  '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'loaded' } },
+})
+
+const reportGraph = (output: object): GraphJson => ({
+  '1': { class_type: 'DemoReport', inputs: { output: JSON.stringify(output) } },
+})
+
+describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
+  test('an input is brought once per engine, named by its content, whatever it is called in the graph', async () => {
+    await using rig = await openRig()
+    const bytes = Buffer.from('one photo')
+    await runGraph(rig.engine, loadGraph('photo.png'), { files: { 'photo.png': bytes } })
+    await runGraph(rig.engine, loadGraph('again.png [input]'), { files: { 'again.png [input]': bytes } })
+    assert.equal(rig.fake.calls.get('POST /upload/image'), 1)
+    const [first, second] = rig.fake.executions.map(({ graph }) => graph['1']?.inputs.image)
+    assert.match(String(first), /^atelier\/[0-9a-f]{64}\.png$/)
+    assert.equal(first, second)
+  })
+
+  test('after a restart of the server an input is only brought again when it is gone', async () => {
+    await using rig = await openRig()
+    const files = { 'photo.png': Buffer.from('a photo') }
+    const untilSeenAgain = async () => {
+      const { incarnation } = rig.engine.health()
+      const isSeen = () => rig.engine.health().incarnation > incarnation && rig.engine.health().state === 'ready'
+      await new Promise<void>((resolve) => {
+        const end = rig.engine.onChange(() => {
+          if (!isSeen()) return
+          end()
+          resolve()
+        })
+      })
+    }
+    await runGraph(rig.engine, loadGraph('photo.png'), { files })
+    for (const [wipe, uploads] of [
+      [false, 1],
+      [true, 2],
+    ] as const) {
+      const seen = untilSeenAgain()
+      await rig.fake.restart({ downMs: 400, wipe })
+      await seen
+      const { events } = await runGraph(rig.engine, loadGraph('photo.png'), { files })
+      assert.equal(events.at(-1)?.type, 'succeeded')
+      assert.equal(rig.fake.calls.get('POST /upload/image'), uploads)
+    }
+  })
+
+  test('an input folder that somebody emptied is filled again within the run', async () => {
+    await using rig = await openRig()
+    const files = { 'photo.png': Buffer.from('a photo') }
+    await runGraph(rig.engine, loadGraph('photo.png'), { files })
+    rig.fake.files.clear('input')
+    const { events } = await runGraph(rig.engine, loadGraph('photo.png'), { files })
+    assert.equal(events.at(-1)?.type, 'succeeded')
+    assert.equal(rig.fake.executions.length, 2)
+  })
+
+  test('an input that the server would refuse for its size fails the run and says so', async () => {
+    await using rig = await openRig({ maxUploadBytes: 4 })
+    const { events } = await runGraph(rig.engine, loadGraph('photo.png'), {
+      files: { 'photo.png': Buffer.from('large') },
+    })
+    const end = events.at(-1)
+    assert.ok(end?.type === 'failed')
+    assert.equal(end.failure.code, 'input_too_large')
+  })
+
+  test('credentials reach the server under the names it keeps secret, and nothing else of ours', async () => {
+    await using rig = await openRig()
+    const graph: GraphJson = {
+      '1': { class_type: 'DemoPrint', inputs: { image: ['0', 0], text: 'the key is sk-very-secret' } },
+      '0': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 1 } },
+      '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+    }
+    const extraData = { api_key_service_org: 'sk-very-secret', extra_pnginfo: { workflow: { id: 'w' } } }
+    const { events } = await runGraph(rig.engine, graph, { extraData })
+    const { secrets } = rig.fake.executions[0] ?? { secrets: {} }
+    assert.deepEqual(secrets, { api_key_comfy_org: 'sk-very-secret', extra_pnginfo: { workflow: { id: 'w' } } })
+    assert.deepEqual(
+      ofType(events, 'log').map(({ text }) => text),
+      ['the key is [redacted]\n'],
+    )
+    assert.ok(!JSON.stringify(events).includes('sk-very-secret'))
+  })
+
+  test('a seed of 64 bits and a float written as 1.0 reach the server digit by digit', async () => {
+    await using rig = await openRig()
+    const graph = parseLosslessJson(
+      '{"1":{"class_type":"PreviewAny","inputs":{"source":18446744073709551615,"x":1.0}}}',
+    ) as unknown as GraphJson
+    await runGraph(rig.engine, graph)
+    const { source, x } = rig.fake.executions[0]?.graph['1']?.inputs ?? {}
+    assert.equal(source, 18446744073709551615n)
+    assert.equal((x as { text: string }).text, '1.0')
+  })
+
+  test('a graph without outputs of its own in common with others still saves into a folder of its attempt', async () => {
+    await using rig = await openRig()
+    await runGraph(rig.engine, saveGraph(1, 'sub/name'), { jobId: 'one', attempt: 2 })
+    await runGraph(rig.engine, saveGraph(1, '/absolute'))
+    const prefixes = rig.fake.executions.map(({ graph }) => graph['2']?.inputs.filename_prefix)
+    assert.deepEqual(prefixes, ['atelier/one-2/sub/name', '/absolute'])
+  })
+
+  test('two jobs whose files get the same name on the server each keep their own picture', async () => {
+    await using rig = await openRig({ faults: { duplicateNames: true } })
+    for (const color of [0xff0000, 0x00ff00]) {
+      const { files } = await runGraph(rig.engine, saveGraph(color))
+      assert.deepEqual(files[0]?.bytes, toPng({ width: 8, height: 8, color }))
+    }
+  })
+
+  test('strings, numbers and JSON are kept as values, also when they do not come in lists', async () => {
+    await using rig = await openRig()
+    const output = {
+      text: ['a', 'b'],
+      number: [1.5, 2],
+      nested: [{ x: [1] }],
+      single: 'alone',
+      nothing: [null],
+      flag: true,
+    }
+    const { events } = await runGraph(rig.engine, reportGraph(output))
+    const values = Object.fromEntries(
+      Object.entries(ofType(events, 'node_report')[0]?.report ?? {}).map(([key, items]) => [
+        key,
+        items.map((item: ReportedItem) => (item.kind === 'value' ? item.value : 'a file')),
+      ]),
+    )
+    assert.deepEqual(values, { ...output, single: ['alone'], flag: [true] })
+  })
+
+  test('a video that is reported as an image is a video, and its flag is kept beside it', async () => {
+    await using rig = await openRig()
+    const { events, files } = await runGraph(rig.engine, {
+      '1': { class_type: 'DemoVideo', inputs: { filename: 'clip.mp4' } },
+    })
+    assert.deepEqual([files[0]?.key, files[0]?.file.contentType], ['images', 'video/mp4'])
+    assert.deepEqual(ofType(events, 'node_report')[0]?.report.animated, [{ kind: 'value', value: true }])
+  })
+
+  test('a scene that is only named by its path becomes a file when it is one', async () => {
+    await using rig = await openRig()
+    rig.fake.files.put('output/3d/mesh.glb', Buffer.from('a mesh'))
+    const { events, files } = await runGraph(rig.engine, reportGraph({ result: ['3d/mesh.glb', 'gone.glb', null] }))
+    assert.deepEqual(
+      files.map(({ file, bytes }) => [file.filename, file.subfolder, bytes.toString()]),
+      [['mesh.glb', '3d', 'a mesh']],
+    )
+    assert.deepEqual(ofType(events, 'node_report')[0]?.report.result?.slice(1), [
+      { kind: 'value', value: 'gone.glb' },
+      { kind: 'value', value: null },
+    ])
+  })
+
+  test('previews and temporary files are told apart from outputs', async () => {
+    await using rig = await openRig()
+    const graph = { ...saveGraph(5), '3': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } } }
+    const { files } = await runGraph(rig.engine, graph)
+    assert.deepEqual(files.map(({ nodeId, file }) => `${nodeId} ${file.folder}`).toSorted(), ['2 output', '3 temp'])
+  })
+
+  test('steps, previews and texts are told while the run goes on, and only its own', async () => {
+    await using rig = await openRig({ faults: { strangersFrames: true } })
+    const graph: GraphJson = {
+      '1': { class_type: 'DemoSteps', inputs: { steps: 2, ms: 1, preview: true } },
+      '2': { class_type: 'DemoText', inputs: { image: ['1', 0] } },
+      '3': { class_type: 'PreviewImage', inputs: { images: ['2', 0] } },
+    }
+    const { events } = await runGraph(rig.engine, graph)
+    assert.deepEqual(
+      ofType(events, 'node_progress').map(({ nodeId, value, max }) => [nodeId, value, max]),
+      [
+        ['1', 1, 2],
+        ['1', 2, 2],
+      ],
+    )
+    assert.deepEqual(
+      ofType(events, 'preview').map(({ nodeId, contentType }) => [nodeId, contentType]),
+      [
+        ['1', 'image/png'],
+        ['1', 'image/png'],
+      ],
+    )
+    assert.deepEqual(
+      ofType(events, 'node_text').map(({ nodeId, text }) => [nodeId, text]),
+      [['2', 'hello text']],
+    )
+  })
+
+  test('what the server prints belongs to the run that it executes', async () => {
+    await using rig = await openRig()
+    rig.fake.print('before anything')
+    rig.fake.hold('running')
+    const run = runGraph(rig.engine, saveGraph(7))
+    await rig.fake.held('running')
+    rig.fake.print('loading\rloading 50%\rloading 100%')
+    rig.fake.release('running')
+    const { events } = await run
+    rig.fake.print('afterwards')
+    assert.deepEqual(
+      ofType(events, 'log').map(({ text }) => text),
+      ['loading 100%\n'],
+    )
+  })
+
+  test('a success without outputs is made to tell them, with one more run and no other result', async () => {
+    await using rig = await openRig()
+    const graph = { ...saveGraph(9), '3': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } } }
+    await runGraph(rig.engine, graph)
+    rig.fake.faults.cachedEmptyOutputs = true
+    const { events, files } = await runGraph(rig.engine, graph)
+    assert.equal(events.at(-1)?.type, 'succeeded')
+    assert.equal(rig.fake.executions.length, 3)
+    assert.deepEqual(files.map(({ nodeId }) => nodeId).toSorted(), ['2', '3'])
+    for (const { bytes } of files) assert.deepEqual(bytes, toPng({ width: 8, height: 8, color: 9 }))
+  })
+
+  test('an output node that never tells anything is not run again for it', async () => {
+    await using rig = await openRig()
+    const graph: GraphJson = {
+      '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 3 } },
+      '2': { class_type: 'DemoSilent', inputs: { image: ['1', 0] } },
+    }
+    for (const executions of [1, 3, 4]) {
+      const { events } = await runGraph(rig.engine, graph)
+      assert.equal(events.at(-1)?.type, 'succeeded')
+      // The second time it was cached, and once it was tried whether it has something to tell.
+      assert.equal(rig.fake.executions.length, executions)
+    }
+  })
+
+  test('an exception has its node, its type and the end of its traceback, however long that is', async () => {
+    await using rig = await openRig({ faults: { tracebackBytes: 3_000_000 } })
+    const graph: GraphJson = {
+      ...saveGraph(4),
+      '3': { class_type: 'DemoRaise', inputs: { image: ['1', 0], exception_type: 'ValueError', message: 'no good' } },
+      '4': { class_type: 'PreviewImage', inputs: { images: ['3', 0] } },
+    }
+    const { events, files } = await runGraph(rig.engine, graph)
+    const end = events.at(-1)
+    assert.ok(end?.type === 'failed')
+    const { traceback, ...failure } = end.failure
+    assert.deepEqual(failure, {
+      code: 'node_execution_error',
+      message: 'no good',
+      nodeId: '3',
+      classType: 'DemoRaise',
+      exceptionType: 'ValueError',
+    })
+    assert.ok(traceback !== null && Buffer.byteLength(traceback) <= 65_536 && traceback.endsWith('last_frame\n'))
+    assert.equal(files.length, 1, 'what was saved before is kept')
+  })
+
+  test('weights and classes that the server lacks are named', async () => {
+    await using rig = await openRig({ checkpoints: ['a.safetensors'], without: ['DemoVideo'] })
+    const failureOf = async (graph: GraphJson) => {
+      const { events } = await runGraph(rig.engine, graph)
+      const end = events.at(-1)
+      assert.ok(end?.type === 'failed')
+      return end.failure
+    }
+    const weights = await failureOf({
+      '1': { class_type: 'CheckpointLoaderSimple', inputs: { ckpt_name: 'b.safetensors' } },
+      '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+    })
+    assert.deepEqual([weights.code, weights.nodeId], ['missing_weights', '1'])
+    assert.match(weights.message, /b\.safetensors/)
+    const unknown = await failureOf({ '7': { class_type: 'DemoVideo', inputs: { filename: 'x.mp4' } } })
+    assert.deepEqual([unknown.code, unknown.nodeId], ['missing_node_class', '7'])
+  })
+
+  test('what the server remembers of a run is removed from it', async () => {
+    await using rig = await openRig()
+    await runGraph(rig.engine, saveGraph(1))
+    for (let tries = 0; rig.fake.queue().history.size > 0 && tries < 100; tries++)
+      await rig.engine.free?.({ signal: new AbortController().signal })
+    assert.equal(rig.fake.queue().history.size, 0)
+  })
+
+  test('recorded sittings with a real server are retold', async () => {
+    await using rig = await openRig()
+    for (const [name, told] of [
+      ['run1-success', '1+ 1. 2+ 2. 5+ 5! 5. 3+ 3. 4+ 4! 4. succeeded'],
+      ['run2-all-cached', '5!cached 4!cached succeeded'],
+      ['runtime-error', '1+ 1. 4+ 4! 4. 2+ failed'],
+    ] as const) {
+      const recording = readRecording(name)
+      rig.fake.files.put('output/samples/run_32x24_00001_.png', Buffer.from('saved'))
+      for (const file of ['kbgqq_00001', 'rubpo_00001'])
+        rig.fake.files.put(`temp/ComfyUI_temp_${file}_.png`, Buffer.from('temp'))
+      rig.fake.play(recording)
+      const graph = recording.post.request.json.prompt as unknown as GraphJson
+      const { events } = await runGraph(rig.engine, graph, { files: { 'test.png': Buffer.from('a picture') } })
+      assert.equal(outline(events), told)
+    }
+  })
+
+  test('many runs share one socket', async () => {
+    await using rig = await openRig()
+    await Promise.all(Array.from({ length: 20 }, (_, seed) => runGraph(rig.engine, stepsGraph(2, 0, seed))))
+    assert.equal(rig.fake.sockets.peak, 1)
+    assert.equal(rig.fake.executions.length, 20)
+  })
+})

@@ -1,0 +1,266 @@
+/** Several engines behind one queue: where jobs go, what happens when an engine goes, and what an operator can do about one. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NEVER_RECYCLE } from '../../../src/domain/engine/fleet.ts'
+import type { JsonObject } from '../../../src/lib/lossless-json.ts'
+import {
+  createFakeFleetEngine,
+  type FakeFleetEngine,
+  type FakeFleetEngineOptions,
+} from '../../support/fake-fleet-engine.ts'
+import { ACCOUNT, GATED, HANG, node, openRig, type Rig, type RigOptions, SAVE } from './job-rig.ts'
+
+interface FleetRig {
+  readonly rig: Rig
+  readonly engines: readonly FakeFleetEngine[]
+}
+
+function fleetTest(
+  name: string,
+  engines: readonly FakeFleetEngineOptions[],
+  body: (fleet: FleetRig) => Promise<void>,
+  options: RigOptions = {},
+): void {
+  test(name, { timeout: 20_000 }, async () => {
+    const made = engines.map(createFakeFleetEngine)
+    const rig = await openRig({ engines: made, ...options })
+    try {
+      await body({ rig, engines: made })
+    } finally {
+      await rig.close()
+    }
+  })
+}
+
+const TWO = [{ id: 'one' }, { id: 'two' }]
+
+function withWeights(name: string, graph: JsonObject = SAVE): JsonObject {
+  return { ...graph, '100': node('FakeCheckpoint', { ckpt_name: name }) }
+}
+
+function stateOf(rig: Rig, id: string) {
+  return rig.fleet.status().find((engine) => engine.id === id)?.state
+}
+
+/** Which engine runs the only job, and which does not. */
+async function findBusy(engines: readonly FakeFleetEngine[]): Promise<[busy: FakeFleetEngine, idle: FakeFleetEngine]> {
+  await Promise.race(engines.map(({ fake }) => fake.untilRuns(1)))
+  const [one, two] = engines
+  return one.fake.runs.length > 0 ? [one, two] : [two, one]
+}
+
+fleetTest('a job whose engine is killed moves to another one at once, and ends once', TWO, async ({ rig, engines }) => {
+  rig.worker.start()
+  const { id } = await rig.submit(GATED)
+  const [busy, idle] = await findBusy(engines)
+  busy.kill()
+  idle.fake.openGate()
+  const job = await rig.untilStatus(id, 'succeeded')
+  assert.equal(job.attempt, 2)
+  assert.equal(job.outputs.length, 1)
+  assert.deepEqual(busy.completed, [])
+  assert.deepEqual(idle.completed, [`${id}/2`])
+  assert.equal(rig.commits.filter(({ finish }) => finish !== undefined).length, 1)
+  assert.equal(stateOf(rig, busy.id), 'lost')
+})
+
+fleetTest('a job that loses its engine three times fails and says so', [{ id: 'one' }], async ({ rig, engines }) => {
+  const [engine] = engines
+  rig.worker.start()
+  const { id } = await rig.submit(GATED)
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    await engine.fake.untilRuns(attempt)
+    engine.kill()
+    if (attempt < 3) await rig.until(id, (job) => job.status === 'queued' && job.attempt === attempt)
+    engine.revive()
+  }
+  const job = await rig.untilStatus(id, 'failed')
+  assert.equal(job.error?.code, 'engine_lost')
+  assert.equal(job.attempt, 3)
+})
+
+fleetTest(
+  'a job goes only to an engine that has its weights, and waits while that one is away',
+  [
+    { id: 'small', weights: ['a.safetensors'] },
+    { id: 'large', weights: ['a.safetensors', 'b.safetensors'] },
+  ],
+  async ({ rig, engines: [small, large] }) => {
+    rig.worker.start()
+    large.kill()
+    const waiting = await rig.submit(withWeights('b.safetensors'))
+    await rig.untilStatus((await rig.submit(withWeights('a.safetensors'))).id, 'succeeded')
+    assert.equal((await rig.reader.find(ACCOUNT, waiting.id)).status, 'queued')
+    large.revive()
+    await rig.untilStatus(waiting.id, 'succeeded')
+    assert.deepEqual(
+      small.ran.map(({ weights }) => weights),
+      ['a.safetensors'],
+    )
+    assert.deepEqual(
+      large.ran.map(({ weights }) => weights),
+      ['b.safetensors'],
+    )
+  },
+)
+
+fleetTest(
+  'a run without memory frees the engine and is tried once more; the second time the job fails',
+  [{ id: 'one', canFree: true }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    engine.failNext('out_of_memory')
+    const lucky = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.equal(lucky.attempt, 2)
+    assert.equal(engine.freed, 1)
+    engine.failNext('out_of_memory')
+    engine.failNext('out_of_memory')
+    const unlucky = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
+    assert.equal(unlucky.error?.code, 'out_of_memory')
+    assert.equal(unlucky.attempt, 2)
+  },
+)
+
+fleetTest(
+  'a faulty graphics card quarantines the engine, and the job runs on another',
+  TWO,
+  async ({ rig, engines }) => {
+    const [one, two] = engines
+    rig.worker.start()
+    one.failNext('cuda_fault')
+    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.equal(job.attempt, 2)
+    assert.deepEqual(two.completed, [`${job.id}/2`])
+    assert.equal(stateOf(rig, 'one'), 'quarantined')
+    // Nobody is left to take over: the job fails with what the engine said, at once.
+    two.failNext('cuda_fault')
+    const alone = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
+    assert.deepEqual([alone.error?.code, alone.attempt], ['cuda_fault', 1])
+  },
+)
+
+fleetTest(
+  'a job that breaks graphics cards is not handed on for ever',
+  [...TWO, { id: 'three' }],
+  async ({ rig, engines }) => {
+    for (const engine of engines) engine.failNext('cuda_fault')
+    rig.worker.start()
+    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
+    assert.deepEqual([job.error?.code, job.attempt], ['cuda_fault', 2])
+    assert.equal(stateOf(rig, 'three'), 'ready')
+  },
+)
+
+fleetTest(
+  'a supervised engine with a fault is replaced by a fresh process instead',
+  [{ id: 'one', isSupervised: true }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    engine.failNext('cuda_fault')
+    await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
+    await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.equal(engine.recycled.length, 1)
+    assert.equal(stateOf(rig, 'one'), 'ready')
+  },
+)
+
+fleetTest(
+  'a remote engine that ignores a cancel is quarantined, and the job is canceled all the same',
+  [{ id: 'one', faults: { ignoreAbort: true } }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    const { id } = await rig.submit(HANG)
+    await engine.fake.untilRuns(1)
+    await rig.cancelJob(ACCOUNT, id)
+    await rig.untilStatus(id, 'canceled')
+    while (stateOf(rig, 'one') !== 'quarantined') await new Promise((resolve) => setImmediate(resolve))
+    engine.revive()
+    assert.equal(stateOf(rig, 'one'), 'ready', 'a new process has nothing to answer for')
+  },
+  { worker: { cancelGraceMs: 20 } },
+)
+
+fleetTest(
+  'a cordoned engine finishes what it runs and gets no more; resumed, it does',
+  TWO,
+  async ({ rig, engines }) => {
+    rig.worker.start()
+    const gated = await rig.submit(GATED)
+    const [busy, idle] = await findBusy(engines)
+    rig.fleet.cordon(idle.id)
+    const next = await rig.submit(SAVE)
+    rig.fleet.cordon(busy.id)
+    busy.fake.openGate()
+    await rig.untilStatus(gated.id, 'succeeded')
+    assert.equal((await rig.reader.find(ACCOUNT, next.id)).status, 'queued')
+    rig.fleet.resume(idle.id)
+    await rig.untilStatus(next.id, 'succeeded')
+    assert.equal(idle.ran.length, 1)
+  },
+)
+
+fleetTest(
+  'a drained engine gives what it runs to another without spending an attempt',
+  TWO,
+  async ({ rig, engines }) => {
+    rig.worker.start()
+    const { id } = await rig.submit(GATED)
+    const [busy, idle] = await findBusy(engines)
+    assert.equal(rig.fleet.drain(busy.id).state, 'draining')
+    await rig.worker.evict(busy.id)
+    idle.fake.openGate()
+    const job = await rig.untilStatus(id, 'succeeded')
+    assert.equal(job.attempt, 1)
+    assert.deepEqual(
+      idle.ran.map(({ jobId }) => jobId),
+      [id],
+    )
+    assert.equal(stateOf(rig, busy.id), 'cordoned')
+  },
+)
+
+fleetTest(
+  'a supervised engine is replaced between jobs after so many of them',
+  [{ id: 'one', isSupervised: true }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    for (let count = 0; count < 6; count += 1) await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.ok(engine.recycled.length >= 2)
+    assert.equal(engine.completed.length, 6, 'no run was cut off')
+  },
+  { fleet: { recycleLimits: { ...NEVER_RECYCLE, maxJobs: 2 } } },
+)
+
+fleetTest(
+  'jobs whose weights nobody has any more end with a reason instead of waiting for ever',
+  [{ id: 'one', weights: ['a.safetensors'] }],
+  async ({ rig, engines: [engine] }) => {
+    const { id } = await rig.submit(withWeights('a.safetensors'))
+    engine.install(['b.safetensors'])
+    assert.equal(await rig.lanes.endStranded(), 0, 'a blink costs nothing')
+    assert.equal(await rig.lanes.endStranded(), 1)
+    const job = await rig.reader.find(ACCOUNT, id)
+    assert.equal(job.error?.code, 'no_engine')
+    assert.match(job.error?.message ?? '', /a\.safetensors/)
+  },
+)
+
+test('what waited across a restart is learnt from the jobs themselves', { timeout: 20_000 }, async () => {
+  const weights = ['a.safetensors']
+  const before = await openRig({ engines: [createFakeFleetEngine({ id: 'one', weights })] })
+  const { id } = await before.submit(withWeights('a.safetensors'))
+  await before.crash()
+  const engines = [createFakeFleetEngine({ id: 'bare', weights: [] }), createFakeFleetEngine({ id: 'one', weights })]
+  const rig = await openRig({ directory: before.directory, engines })
+  try {
+    await rig.lanes.start()
+    rig.worker.start()
+    await rig.untilStatus(id, 'succeeded')
+    assert.deepEqual(
+      engines.map(({ ran }) => ran.length),
+      [0, 1],
+    )
+  } finally {
+    await rig.close()
+  }
+})
