@@ -108,6 +108,15 @@ describe('a deployment', () => {
     assert.equal(deployments.find('demo')?.state, 'ready')
   })
 
+  test('that becomes ready while it is being stopped is stopped all the same', async () => {
+    const { deployments, lifecycle } = await createLifecycleRig()
+    await deployments.create(DEMO)
+    const [, stopped] = await Promise.all([lifecycle.look(), deployments.stop('demo', { now: true })])
+    assert.equal(stopped.state, 'stopped')
+    await lifecycle.look()
+    assert.equal(deployments.find('demo')?.state, 'stopped')
+  })
+
   test('can be stopped at once, and the jobs that wait stay', async () => {
     const { deployments, lifecycle, load, news } = await createLifecycleRig()
     await deployments.create(DEMO)
