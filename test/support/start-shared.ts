@@ -1,4 +1,5 @@
 /** The whole service as several accounts share it, with the accounts and keys that a test names. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimitOverrides } from '../../src/domain/accounts/tiers.ts'
 import { type Answer, type CallOptions, call } from './call.ts'
 import { createFakeEngine, type FakeEngine } from './fake-engine.ts'
@@ -12,6 +13,8 @@ export interface SharedApp extends AsyncDisposable {
   readonly engine: FakeEngine
   /** A call of the admin API. */
   admin(method: string, path: string, body?: unknown): Promise<Answer>
+  /** Waits until a deployment is in this state. */
+  untilDeployment(id: string, state: string): Promise<void>
   /** Makes an account with a key and gives back its calls. */
   account(id: string, limits?: LimitOverrides): Promise<Tenant>
 }
@@ -48,6 +51,13 @@ export async function startShared(
     url,
     engine,
     admin,
+    async untilDeployment(id, state) {
+      for (;;) {
+        const { json } = await admin('GET', `/deployments/${id}`)
+        if (json.state === state) return
+        await sleep(10)
+      }
+    },
     async account(id, limits = {}) {
       const made = await admin('POST', '/accounts', { id, limits: { creditFloorMicros: null, ...limits } })
       if (made.status !== 201) throw new Error(`account ${id}: ${made.text}`)

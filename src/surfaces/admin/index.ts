@@ -75,6 +75,12 @@ export function createAdmin(options: AdminOptions): Surface {
     listAudit(app, { audit: options.audit })
     if (shared !== null) registerShared(app, kit, shared)
     for (const operation of options.operations ?? []) operation(app, kit)
+    // Whatever else is asked for below this path is refused in this envelope, and only to whoever may know.
+    app.all(`${ADMIN_PATH}/*`, (request, reply) => {
+      const methods = spec.methodsOf((request.raw.url ?? '').split('?', 1)[0])
+      if (methods.length > 0) reply.header('allow', methods.join(', '))
+      throw new ServiceError('not_found', 'there is nothing under this address')
+    })
   }
 
   return {

@@ -66,6 +66,7 @@ describe('the rate of an account', () => {
     let now = 0
     while (limiter.take('acme') === undefined) now++
     assert.equal(now, 100, 'a tenth of a second of the rate is taken along')
+    assert.equal(rig.calls(), 2, 'the next share is asked for before this one is used up')
     await using slow = await rigFor({ perMinute: 60, burst: 1 })
     const slowLimiter = slow.open()
     await takeMany(slowLimiter, 3)
@@ -82,8 +83,19 @@ describe('the rate of an account', () => {
       for (const limiter of limiters) passed += await takeMany(limiter, 20)
       rig.clock.advance(100)
     }
-    assert.ok(passed <= 50 + 6000 / 30, `${passed} in two seconds`)
+    assert.ok(passed <= 50 + 200 + 2 * 20, `${passed} in two seconds`)
     assert.ok(passed >= 50 + 6000 / 60, `${passed} in two seconds`)
+  })
+
+  test('goes on at once while the next share is on its way', async () => {
+    await using rig = await rigFor({ perMinute: 60_000, burst: 1000 })
+    const limiter = rig.open()
+    await take(limiter)
+    for (let round = 0; round < 10; round++) {
+      for (let count = 0; count < 60; count++) assert.equal(limiter.take('acme'), undefined)
+      // Behind the share that was asked for ahead, on the same way.
+      await rig.store.limits.takeRequests('other', { perMinute: 1, burst: 1 }, 1, rig.clock.now())
+    }
   })
 
   test('what was taken along and not used in a second is dropped', async () => {
