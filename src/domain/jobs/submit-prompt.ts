@@ -40,7 +40,10 @@ export interface SubmitPromptDeps {
 export function createSubmitPrompt({ inspectWorkflow, submit }: SubmitPromptDeps): SubmitPrompt {
   return async function submitPrompt(request) {
     const { accountId, targets } = request
-    const { result, inputs } = await inspectWorkflow(accountId, request.workflow, targets === null ? {} : { targets })
+    const { result, inputs } = await inspectWorkflow(accountId, request.workflow, {
+      hasFlatNames: true,
+      ...(targets !== null && { targets }),
+    })
     if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }
     const isWhole = targets === null && Object.keys(result.nodeErrors).length === 0
     const whole = writeGraph(result.graph)

@@ -51,6 +51,8 @@ export interface PrepareDeps {
 export interface InspectOptions {
   /** Only these output nodes are to run. */
   readonly targets?: readonly string[]
+  /** Files are named as by callers who think in subfolders, though names are flat. */
+  readonly hasFlatNames?: boolean
 }
 
 export type InspectWorkflow = (
@@ -63,7 +65,7 @@ export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefine
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow({ catalog: currentCatalog, assets, clock }: PrepareDeps): InspectWorkflow {
-  return async function inspectWorkflow(accountId, workflow, { targets } = {}) {
+  return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
     refuseUiFormat(workflow)
     const catalog = currentCatalog()
     const submitted = replaceClasses(readGraph(workflow), catalog)
@@ -73,7 +75,7 @@ export function createInspectWorkflow({ catalog: currentCatalog, assets, clock }
     const files =
       refs.length + named.names.size === 0
         ? NO_FILES
-        : await resolveFiles(assets, { accountId, refs, names: named.names, now: clock.now() })
+        : await resolveFiles(assets, { accountId, refs, names: named.names, now: clock.now(), hasFlatNames })
     const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
     const inputs = toInputs(files, refs)
     const checkInput = createFileCheck(named, (name) => inputs.has(name))
