@@ -73,8 +73,8 @@ export interface RunRecordsDeps {
   readonly maxLive?: number
 }
 
-// A queue view is read whole, with the graphs of all jobs in it.
-const MAX_LIVE = 1000
+// Clients look for their own job in the whole queue; the store bounds the graphs that come along.
+const MAX_LIVE = 10_000
 
 export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecordsDeps): RunRecords {
   async function find(accountId: string, jobId: string): Promise<RecordedJob | null> {

@@ -43,7 +43,10 @@ export interface SubmitPromptDeps {
 export function createSubmitPrompt({ inspectWorkflow, submit, placement }: SubmitPromptDeps): SubmitPrompt {
   return async function submitPrompt(request) {
     const { accountId, targets } = request
-    const inspected = await inspectWorkflow(accountId, request.workflow, targets === null ? {} : { targets })
+    const inspected = await inspectWorkflow(accountId, request.workflow, {
+      hasFlatNames: true,
+      ...(targets !== null && { targets }),
+    })
     const { inputs } = inspected
     const result = placement?.isCatalogOpen() === true ? withoutUnknowns(inspected.result) : inspected.result
     if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }

@@ -15,6 +15,8 @@ import type { NodeCatalog } from './node-catalog.ts'
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
 const MODEL_PATH = /^models\/[^/]+\/(.+)$/
+// Nobody means a file of ours by these.
+const LEADS_ELSEWHERE = /^\/|\\|(^|\/)\.\.(\/|$)/
 // Longer than any path that an asset can have: such a name is unknown without a look-up.
 const MAX_NAME_LENGTH = 1_024
 
@@ -55,7 +57,7 @@ export function pathsOfFolder(folder: string): readonly string[] {
  */
 export function fallbacksOfName(name: string): readonly { readonly origin: AssetOrigin; readonly path: string }[] {
   const path = name.replace(ANNOTATION, '')
-  if (path === '' || path.length > MAX_NAME_LENGTH) return []
+  if (path === '' || path.length > MAX_NAME_LENGTH || LEADS_ELSEWHERE.test(path)) return []
   const folder = ANNOTATION.exec(name)?.[1] ?? 'input'
   const base = path.slice(path.lastIndexOf('/') + 1)
   const flat = base === path || base === '' ? [] : [base, `${folder}/${base}`]

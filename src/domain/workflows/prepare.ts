@@ -69,6 +69,8 @@ export interface PrepareDeps {
 export interface InspectOptions {
   /** Only these output nodes are to run. */
   readonly targets?: readonly string[]
+  /** Files are named as by callers who think in subfolders, though names are flat. */
+  readonly hasFlatNames?: boolean
 }
 
 export type InspectWorkflow = (
@@ -82,7 +84,7 @@ export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefine
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules } = deps
-  return async function inspectWorkflow(accountId, workflow, { targets } = {}) {
+  return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
     refuseUiFormat(workflow)
     const catalog = currentCatalog()
     const submitted = replaceClasses(readGraph(workflow), catalog)
@@ -100,6 +102,7 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
             names: named.names,
             folders: named.folders,
             now: clock.now(),
+            hasFlatNames,
           })
     const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
     const inputs = toInputs(files, refs)

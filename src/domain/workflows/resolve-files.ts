@@ -18,6 +18,8 @@ export interface FileQuery {
   readonly names: ReadonlySet<string>
   readonly folders: ReadonlySet<string>
   readonly now: Date
+  /** A name that is unknown as it stands may mean a file of its last part. */
+  readonly hasFlatNames?: boolean
 }
 
 export interface ResolvedFiles {
@@ -58,7 +60,7 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   }
   refuseMissing(refs.filter((ref) => find(ref) === undefined))
   const byName = resolveNames(names, { upload: uploads, output: outputs }, byHash)
-  const missing = [...names].filter((name) => !byName.has(name))
+  const missing = query.hasFlatNames === true ? [...names].filter((name) => !byName.has(name)) : []
   const others = missing.length === 0 ? byName : await findElsewhere(assets, query, missing)
   return { assetOf: (ref) => find(ref) as Asset, byName: new Map([...byName, ...others]), byFolder: inFolders }
 }

@@ -26,8 +26,9 @@ export function createFreshFiles(bus: Pick<EventBus<EngineEvent>, 'onLive' | 'on
     announced.set(key, { jobId, waiting: announced.get(key)?.waiting ?? [] })
     const keys = byJob.get(jobId) ?? new Set()
     byJob.set(jobId, keys.add(key))
+    // A job that was lost never says its end: its files are the oldest one day.
     const [oldest] = announced.keys()
-    if (announced.size > MAX_FILES && oldest !== undefined) announced.delete(oldest)
+    if (announced.size > MAX_FILES && oldest !== undefined) forget(announced.get(oldest)?.jobId ?? '')
   }
 
   function wake(jobId: string): void {

@@ -9,6 +9,7 @@ import { getJobAssets } from './operations/get-job-assets.ts'
 import { getJobStatus } from './operations/get-job-status.ts'
 import { getModels } from './operations/get-models.ts'
 import { getObjectInfo } from './operations/get-object-info.ts'
+import { getOpenapi } from './operations/get-openapi.ts'
 import { getPrompt } from './operations/get-prompt.ts'
 import { getQueue } from './operations/get-queue.ts'
 import { getSystemStats } from './operations/get-system-stats.ts'
@@ -58,6 +59,7 @@ const OPERATIONS = [
   logs,
   internalFiles,
   smallAnswers,
+  getOpenapi,
 ]
 
 export function registerRoutes(api: Api, deps: OperationDeps): void {

@@ -28,24 +28,36 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     const place = toPlace(fields, () => nextNumber(accountId))
     const id = fields.id ?? deps.newPromptId()
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
-    // Before the job exists: its first event may come before the submit has answered.
-    deps.audiences.remember(id, { accountId, clientId: fields.clientId })
-    deps.notes.remember(id, remembered)
-    const outcome = await deps.jobs.submitPrompt({
-      accountId,
-      id,
-      workflow: fields.workflow,
-      targets: fields.targets,
-      extraData: forRun,
-      priority: place.priority,
-      submission: {
-        number: place.text,
-        clientId: fields.clientId,
-        workflowId: fields.workflowId,
-        extraData: stringifyLosslessJson(kept),
-      },
-    })
-    return { text: place.text, outcome }
+    // Before the job exists: its first event may come before the submit has answered. An id that is known already is
+    // somebody's job, and stays what it is.
+    const isNew = deps.audiences.of(id) === null
+    if (isNew) deps.audiences.remember(id, { accountId, clientId: fields.clientId })
+    try {
+      const outcome = await submitAs(id)
+      if (outcome.outcome === 'accepted') deps.notes.remember(id, remembered)
+      else if (isNew) deps.audiences.forget(id)
+      return { text: place.text, outcome }
+    } catch (error) {
+      if (isNew) deps.audiences.forget(id)
+      throw error
+    }
+
+    function submitAs(promptId: string): Promise<PromptOutcome> {
+      return deps.jobs.submitPrompt({
+        accountId,
+        id: promptId,
+        workflow: fields.workflow,
+        targets: fields.targets,
+        extraData: forRun,
+        priority: place.priority,
+        submission: {
+          number: place.text,
+          clientId: fields.clientId,
+          workflowId: fields.workflowId,
+          extraData: stringifyLosslessJson(kept),
+        },
+      })
+    }
   }
 
   api.both('POST', '/prompt', async (request, reply) => {

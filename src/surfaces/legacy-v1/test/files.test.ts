@@ -247,11 +247,12 @@ describe('a view', () => {
   })
 
   test('of outputs tells two of one name in two folders apart, and ignores a folder that it does not know', async () => {
-    const ids = [
-      await client.accepted(saveGraph(0xff0000, 'a/twin')),
-      await client.accepted(saveGraph(0x00ff00, 'b/twin')),
-    ]
-    for (const id of ids) await client.untilHistory(id)
+    for (const [color, prefix] of [
+      [0xff0000, 'a/twin'],
+      [0x00ff00, 'b/twin'],
+    ] as const) {
+      await client.untilHistory(await client.accepted(saveGraph(color, prefix)))
+    }
     const color = async (subfolder: string) => [
       ...(await pixels((await client.get(`/view?filename=twin_00001_.png&subfolder=${subfolder}`)).bytes)).subarray(
         0,
