@@ -121,16 +121,15 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => this.#cut('timeout', 'the answer took too long'), this.#limits.bodyTimeMs)
     const announced = Number(headers['content-length'] ?? 0)
-    if (announced > this.#limits.maxBytes) return this.#cut('too_large', `the answer announces ${announced} bytes`)
-    if (this.#limits.mayStream?.(status, headers)) this.#beginStream(controller, status, headers)
+    if (announced > this.#limits.maxBytes) this.#cut('too_large', `the answer announces ${announced} bytes`)
+    else if (this.#limits.mayStream?.(status, headers)) this.#beginStream(controller, status, headers)
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length
     if (this.#bytes > this.#limits.maxBytes) {
-      return this.#cut('too_large', `the answer is larger than ${this.#limits.maxBytes} bytes`)
-    }
-    if (this.#stream === null) this.#chunks.push(chunk)
+      this.#cut('too_large', `the answer is larger than ${this.#limits.maxBytes} bytes`)
+    } else if (this.#stream === null) this.#chunks.push(chunk)
     else if (!this.#stream.push(chunk)) controller.pause()
   }
 
