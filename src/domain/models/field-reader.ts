@@ -1,6 +1,6 @@
 /** Takes an object of a data file apart field by field, and notes what is wrong under the full name of the field. */
-import { isRecord } from './json-path.ts'
-import type { Json, JsonRecord } from './model.ts'
+import { type JsonPath, readJsonPath } from './json-path.ts'
+import { isRecord, type Json, type JsonRecord } from './model.ts'
 
 interface NumberRule {
   readonly min: number
@@ -71,6 +71,21 @@ export class FieldReader {
     if (typeof value === 'number' && value >= min && value <= max) return value
     this.problem(field, `must be a number from ${min} to ${max}`)
     return null
+  }
+
+  /** The parsed path, or the empty one with its problem noted. */
+  path(field: string): JsonPath {
+    const text = this.text(field, { fallback: '' })
+    return this.toPath(field, text)
+  }
+
+  toPath(field: string, text: string): JsonPath {
+    try {
+      return readJsonPath(text)
+    } catch (error) {
+      this.problem(field, error instanceof Error ? error.message : 'is no path')
+      return []
+    }
   }
 
   choice<Choice extends string>(field: string, choices: readonly Choice[], fallback: Choice): Choice {

@@ -1,57 +1,50 @@
 /**
- * Names places in a JSON document: `result.sample`, `data[].url`, `parts[0].text`. `[]` stands for every element. A place that
- * is not there gives nothing; a path never fails on a document, only on its own spelling.
+ * Where a value lies in a JSON document: names joined by dots, `[]` for every element of a list, `[0]` for one of them, and
+ * an empty path for the document itself: `data[].url`, `task.content.url`, `output[]`. A path that leads nowhere finds nothing.
  */
-import type { Json, JsonRecord } from './model.ts'
+export type JsonPath = readonly (string | number | typeof EVERY)[]
 
-type Step = { readonly kind: 'name'; readonly name: string } | { readonly kind: 'index'; readonly index: number | null }
+const EVERY = Symbol('every element')
+const SEGMENT = /^([^.[\]]+)?((?:\[\d*\])*)$/
 
-/** One place that a path leads to: the container, and where in it. */
+/** Where a found value hangs, so that it can be replaced: `holder[key]` is the value. */
 export interface Leaf {
-  readonly value: Json
-  /** As it would stand in an error's `loc`. */
-  readonly at: readonly (string | number)[]
+  readonly holder: Record<string | number, unknown>
+  readonly key: string | number
+  readonly value: unknown
 }
 
-const PATH = /^[^.[\]]+(?:\[\d*\])*(?:\.[^.[\]]+(?:\[\d*\])*)*$/
-const STEP = /([^.[\]]+)|\[(\d*)\]/g
-const MAX_LENGTH = 256
-
-export function isJsonPath(path: string): boolean {
-  return path.length <= MAX_LENGTH && PATH.test(path)
-}
-
-function readSteps(path: string): Step[] {
-  if (!isJsonPath(path)) throw new Error(`${JSON.stringify(path)} is no path into a document.`)
-  return Array.from(path.matchAll(STEP), ([, name, index]) => {
-    if (name !== undefined) return { kind: 'name', name }
-    return { kind: 'index', index: index === '' ? null : Number(index) }
+/** Throws when the text is no path. */
+export function readJsonPath(text: string): JsonPath {
+  if (text === '') return []
+  return text.split('.').flatMap((segment) => {
+    const found = SEGMENT.exec(segment)
+    if (segment === '' || found === null)
+      throw new Error(`${JSON.stringify(text)} is no path; write it like data[].url`)
+    const indexes = [...(found[2] ?? '').matchAll(/\[(\d*)\]/g)].map(([, index]) =>
+      index === '' ? EVERY : Number(index),
+    )
+    return found[1] === undefined ? indexes : [found[1], ...indexes]
   })
 }
 
-/** Every place that the path leads to, in order. */
-export function findLeaves(document: Json, path: string): Leaf[] {
-  let leaves: Leaf[] = [{ value: document, at: [] }]
-  for (const step of readSteps(path)) leaves = leaves.flatMap((leaf) => follow(leaf, step))
+/** Every value at the path, in order, null included: some providers write out what they do not have. */
+export function findLeaves(document: unknown, path: JsonPath): Leaf[] {
+  let leaves: Leaf[] = [{ holder: { document }, key: 'document', value: document }]
+  for (const step of path) leaves = leaves.flatMap(({ value }) => stepInto(value, step))
   return leaves
 }
 
-/** The first of them; undefined when there is none. */
-export function findValue(document: Json, path: string): Json | undefined {
+function stepInto(value: unknown, step: JsonPath[number]): Leaf[] {
+  if (typeof value !== 'object' || value === null) return []
+  const holder = value as Record<string | number, unknown>
+  if (step === EVERY) return Array.isArray(value) ? value.map((item, key) => ({ holder, key, value: item })) : []
+  if (Array.isArray(value) !== (typeof step === 'number')) return []
+  const isThere = typeof step === 'number' ? step < (holder.length as number) : Object.hasOwn(holder, step)
+  return isThere ? [{ holder, key: step, value: holder[step] }] : []
+}
+
+/** The first value at the path; undefined when there is none. */
+export function findValue(document: unknown, path: JsonPath): unknown {
   return findLeaves(document, path)[0]?.value
-}
-
-function follow({ value, at }: Leaf, step: Step): Leaf[] {
-  if (step.kind === 'name') {
-    if (!isRecord(value) || !Object.hasOwn(value, step.name)) return []
-    return [{ value: value[step.name], at: [...at, step.name] }]
-  }
-  if (!Array.isArray(value)) return []
-  const items = value as readonly Json[]
-  if (step.index === null) return items.map((item, index) => ({ value: item, at: [...at, index] }))
-  return step.index < items.length ? [{ value: items[step.index], at: [...at, step.index] }] : []
-}
-
-export function isRecord(value: Json | undefined): value is JsonRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

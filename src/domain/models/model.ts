@@ -10,6 +10,10 @@ export interface JsonRecord {
   readonly [name: string]: Json
 }
 
+export function isRecord(value: unknown): value is JsonRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 export const POLICY_CHARGES = ['yes', 'no', 'unknown'] as const
 /** Whether a call that the provider refuses for its content is still charged. */
 export type PolicyCharge = (typeof POLICY_CHARGES)[number]

@@ -2,6 +2,8 @@
  * What a call costs, as data: a sum of parts, each a rate times quantities. Rates and quantities come from the input, from
  * the result or from the usage that the provider reports. A rule that needs only the input gives an exact price beforehand.
  */
+import type { JsonPath } from './json-path.ts'
+
 export const PRICE_UNITS = [
   'request',
   'image',
@@ -16,10 +18,10 @@ export type PriceUnit = (typeof PRICE_UNITS)[number]
 
 export type ValueSource = 'input' | 'output' | 'usage'
 
-/** A value found under `path` (json-path.ts); `fallback` where there is none. */
+/** `fallback` where there is no value at the path. */
 export interface ValueAt {
   readonly from: ValueSource
-  readonly path: string
+  readonly path: JsonPath
   readonly fallback: string | number | boolean | null
 }
 

@@ -4,7 +4,7 @@
  */
 import { MAX_MICROS, type Micros } from '../credits/micros.ts'
 import { findLeaves } from './json-path.ts'
-import type { Json, JsonRecord } from './model.ts'
+import type { JsonRecord } from './model.ts'
 import type { PricePart, PriceRule, Quantity, Rate, ValueAt } from './price-rule.ts'
 
 export type Estimate =
@@ -16,7 +16,7 @@ export type Estimate =
 export interface Consumption {
   readonly input: JsonRecord
   /** The result, where it is a JSON document. */
-  readonly output: Json
+  readonly output: unknown
   readonly usage: JsonRecord | null
   readonly costMicros: Micros | null
 }
@@ -98,7 +98,7 @@ function quantityRange(quantity: Quantity, input: JsonRecord): Range {
   return { min: Math.min(least, quantity.max ?? least), max: quantity.max }
 }
 
-function measure(quantity: Quantity, document: Json): number {
+function measure(quantity: Quantity, document: unknown): number {
   const values = findLeaves(document, quantity.path).map(({ value }) => value)
   const found = values.filter((value) => value !== null)
   const counted = (found.length === 0 ? [quantity.fallback] : found).map(MEASURE[quantity.measure])
@@ -106,7 +106,7 @@ function measure(quantity: Quantity, document: Json): number {
   return quantity.max === null ? sum : Math.min(sum, quantity.max)
 }
 
-const MEASURE: Readonly<Record<Quantity['measure'], (value: Json) => number>> = {
+const MEASURE: Readonly<Record<Quantity['measure'], (value: unknown) => number>> = {
   number: toCount,
   // By code points, as providers count: a surrogate pair is one character.
   characters: (value) => (typeof value === 'string' ? [...value].length : toCount(value)),
@@ -114,12 +114,12 @@ const MEASURE: Readonly<Record<Quantity['measure'], (value: Json) => number>> = 
 }
 
 /** Providers write numbers as texts too (`"5"`, `"5s"`); anything else counts as nothing. */
-function toCount(value: Json): number {
+function toCount(value: unknown): number {
   const number = typeof value === 'string' ? Number.parseFloat(value) : value
   return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : 0
 }
 
-function rateOf(rate: Rate, documentOf: (value: ValueAt) => Json): number {
+function rateOf(rate: Rate, documentOf: (value: ValueAt) => unknown): number {
   if (rate.kind === 'fixed') return rate.micros
   const values = rate.by.map((value) => {
     const found = findLeaves(documentOf(value), value.path)[0]?.value

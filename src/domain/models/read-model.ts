@@ -4,7 +4,6 @@
  */
 import { isMediaType } from '../../lib/mime.ts'
 import { FieldReader } from './field-reader.ts'
-import { isJsonPath } from './json-path.ts'
 import type { Hosting, Json, Model, ModelInput, ModelOutput } from './model.ts'
 import { MODALITIES, MODEL_STATES, POLICY_CHARGES, RETURN_MODES } from './model.ts'
 import { type ModelId, readModelId } from './model-id.ts'
@@ -92,7 +91,7 @@ function readHosting(file: FieldReader): Hosting | null {
   if (!file.has('hosting')) return null
   const hosting = file.record('hosting')
   const leaves = hosting.texts('leaves')
-  for (const leaf of leaves) if (!isJsonPath(leaf)) hosting.problem('leaves', `has ${leaf}, which is no path`)
+  for (const leaf of leaves) hosting.toPath('leaves', leaf)
   const seconds = hosting.number('lifetime_seconds', { min: 60, max: MAX_HOSTED_SECONDS, fallback: 86_400 })
   hosting.refuseOthers()
   return { leaves, lifetimeMs: seconds * SECOND_MS }

@@ -11,7 +11,6 @@
  */
 import { readUsd } from '../credits/micros.ts'
 import type { FieldReader } from './field-reader.ts'
-import { isJsonPath } from './json-path.ts'
 import type { Json } from './model.ts'
 import { PRICE_UNITS, type PricePart, type PriceRule, type Quantity, type Rate, type ValueAt } from './price-rule.ts'
 
@@ -86,9 +85,7 @@ function readValueAt(value: FieldReader): ValueAt {
   const named = SOURCES.filter((source) => value.has(source))
   const [from = 'input'] = named
   if (named.length !== 1) value.problem('input', `must be given, or one of ${SOURCES.join(', ')} instead`)
-  const path = value.text(from, { fallback: 'x' })
-  if (!isJsonPath(path)) value.problem(from, 'is no path')
-  return { from, path, fallback: readFallback(value) }
+  return { from, path: value.path(from), fallback: readFallback(value) }
 }
 
 function readFallback(value: FieldReader): ValueAt['fallback'] {
