@@ -95,7 +95,7 @@ test('a name is resolved once per connection and the connection goes to what was
 })
 
 test('of several addresses only the allowed ones are used', async () => {
-  await using outside = await startHttpFake((_request, response) => response.end('fine'))
+  await using outside = await startHttpFake((_request, response) => void response.end('fine'))
   const network: Network = {
     allowsPlainHttp: true,
     mayConnect: (address) => address === '127.0.0.1',

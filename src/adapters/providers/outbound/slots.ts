@@ -6,6 +6,7 @@ export interface Slots {
   /** Resolves to the function that gives the slot back (once; more often is harmless). Rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<() => void>
   readonly taken: number
+  readonly free: number
   readonly waiting: number
 }
 
@@ -43,6 +44,9 @@ export function createSlots(width: number): Slots {
   return {
     get taken() {
       return taken
+    },
+    get free() {
+      return width - taken
     },
     get waiting() {
       return line.size
