@@ -12,9 +12,11 @@ export type Estimate =
   | { readonly source: 'estimated'; readonly minMicros: Micros; readonly maxMicros: Micros }
   | { readonly source: 'unknown'; readonly reason: string }
 
+/** What the input decides of a price, one number per part of the rule: all that has to be kept of an input to price its call. */
+export type Quote = readonly number[]
+
 /** What is known of a finished call. */
 export interface Consumption {
-  readonly input: JsonRecord
   /** The result, where it is a JSON document. */
   readonly output: unknown
   readonly usage: JsonRecord | null
@@ -57,27 +59,47 @@ export function leastPrice(rule: PriceRule, input: JsonRecord = {}): Micros {
   return round(rule.parts.reduce((sum, part) => sum + partRange(part, input).min, 0))
 }
 
-/** The provider's own figure where it gives one, else the rule over what was used. */
-export function priceOf(rule: PriceRule, call: Consumption): Micros {
-  if (rule.kind === 'free') return 0
-  if (rule.kind !== 'sum') return call.costMicros ?? rule.holdMicros
-  const sum = rule.parts.reduce((total, part) => total + partPrice(part, call), 0)
-  return round(sum)
+export function quoteFor(rule: PriceRule, input: JsonRecord): Quote {
+  return rule.kind === 'sum' ? rule.parts.map((part) => inputFactor(part, input)) : []
 }
 
-function partPrice(part: PricePart, call: Consumption): number {
-  const sources = { input: call.input, output: call.output, usage: call.usage ?? {} }
-  const count = part.times.reduce((product, times) => product * measure(times, sources[times.from]), 1)
-  return (rateOf(part.rate, (value) => sources[value.from]) * count) / part.per
+/** The provider's own figure where the rule asks for it, else the quote times what the answer adds to it. */
+export function priceOf(rule: PriceRule, quote: Quote, call: Consumption): Micros {
+  if (rule.kind === 'free') return 0
+  if (rule.kind !== 'sum') return call.costMicros ?? rule.holdMicros
+  return round(rule.parts.reduce((sum, part, index) => sum + (quote[index] ?? 0) * answerFactor(part, call), 0))
+}
+
+function inputFactor({ rate, times, per }: PricePart, input: JsonRecord): number {
+  const ownRate = needsAnswer(rate) ? 1 : rateOf(rate, () => input)
+  return times.filter(isOfInput).reduce((product, quantity) => product * measure(quantity, input), ownRate / per)
+}
+
+function answerFactor({ rate, times }: PricePart, { output, usage }: Consumption): number {
+  const documentOf = ({ from }: ValueAt) => (from === 'output' ? output : (usage ?? {}))
+  const ownRate = needsAnswer(rate) ? rateOf(rate, documentOf) : 1
+  return times
+    .filter((quantity) => !isOfInput(quantity))
+    .reduce((product, quantity) => product * measure(quantity, documentOf(quantity)), ownRate)
+}
+
+function isOfInput({ from }: ValueAt): boolean {
+  return from === 'input'
+}
+
+function needsAnswer(rate: Rate): boolean {
+  return rate.kind === 'table' && !rate.by.every(isOfInput)
 }
 
 function partRange(part: PricePart, input: JsonRecord): Range {
   const count = part.times.map((times) => quantityRange(times, input)).reduce(multiply, ONCE)
-  const known = (value: ValueAt) => (value.from === 'input' ? input : {})
-  const needsAnswer = part.rate.kind === 'table' && part.rate.by.some(({ from }) => from !== 'input')
-  const rate = needsAnswer ? tableRange(part.rate) : { min: rateOf(part.rate, known), max: rateOf(part.rate, known) }
+  const rate = needsAnswer(part.rate) ? tableRange(part.rate) : toRange(rateOf(part.rate, () => input))
   const { min, max } = multiply(count, rate)
   return { min: min / part.per, max: max === null ? null : max / part.per }
+}
+
+function toRange(value: number): Range {
+  return { min: value, max: value }
 }
 
 function multiply(a: Range, b: Range): Range {
@@ -90,10 +112,7 @@ function tableRange(rate: Rate): Range {
 }
 
 function quantityRange(quantity: Quantity, input: JsonRecord): Range {
-  if (quantity.from === 'input') {
-    const count = measure(quantity, input)
-    return { min: count, max: count }
-  }
+  if (isOfInput(quantity)) return toRange(measure(quantity, input))
   const least = typeof quantity.fallback === 'number' ? quantity.fallback : 0
   return { min: Math.min(least, quantity.max ?? least), max: quantity.max }
 }

@@ -6,10 +6,13 @@ import type { AccountStore } from '../../../domain/accounts/account-store.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import type { CallStore } from '../../../domain/models/call-store.ts'
+import type { RequestStore } from '../../../domain/models/request-store.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { createAccountStore } from './account-store.ts'
 import { createAssetStore } from './asset-store.ts'
+import { createCallStore, createRequestStore } from './call-store.ts'
 import type { Synchronous } from './connection.ts'
 import { prepareDataDirectory } from './data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
@@ -46,6 +49,8 @@ export interface SqliteStore extends AsyncDisposable {
   readonly assets: AssetStore
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
+  readonly calls: CallStore
+  readonly requests: RequestStore
   readMeta(key: string): Promise<string | null>
   writeMeta(key: string, value: string): Promise<void>
   stats(): SqliteStoreStats
@@ -112,6 +117,8 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     assets: createAssetStore(channels),
     accounts: createAccountStore(channels),
     keys: createIdempotencyStore(channels),
+    calls: createCallStore(channels),
+    requests: createRequestStore(channels),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', [key, value]),
     stats: () => ({ write: write.stats(), read: read.stats() }),

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareKnownBlobs } from './blobs.ts'
+import { prepareCanPay } from './call-pool.ts'
 import {
   prepareFindAssets,
   prepareFindNewestByHash,
@@ -13,8 +14,11 @@ import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareAccountsWaiting, prepareFindRequest } from './queued-calls.ts'
+import { prepareUnfinishedCalls } from './unfinished-calls.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
+  const canPay = prepareCanPay(database)
   const completeJob = prepareCompleteJob(database)
   return {
     findJob: prepareFindJob(database, { completeJob }),
@@ -30,6 +34,10 @@ export function prepareReadOperations(database: DatabaseSync) {
     knownBlobs: prepareKnownBlobs(database),
     findUse: prepareFindUse(database),
     findHolder: prepareFindHolder(database),
+    unfinishedCalls: prepareUnfinishedCalls(database),
+    canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
+    findRequest: prepareFindRequest(database),
+    accountsWaiting: prepareAccountsWaiting(database),
     readMeta: prepareReadMeta(database),
     checkIntegrity: prepareCheckIntegrity(database),
   }

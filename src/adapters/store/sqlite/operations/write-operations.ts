@@ -1,19 +1,29 @@
 /** Everything the writer can do. An operation depends on the database and its input alone: a batch may be run again. */
 import type { DatabaseSync } from 'node:sqlite'
 import { preparePutAccount, prepareRepairCounters } from './accounts.ts'
+import { prepareAdmitCall } from './admit-call.ts'
 import { prepareOfferBlob, prepareRetireBlobs } from './blobs.ts'
 import { prepareCancel } from './cancel.ts'
 import { prepareClaim } from './claim.ts'
 import { prepareCommit } from './commit.ts'
+import { prepareFinishCall } from './finish-call.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareSweepKeys } from './keys.ts'
 import { prepareReap, prepareRelease, prepareRenew } from './leases.ts'
 import { prepareWriteMeta } from './meta.ts'
 import { prepareMint } from './mint-asset.ts'
 import { prepareReserveOutputNumbers } from './output-numbers.ts'
+import {
+  prepareCancelCall,
+  prepareEnqueueCall,
+  preparePutBackCall,
+  prepareTakeCall,
+  prepareTimeOutCalls,
+} from './queued-calls.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
 import { prepareExpireJobs, prepareRemoveJobs } from './retention.ts'
 import { prepareSubmit } from './submit.ts'
+import { prepareKeepProgress, prepareSweepCalls } from './unfinished-calls.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -36,6 +46,15 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putAccount: preparePutAccount(database),
     repairCounters: prepareRepairCounters(database),
     sweepKeys: prepareSweepKeys(database),
+    admitCall: prepareAdmitCall(database),
+    keepProgress: prepareKeepProgress(database),
+    finishCall: prepareFinishCall(database),
+    sweepCalls: prepareSweepCalls(database),
+    enqueueCall: prepareEnqueueCall(database),
+    takeCall: prepareTakeCall(database),
+    putBackCall: preparePutBackCall(database),
+    cancelCall: prepareCancelCall(database),
+    timeOutCalls: prepareTimeOutCalls(database),
     writeMeta: prepareWriteMeta(database),
   }
 }
