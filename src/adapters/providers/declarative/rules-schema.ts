@@ -19,7 +19,8 @@ const OUTCOMES = {
     {
       on: { type: 'array', items: { enum: OCCASIONS }, minItems: 1 },
       status: { type: 'array', items: { type: 'integer', minimum: 200, maximum: 599 }, minItems: 1 },
-      path: TEXT,
+      // Empty: the whole document, for providers that refuse in plain text.
+      path: { type: 'string', maxLength: 2000 },
       header: TEXT,
       match: TEXT,
       despite_output: { type: 'boolean' },
@@ -54,7 +55,13 @@ const TASK = closed(
   ['id', 'poll', 'interval_ms', 'state'],
 )
 
-const CONDITION = closed({ present: TEXT, absent: TEXT, setting: TEXT, path: TEXT, is: TEXTS })
+const CONDITION = closed({
+  present: TEXT,
+  absent: TEXT,
+  setting: TEXT,
+  path: TEXT,
+  is: { type: 'array', items: { type: 'string', maxLength: 2000 }, minItems: 1 },
+})
 
 const BODY = closed({
   inject: FREE_MAP,

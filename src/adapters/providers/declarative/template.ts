@@ -18,10 +18,10 @@ export function compileTemplate(text: string, encode: (value: string) => string 
   if (names.length === 0) return () => text
   const literals = text.split(NAME).filter((_piece, index) => index % 2 === 0)
   return (values) =>
-    literals.reduce((made, literal, index) => `${made}${encode(valueOf(names[index - 1], values))}${literal}`)
+    literals.reduce((made, literal, index) => `${made}${encode(lookUp(names[index - 1], values))}${literal}`)
 }
 
-function valueOf(name: string, values: TemplateValues): string {
+function lookUp(name: string, values: TemplateValues): string {
   const value = values[name]
   if (value === undefined) throw new Error(`the rules name {${name}}, which has no value here`)
   return value
