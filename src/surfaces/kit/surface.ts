@@ -21,6 +21,8 @@ export interface Surface {
   readonly hotRoutes: readonly HotRoute[]
   /** Methods that exist under this path (without query), for the `Allow` header; empty when none does. */
   allowedMethods(path: string): readonly string[]
+  /** The envelope of refusals under this path that no route of it can give, such as an address that cannot be read. */
+  readonly answerErrorFor?: (path: string) => AnswerError | null
   /** Ends what the surface holds open, such as event streams. Harmless when called twice. */
   drain(): void
 }
