@@ -6,23 +6,37 @@ import { type AssetActions, createAssetActions } from './compose/asset-actions.t
 import { bindBlobs } from './compose/bind-blobs.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
+import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
+import { openPools, type RunningPools } from './compose/open-deployments.ts'
 import { openEngine } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
+import { openSigningKeys } from './compose/open-signing-keys.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import type { PerAccount } from './domain/accounts/tiers.ts'
+import { type ContentSigner, createContentSigner } from './domain/assets/signed-url.ts'
+import { type Deployments, openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
+import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
+import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
 import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
+import type { PoolOf } from './surfaces/jobs-v2/pool-of.ts'
 import { loadSpec } from './surfaces/jobs-v2/spec.ts'
+import {
+  createDeploymentHosts,
+  createRouteDeployment,
+  type DeploymentHosts,
+} from './surfaces/kit/deployment-address.ts'
 import { createGate } from './surfaces/kit/gate.ts'
 import { createOperatorSurface } from './surfaces/kit/health.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
@@ -59,18 +73,36 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await bindBlobs(store, config.blobs.directory)
   const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log }))
   const metrics = openMetrics(version)
-  const assets = createAssetActions(config.assets, { store, opened, clock, log })
+  const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
+  const maxUploadBytes = toUploadLimit(config, shared)
+  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
   const bus = openBus()
+  const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const parts = { store, blobs: opened.blobs, bus, engine, assets, sealer, observer: metrics.observer, clock, log }
-  const jobs = createJobActions(config.jobs, parts)
+  const jobs = createJobActions(config.jobs, {
+    ...parts,
+    rules: shared,
+    mustTakeJobs: deployments?.mustTakeJobs,
+    chores: shared?.chores ?? [],
+  })
+  if (shared !== null) opening.defer(() => shared.flush())
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
   await prepareStore(config, store, jobs)
   opening.use(jobs.worker)
   opening.use(jobs.housekeeping)
-  const http = opening.use(await openHttp(config, { secrets, jobs, assets, metrics, clock, log }))
-  watchGauges(metrics, { store, jobs, openStreams: http.openStreams })
+  const { drainTimeoutMs } = config.jobs
+  const pools =
+    config.deployments === null || deployments === null
+      ? null
+      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, clock, log }))
+  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
+  const signer = createContentSigner(keys, clock)
+  const http = opening.use(
+    await openHttp(config, { secrets, shared, deployments, jobs, assets, signer, metrics, clock, log }),
+  )
+  watchGauges(metrics, { store, jobs, pools, openStreams: http.openStreams })
   const sweeping = new AbortController()
   const swept = sweepLeftOvers(assets, sweeping.signal, log)
   opening.defer(async () => {
@@ -79,6 +111,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   })
   jobs.housekeeping.start()
   if (config.jobs.workers > 0) jobs.worker.start()
+  pools?.start()
   const running = opening.move()
 
   return {
@@ -87,8 +120,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     engine,
     failed: store.failed,
     async drain() {
-      const deadline = new Date(clock.now().getTime() + config.jobs.drainTimeoutMs)
-      await jobs.worker.drain({ deadline })
+      const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
+      await Promise.all([jobs.worker.drain({ deadline }), pools?.drain({ deadline })])
       await http.close()
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
@@ -107,10 +140,17 @@ async function prepareStore(config: Config, store: Store, jobs: JobActions): Pro
   await jobs.recover({ releaseAll: true })
 }
 
-function watchGauges(metrics: Metrics, parts: { store: Store; jobs: JobActions; openStreams: () => number }): void {
+interface GaugeParts {
+  readonly store: Store
+  readonly jobs: JobActions
+  readonly pools: RunningPools | null
+  readonly openStreams: () => number
+}
+
+function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   metrics.watch({
     countJobs: () => parts.store.jobs.countByStatus(),
-    runningHere: () => parts.jobs.worker.stats().running,
+    runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
     groupCommit: () => parts.store.stats().write,
   })
@@ -130,39 +170,73 @@ async function sweepLeftOvers(
   }
 }
 
+function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
+  if (shared === null) return assets.maxUploadBytes
+  return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
+}
+
+function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
+  if (config === null || config.domain === null) return null
+  return createDeploymentHosts({ domain: config.domain, stagingLabel: config.stagingLabel })
+}
+
+function toPoolOf(deployments: Deployments): PoolOf {
+  return ({ deploymentId }, accountId) =>
+    deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
+}
+
 interface HttpParts {
   readonly secrets: Secrets
+  /** null: the local kind. */
+  readonly shared: SharedAccounts | null
+  readonly deployments: Deployments | null
   readonly jobs: JobActions
   readonly assets: AssetActions
+  readonly signer: ContentSigner
   readonly metrics: Metrics
   readonly clock: Clock
   readonly log: Log
 }
 
-async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock, log }: HttpParts) {
+async function openHttp(config: Config, parts: HttpParts) {
+  const { secrets, shared, deployments, jobs, assets, signer, metrics, clock, log } = parts
   const { http } = config
   const gate = createGate({
     brands: http.brand,
     bindHost: http.host,
-    hasCredentials: secrets.token !== null,
-    authenticate: createLocalAuthenticate(secrets.token?.reveal() ?? null),
+    hasCredentials: shared !== null || secrets.token !== null,
+    authenticate: shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,
     mountPrefix: http.mountPrefix,
     trustedProxies: http.trustedProxies,
+    deploymentHosts: toDeploymentHosts(config.deployments),
   })
   const spec = loadSpec(http.brand)
   const answerError = createAnswerError(log)
+  const contentLinks =
+    config.kind === 'local'
+      ? createDirectLinks(clock)
+      : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
   const jobsV2 = createJobsV2({
     gate,
     spec,
     answerError,
     clock,
     maxBodyBytes: http.maxBodyBytes,
-    maxStreamsPerAccount: http.maxStreams,
+    maxStreamsPerAccount:
+      shared === null ? http.maxStreams : (id) => Math.min(http.maxStreams, shared.limitsOf(id).streams),
+    contentLinks,
+    poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
-    assets: { ...assets, maxUploadBytes: config.assets.maxUploadBytes },
+    assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
+  })
+  const content = createContentSurface({
+    gate,
+    answerError,
+    verify: signer.verify,
+    openContent: assets.openContent,
   })
   const operator = createOperatorSurface({
     gate,
@@ -174,10 +248,11 @@ async function openHttp(config: Config, { secrets, jobs, assets, metrics, clock,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, operator, createDocs({ gate, document: spec.document })],
+    surfaces: [jobsV2, content, operator, createDocs({ gate, document: spec.document })],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
+    routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   return { ...server, openStreams: jobsV2.openStreams }
 }

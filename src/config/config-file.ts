@@ -64,6 +64,8 @@ function toText(name: SettingName, value: unknown, file: string): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   const isTextList = Array.isArray(value) && value.every((item) => typeof item === 'string' && !item.includes(','))
   if (isTextList) return value.join(',')
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (isObject && 'isBlock' in SETTINGS[name]) return JSON.stringify(value)
   const shown = 'isSecret' in SETTINGS[name] ? 'a value' : quote(JSON.stringify(value))
   throw new ConfigError(
     `${name} in ${quote(file)} has ${shown} that is no text, number, switch or list of texts; see docs/config.md`,

@@ -8,10 +8,13 @@ import { availableParallelism, totalmem } from 'node:os'
 import path from 'node:path'
 import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
+import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
+import { loadBlock } from './read-block.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
+import type { KeySource, PoolHook } from './read-remote.ts'
 import type { Secrets } from './secrets.ts'
-import { envOf, flagOf, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues } from './settings.ts'
+import { envOf, flagOf, type KINDS, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues } from './settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
 export type Flags = Readonly<Record<string, unknown>>
@@ -53,6 +56,37 @@ export interface AssetsConfig {
   readonly retentionMs: number | null
   /** Absolute; null: uploads cannot be placed as models. */
   readonly modelsDirectory: string | null
+  /** How long a signed address works. */
+  readonly urlLifetimeMs: number
+}
+
+/** Who may call where there are many accounts. What stands in the blocks is checked by whoever knows it. */
+export interface AccountsConfig {
+  readonly tiers: object | null
+  /** The file that they stand in, absolute, so that it can be read again; null: they stand elsewhere. */
+  readonly tiersFile: string | null
+  readonly prices: object | null
+  /** null: API keys only. */
+  readonly jwt: JwtConfig | null
+}
+
+export interface JwtConfig {
+  /** A file's path is absolute. */
+  readonly keys: KeySource
+  readonly issuer: string
+  readonly audience: string
+  readonly algorithms: readonly string[]
+  readonly accountClaim: string
+  readonly scopesClaim: string
+  readonly clockSkewMs: number
+}
+
+export interface DeploymentsConfig {
+  /** null: deployments are reached by prefix only. */
+  readonly domain: string | null
+  readonly stagingLabel: string
+  readonly hook: PoolHook | null
+  readonly idleAfterMs: number
 }
 
 export type EngineConfig = {
@@ -79,11 +113,16 @@ export interface LogConfig {
   readonly requests: boolean
 }
 
+export type DeploymentKind = (typeof KINDS)[number]
+
 export interface Config {
-  readonly kind: 'local'
+  readonly kind: DeploymentKind
   readonly http: HttpConfig
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
+  /** null in the local kind: one account, nothing to configure. */
+  readonly accounts: AccountsConfig | null
+  readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
   readonly store: StoreConfig
   readonly blobs: BlobsConfig
@@ -123,10 +162,15 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const where = (name: SettingName) => found.get(name)!.label
   const toAbsolute = (name: SettingName, relative: string) =>
     path.resolve(baseOf(found.get(name)!, sources, file), relative)
-  refuseContradictions(values, where)
+  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default' })
   return {
     config: toConfig(values, toAbsolute),
-    secrets: { token: values.token, secretKey: values.secretKey },
+    secrets: {
+      token: values.token,
+      secretKey: values.secretKey,
+      adminToken: values.adminToken,
+      signingKeys: values.signingKeys,
+    },
     warnings: toWarnings(values, sources.env),
     file: file?.path ?? null,
   }
@@ -163,34 +207,27 @@ function baseOf(source: Source, { cwd }: ConfigSources, file: ConfigFile | null)
   return besideFile ? path.dirname(file.path) : cwd
 }
 
-function refuseContradictions(values: SettingValues, where: (name: SettingName) => string): void {
-  if (values.kind !== 'local') {
-    throw new ConfigError(`kind = "${values.kind}" (from ${where('kind')}) is not available in this version; use local`)
-  }
-  if (!isLoopback(values.host) && values.token === null && !values.allowInsecureBind) {
-    throw new ConfigError(
-      `host = ${quote(values.host)} (from ${where('host')}) is reachable from other machines and there is no token; ` +
-        'set ATELIER_TOKEN, or use 127.0.0.1, or allow it with --allow-insecure-bind',
-    )
-  }
-}
-
 function toWarnings(values: SettingValues, env: Environment): string[] {
   const warnings = findUnknownNames(env).map(
     (name) => `the environment variable ${name} is not a setting and has no effect`,
   )
-  if (!isLoopback(values.host) && values.token === null) {
+  if (values.kind === 'local' && !isLoopback(values.host) && values.token === null) {
     warnings.push(`listening on ${quote(values.host)} without a token: whoever reaches the port can use the service`)
   }
   if (values.synchronous === 'normal')
     warnings.push('synchronous = normal: acknowledged jobs may be lost in a power cut')
+  if (values.kind !== 'local' && values.adminToken === null) {
+    warnings.push(
+      'there is no adminToken, and so no admin API: accounts and keys can only be changed while the service is down',
+    )
+  }
   return warnings
 }
 
-function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: string) => string): Config {
+function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
-    kind: 'local',
+    kind: values.kind,
     http: toHttpConfig(values),
     jobs: {
       workers: values.workers === 'auto' ? Math.max(2, availableParallelism()) : values.workers,
@@ -206,7 +243,10 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
       maxUploadBytes: values.maxUpload,
       retentionMs: values.assetRetention,
       modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
+      urlLifetimeMs: values.urlLifetime,
     },
+    accounts: values.kind === 'local' ? null : toAccountsConfig(values, toAbsolute),
+    deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: {
       kind: 'embedded',
       threads: values.engineThreads === 'auto' ? Math.max(1, availableParallelism() - 1) : values.engineThreads,
@@ -219,6 +259,40 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
     log: { level: values.logLevel, requests: values.logRequests },
+  }
+}
+
+type ToAbsolute = (name: SettingName, path: string) => string
+
+function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {
+  return {
+    tiers: loadBlock(values.tiers, { name: 'tiers', toAbsolute }),
+    tiersFile: values.tiers?.kind === 'file' ? toAbsolute('tiers', values.tiers.path) : null,
+    prices: loadBlock(values.prices, { name: 'prices', toAbsolute }),
+    jwt: toJwtConfig(values, toAbsolute),
+  }
+}
+
+function toJwtConfig(values: SettingValues, toAbsolute: ToAbsolute): JwtConfig | null {
+  const { jwtKeys: keys, jwtIssuer: issuer, jwtAudience: audience } = values
+  if (keys === null || issuer === null || audience === null) return null
+  return {
+    keys: keys.kind === 'file' ? { kind: 'file', path: toAbsolute('jwtKeys', keys.path) } : keys,
+    issuer,
+    audience,
+    algorithms: values.jwtAlgorithms,
+    accountClaim: values.jwtAccountClaim,
+    scopesClaim: values.jwtScopesClaim,
+    clockSkewMs: values.jwtClockSkew,
+  }
+}
+
+function toDeploymentsConfig(values: SettingValues): DeploymentsConfig {
+  return {
+    domain: values.deploymentsDomain,
+    stagingLabel: values.stagingLabel,
+    hook: values.poolHook,
+    idleAfterMs: values.poolIdle,
   }
 }
 

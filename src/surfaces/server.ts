@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
 import { answerBrokenRequests } from './kit/broken-request.ts'
+import type { RouteDeployment } from './kit/deployment-address.ts'
 import { prepareDrain } from './kit/drain.ts'
 import { isStreamSocket } from './kit/event-stream.ts'
 import type { Gate } from './kit/gate.ts'
@@ -43,6 +44,8 @@ export interface ServerOptions {
   /** null, or left out: no request is observed, and none pays for it. */
   readonly onAnswered?: ((request: AnsweredRequest) => void) | null
   readonly trace?: TraceRequest | null
+  /** Takes a deployment's prefix off the address before anything else reads it; left out: no prefix means anything. */
+  readonly routeDeployment?: RouteDeployment | null
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -83,6 +86,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
       request.socket.destroy()
       return
     }
+    options.routeDeployment?.(request)
     if (isDraining) response.setHeader('Connection', 'close')
     else for (const route of hotRoutes) if (route(request, response)) return
     framework(request, response)

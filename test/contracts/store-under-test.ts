@@ -4,8 +4,12 @@
  */
 import { randomUUID } from 'node:crypto'
 import { after, before } from 'node:test'
+import type { AccountDirectory } from '../../src/domain/accounts/account-directory.ts'
 import type { AccountStore } from '../../src/domain/accounts/account-store.ts'
+import type { KeyStore } from '../../src/domain/accounts/key-store.ts'
 import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
+import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
+import type { LimitStore } from '../../src/domain/credits/limit-store.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { Claim, JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
@@ -16,6 +20,12 @@ export interface StoreUnderTest {
   readonly assets: AssetStore
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
+  readonly directory: AccountDirectory
+  readonly apiKeys: KeyStore
+  readonly ledger: LedgerStore
+  readonly limits: LimitStore
+  /** Where a test can do that: the next writes end in a crash before their commit. */
+  readonly loseNextWrites?: () => void
 }
 
 export interface StoreOpener {
@@ -71,6 +81,11 @@ export interface Limits {
   readonly maxQueued?: number
 }
 
+export interface Purse extends Limits {
+  readonly micros?: number
+  readonly floor?: number
+}
+
 /** An account with a pool of its own, and the few steps that most tests take. */
 export class Tenant {
   readonly store: StoreUnderTest
@@ -86,6 +101,18 @@ export class Tenant {
   static async create(store: StoreUnderTest, { maxRunning = 10, maxQueued = 1000 }: Limits = {}): Promise<Tenant> {
     const tenant = new Tenant(store, randomUUID(), randomUUID())
     await store.accounts.put({ id: tenant.accountId, maxRunning, maxQueued })
+    return tenant
+  }
+
+  /** An account that pays. */
+  static async metered(store: StoreUnderTest, purse: Purse = {}): Promise<Tenant> {
+    const { maxRunning = 10, maxQueued = 1000, micros = 1_000_000, floor = 0 } = purse
+    const tenant = new Tenant(store, randomUUID(), randomUUID())
+    const account = { id: tenant.accountId, name: 'Metered', tier: 'free', overrides: {}, status: 'active' as const }
+    await store.directory.create({ ...account, createdAt: START }, { maxRunning, maxQueued, creditFloor: floor })
+    if (micros > 0) {
+      await store.ledger.grant({ id: randomUUID(), accountId: tenant.accountId, micros, at: START, memo: 'a gift' })
+    }
     return tenant
   }
 

@@ -20,9 +20,9 @@ export type Unsubscribe = () => void
 export interface EventBus<Event> {
   publishChanged(notice: JobChanged): void
   publishLive(notice: JobLive<Event>): void
-  /** Work may be waiting: a job was queued or room was made. */
-  publishWork(): void
+  /** Work may be waiting: a job was queued or room was made. Without a pool: in any. */
+  publishWork(pool?: string): void
   onChanged(listener: (notice: JobChanged) => void): Unsubscribe
   onLive(listener: (notice: JobLive<Event>) => void): Unsubscribe
-  onWork(listener: () => void): Unsubscribe
+  onWork(listener: (pool: string | undefined) => void): Unsubscribe
 }

@@ -3,6 +3,7 @@
  * worker carries its lease (the fencing token), limits live inside the transaction, a page is found by key and not by offset.
  * The store moves states only as it is told; which moves exist stands in transitions.ts, and every write is a compare-and-set.
  */
+import type { PoolPrice } from '../credits/prices.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
 import type { JobStatus } from './transitions.ts'
@@ -22,12 +23,15 @@ export interface NewJob {
   readonly needsExtraData: boolean
   /** `extra_data` sealed under the operator's key, or null when it lives in memory only. */
   readonly sealedExtraData: Uint8Array | null
+  /** Held and stored with the job, which is charged by it at its end; absent: the job costs nothing. */
+  readonly price?: PoolPrice | null
 }
 
 export type SubmitOutcome =
   | { readonly outcome: 'queued'; readonly job: Job }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   | { readonly outcome: 'queue_full' }
+  | { readonly outcome: 'insufficient_credits' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -77,6 +81,8 @@ export type CancelOutcome =
   | { readonly outcome: 'not_found' }
 
 export interface ListQuery {
+  /** Jobs of this pool only; left out or null: of every pool. */
+  readonly pool?: string | null
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
   readonly limit: number
@@ -94,7 +100,7 @@ export interface TouchedJob {
 }
 
 export interface JobStore {
-  /** One transaction: idempotency key, queue bound, job row, counters. */
+  /** One transaction: idempotency key, credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
 
   /** null for a job that is unknown, not this account's, or past its retention. */

@@ -36,6 +36,8 @@ export interface JobError {
 export interface Job {
   readonly id: string
   readonly accountId: string
+  /** Whose workers run it: the common pool, or a deployment's. */
+  readonly pool: string
   readonly status: JobStatus
   readonly priority: number
   readonly metadata: Readonly<Record<string, string>>

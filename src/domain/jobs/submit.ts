@@ -1,5 +1,5 @@
 /**
- * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key and the queue bound, and
+ * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key, its credit hold and the queue bound, and
  * only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may submit, the
  * body's size and the reading of its fields are the surface's business.
  */
@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { JsonValue } from '../../lib/lossless-json.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
+import type { PoolPrice } from '../credits/prices.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'
@@ -16,6 +17,8 @@ import { type JobObserver, silentObserver } from './observer.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
+  /** Left out or null: the common pool. */
+  readonly pool?: string | null
   readonly workflow: JsonValue | undefined
   readonly extraData: Readonly<Record<string, unknown>> | null
   readonly metadata: Readonly<Record<string, string>>
@@ -39,6 +42,10 @@ export interface SubmitDeps {
   readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   readonly pool: string
+  /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
+  readonly mustTakeJobs?: (pool: string) => void
+  /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
+  readonly admit?: (accountId: string, pool: string) => PoolPrice | null
   readonly retentionMs: number
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
@@ -67,7 +74,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
         },
       )
     }
+    const pool = request.pool ?? deps.pool
+    const price = deps.admit?.(request.accountId, pool) ?? null
     const prepared = await prepareWorkflow(request.accountId, request.workflow)
+    deps.mustTakeJobs?.(pool)
     const id = newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
@@ -78,7 +88,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
       return await record(request, {
         id,
         accountId: request.accountId,
-        pool: deps.pool,
+        pool,
         priority: request.priority,
         metadata: request.metadata,
         createdAt,
@@ -87,6 +97,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         inputs: prepared.inputs,
         needsExtraData: secrets !== null,
         sealedExtraData,
+        price,
       })
     } catch (error) {
       if (secrets !== null) extraData.forget(id)
@@ -99,11 +110,15 @@ export function createSubmit(deps: SubmitDeps): Submit {
     switch (result.outcome) {
       case 'queued':
         bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version })
-        bus.publishWork()
+        bus.publishWork(job.pool)
         observer.submitted(result.job)
         return result.job
       case 'key_reused':
         throw keyReuse(result.holder)
+      case 'insufficient_credits':
+        throw new ServiceError('insufficient_credits', 'the account has not enough credits to run this job; add some', {
+          details: { required_micros: job.price?.holdMicros ?? 0 },
+        })
       case 'queue_full':
         throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
           retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),

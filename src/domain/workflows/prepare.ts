@@ -11,6 +11,7 @@ import { createFileCheck, findFileNames, nameInGraph } from './file-names.ts'
 import type { Graph } from './graph.ts'
 import type { NodeCatalog } from './node-catalog.ts'
 import { toRefusal } from './node-errors.ts'
+import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { readGraph } from './read-graph.ts'
 import { replaceClasses } from './replace-classes.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
@@ -46,6 +47,8 @@ export interface PrepareDeps {
   readonly catalog: () => NodeCatalog
   readonly assets: AssetFinder
   readonly clock: Clock
+  /** What an account may use; without it, or where it says null, everything. */
+  readonly nodeRules?: (accountId: string) => NodeRules | null
 }
 
 export interface InspectOptions {
@@ -62,11 +65,14 @@ export type InspectWorkflow = (
 export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedWorkflow>
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
-export function createInspectWorkflow({ catalog: currentCatalog, assets, clock }: PrepareDeps): InspectWorkflow {
+export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
+  const { catalog: currentCatalog, assets, clock, nodeRules } = deps
   return async function inspectWorkflow(accountId, workflow, { targets } = {}) {
     refuseUiFormat(workflow)
     const catalog = currentCatalog()
     const submitted = replaceClasses(readGraph(workflow), catalog)
+    const rules = nodeRules?.(accountId) ?? null
+    if (rules !== null) checkNodeRules(submitted, rules)
     const found = findAssetRefs(submitted)
     const named = findFileNames(submitted, catalog)
     const refs = [...found.refs.values()]

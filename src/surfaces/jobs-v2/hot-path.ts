@@ -4,7 +4,7 @@
  * the first irregularity the request is left, untouched, to the framework, which then refuses it properly.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { JobReader } from '../../domain/jobs/read.ts'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { writeAnswer } from '../kit/raw-answer.ts'
@@ -16,32 +16,37 @@ import type { JobBytes } from './job-bytes.ts'
 import { API_PATH } from './links.ts'
 import { JOB_ROUTE } from './operations/get-job.ts'
 import { EVENTS_ROUTE } from './operations/get-job-events.ts'
+import type { PoolOf } from './pool-of.ts'
+import type { JobScope, ScopedJobs } from './scoped-jobs.ts'
 
 export interface HotPathDeps {
   readonly gate: Gate
-  readonly peek: JobReader['peek']
+  readonly peek: ScopedJobs['peek']
+  readonly poolOf: PoolOf
   readonly jobBytes: JobBytes
   readonly hub: Pick<EventHub, 'open'>
   readonly answerError: AnswerError
 }
 
-interface Caller {
+interface KnownCaller extends JobScope {
   readonly place: Place
-  readonly accountId: string
 }
 
 const UUID_LENGTH = 36
 const EVENTS = '/events'
 
-export function createHotPath({ gate, peek, jobBytes, hub, answerError }: HotPathDeps): HotRoute {
+export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }: HotPathDeps): HotRoute {
   const jobsPath = `${gate.mountPrefix}${API_PATH}/jobs/`
   const idEnd = jobsPath.length + UUID_LENGTH
 
-  function identify(request: IncomingMessage): Caller | null {
+  function identify(request: IncomingMessage): KnownCaller | null {
     try {
       const place = gate.admit(request)
       const caller = gate.authenticate(request, 'bearer')
-      return caller instanceof Promise ? null : { place, accountId: caller.accountId }
+      if (caller instanceof Promise) return null
+      mustHaveScope(caller, 'jobs:read')
+      const { accountId } = caller
+      return { place, accountId, pool: poolOf(place, accountId) }
     } catch {
       return null // the framework's hooks run into the same refusal and answer it
     }
@@ -49,7 +54,7 @@ export function createHotPath({ gate, peek, jobBytes, hub, answerError }: HotPat
 
   function answerJob(request: IncomingMessage, response: ServerResponse, jobId: string): boolean {
     const caller = identify(request)
-    const job = caller === null ? undefined : peek(caller.accountId, jobId)
+    const job = caller === null ? undefined : peek(caller, jobId)
     if (caller === null || job === undefined) return false
     markRoute(request, JOB_ROUTE)
     const bytes = jobBytes(job, caller.place)
@@ -67,7 +72,7 @@ export function createHotPath({ gate, peek, jobBytes, hub, answerError }: HotPat
     const requestId = requestIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     hub
-      .open(response, { accountId: caller.accountId, jobId, base: caller.place, headers })
+      .open(response, { scope: caller, jobId, base: caller.place, headers })
       .catch((error: unknown) => writeAnswer(response, headers, answerError(error, requestId)))
     return true
   }

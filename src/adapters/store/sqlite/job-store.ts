@@ -77,6 +77,7 @@ async function listJobs(read: StoreChannels['read'], accountId: string, query: L
   while (before !== null && jobs.length <= query.limit) {
     const answer: Awaited<ReturnType<typeof read.call<typeof operation>>> = await read.call(operation, {
       accountId,
+      pool: query.pool ?? null,
       statuses: statuses === null ? JOB_STATUSES : [...new Set(statuses)],
       labels,
       limit: query.limit + 1 - jobs.length,

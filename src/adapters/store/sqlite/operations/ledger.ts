@@ -31,6 +31,8 @@ export interface ReleaseInput {
 }
 
 export interface Ledger {
+  /** Whether the hold would succeed now. */
+  canHold(input: HoldInput): boolean
   /** false: the account has not enough credit, and nothing happened. */
   hold(input: HoldInput): boolean
   /**
@@ -65,7 +67,14 @@ export function prepareLedger(database: DatabaseSync): Ledger {
     post(accountId, kind, { ...rest, granted: 0, available: held - charged, held: -held, charged })
   }
 
+  const affords = prepareRows<[number]>(
+    database,
+    'SELECT available - ?2 >= floor FROM credit_account WHERE account_id = ?1',
+  )
+
   return {
+    canHold: ({ holdId, accountId, micros }) =>
+      affords.get(accountId, micros)?.[0] !== 0 || wasHeld.get(holdId) !== undefined,
     hold({ holdId, accountId, micros, at }) {
       mustBeAmount(micros)
       if (wasHeld.get(holdId) !== undefined) return true

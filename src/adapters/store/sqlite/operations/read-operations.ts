@@ -1,8 +1,13 @@
 /** Everything the reader can answer. */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
+import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './api-keys.ts'
+import { prepareListAudit } from './audit.ts'
 import { prepareKnownBlobs } from './blobs.ts'
 import { prepareCanPay } from './call-pool.ts'
+import { prepareCheckLedger } from './check-ledger.ts'
+import { prepareListDeployments, preparePoolLoads } from './deployments.ts'
+import { prepareChangedAccounts, prepareFindAccount } from './directory.ts'
 import {
   prepareFindAssets,
   prepareFindNewestByHash,
@@ -12,6 +17,7 @@ import {
 import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
+import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './ledger-reads.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './queued-calls.ts'
@@ -40,6 +46,19 @@ export function prepareReadOperations(database: DatabaseSync) {
     accountsWaiting: prepareAccountsWaiting(database),
     readMeta: prepareReadMeta(database),
     checkIntegrity: prepareCheckIntegrity(database),
+    findAccount: prepareFindAccount(database),
+    changedAccounts: prepareChangedAccounts(database),
+    findApiKey: prepareFindApiKey(database),
+    listApiKeys: prepareListApiKeys(database),
+    changedApiKeys: prepareChangedApiKeys(database),
+    balance: prepareBalance(database),
+    ledgerEntries: prepareLedgerEntries(database),
+    openHolds: prepareOpenHolds(database),
+    usage: prepareUsage(database),
+    checkLedger: prepareCheckLedger(database),
+    listAudit: prepareListAudit(database),
+    listDeployments: prepareListDeployments(database),
+    poolLoads: preparePoolLoads(database),
   }
 }
 

@@ -1,9 +1,11 @@
-/** Submit: idempotency key, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
+/** Submit: idempotency key, credit hold, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
 import type { DatabaseSync } from 'node:sqlite'
+import { jobHoldId } from '../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../domain/idempotency/key-record.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../domain/jobs/job-store.ts'
 import { prepareClaimKey, prepareFindHolder } from './keys.ts'
+import { prepareLedger } from './ledger.ts'
 import { prepareNewestPosition } from './queue-position.ts'
 import { prepareRows } from './statement.ts'
 
@@ -24,10 +26,11 @@ export type SubmitInput = readonly [
   key: string | null,
   keyClaimedAt: number,
   keyExpiresAt: number,
+  price: readonly [second: number, minimum: number, hold: number] | null,
 ]
 
-/** The queue position, the holder of the key, or null when the queue is full. */
-export type SubmitAnswer = number | KeyHolder | null
+/** The queue position, the holder of the key, what the account lacks, or null when the queue is full. */
+export type SubmitAnswer = number | KeyHolder | 'insufficient_credits' | null
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
   const metadata = JSON.stringify(job.metadata)
@@ -48,11 +51,17 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     claim === null ? null : claim.key,
     claim === null ? 0 : claim.claimedAt.getTime(),
     claim === null ? 0 : claim.expiresAt.getTime(),
+    toPrice(job),
   ]
+}
+
+function toPrice({ price = null }: NewJob): SubmitInput[14] {
+  return price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros]
 }
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
   if (answer === null) return { outcome: 'queue_full' }
+  if (answer === 'insufficient_credits') return { outcome: answer }
   if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
   return { outcome: 'queued', job: toQueuedJob(job, answer) }
 }
@@ -61,6 +70,7 @@ function toQueuedJob(job: NewJob, queuePosition: number): Job {
   return {
     id: job.id,
     accountId: job.accountId,
+    pool: job.pool,
     status: 'queued',
     priority: job.priority,
     metadata: job.metadata,
@@ -82,17 +92,21 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
   const findHolder = prepareFindHolder(database)
   const claimKey = prepareClaimKey(database)
   const takeQueueRoom = prepareTakeQueueRoom(database)
+  const ledger = prepareLedger(database)
   const insertJob = prepareInsertJob(database)
   const newestPosition = prepareNewestPosition(database)
   return (input) => {
     const [id, accountId, pool, priority] = input
-    const [key, keyClaimedAt, keyExpiresAt] = [input[11], input[12], input[13]]
+    const [key, keyClaimedAt, keyExpiresAt, price] = [input[11], input[12], input[13], input[14]]
     if (key !== null) {
       const holder = findHolder({ accountId, key, now: keyClaimedAt })
       if (holder !== null) return holder
     }
+    const hold = price === null ? null : { holdId: jobHoldId(id), accountId, micros: price[2], at: input[4] }
+    if (hold !== null && !ledger.canHold(hold)) return 'insufficient_credits'
     const queued = takeQueueRoom(accountId)
     if (queued === null) return null
+    if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: id, assetId: null })
     const seq = insertJob(input)
     return newestPosition({ seq, accountId, pool, priority }, queued)
@@ -116,8 +130,9 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 
 function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => number {
   const insertJob = database.prepare(`
-    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)`)
+    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
+      price_second, price_minimum)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -128,6 +143,7 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
     const [id, accountId, pool, priority, createdAt, expiresAt, metadata, workflow, inputs, needsExtraData, sealed] =
       input
     const inputCount = inputs === null ? 0 : inputs.length
+    const price = input[14]
     const inserted = insertJob.run(
       id,
       accountId,
@@ -138,6 +154,8 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
       metadata,
       needsExtraData,
       inputCount,
+      price === null ? null : price[0],
+      price === null ? null : price[1],
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, workflow)

@@ -2,11 +2,16 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { preparePutAccount, prepareRepairCounters } from './accounts.ts'
 import { prepareAdmitCall } from './admit-call.ts'
+import { prepareInsertApiKey, prepareRevokeApiKey, prepareRotateApiKey, prepareTouchApiKeys } from './api-keys.ts'
+import { prepareAudited } from './audit.ts'
 import { prepareOfferBlob, prepareRetireBlobs } from './blobs.ts'
 import { prepareCancel } from './cancel.ts'
 import { prepareClaim } from './claim.ts'
 import { prepareCommit } from './commit.ts'
+import { prepareConfigureDeployment, prepareCreateDeployment, prepareMoveDeployment } from './deployments.ts'
+import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } from './directory.ts'
 import { prepareFinishCall } from './finish-call.ts'
+import { prepareGrant, prepareRefund } from './grants.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareSweepKeys } from './keys.ts'
 import { prepareReap, prepareRelease, prepareRenew } from './leases.ts'
@@ -20,6 +25,7 @@ import {
   prepareTakeCall,
   prepareTimeOutCalls,
 } from './queued-calls.ts'
+import { prepareTakeRequests } from './rate-limit.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
 import { prepareExpireJobs, prepareRemoveJobs } from './retention.ts'
 import { prepareSubmit } from './submit.ts'
@@ -27,7 +33,7 @@ import { prepareKeepProgress, prepareSweepCalls } from './unfinished-calls.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
-  return {
+  const operations = {
     submit: prepareSubmit(database),
     claim: prepareClaim(database, { completeJob }),
     renew: prepareRenew(database),
@@ -55,8 +61,22 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putBackCall: preparePutBackCall(database),
     cancelCall: prepareCancelCall(database),
     timeOutCalls: prepareTimeOutCalls(database),
+    createAccount: prepareCreateAccount(database),
+    replaceAccount: prepareReplaceAccount(database),
+    enforceLimits: prepareEnforceLimits(database),
+    insertApiKey: prepareInsertApiKey(database),
+    rotateApiKey: prepareRotateApiKey(database),
+    revokeApiKey: prepareRevokeApiKey(database),
+    touchApiKeys: prepareTouchApiKeys(database),
+    grant: prepareGrant(database),
+    refund: prepareRefund(database),
+    takeRequests: prepareTakeRequests(database),
     writeMeta: prepareWriteMeta(database),
+    createDeployment: prepareCreateDeployment(database),
+    moveDeployment: prepareMoveDeployment(database),
+    configureDeployment: prepareConfigureDeployment(database),
   }
+  return { ...operations, audited: prepareAudited(database, operations) }
 }
 
 export type WriteOperations = ReturnType<typeof prepareWriteOperations>
