@@ -23,7 +23,7 @@ export function addSettingFlags(command: Command, names: readonly SettingName[] 
   return command
 }
 
-const LISTS: readonly SettingName[] = ['allowedHosts', 'corsOrigins', 'trustedProxies', 'brand', 'nodes']
+const LISTS: readonly SettingName[] = ['allowedHosts', 'corsOrigins', 'trustedProxies', 'brand', 'nodes', 'catalogs']
 
 function isList(name: SettingName): boolean {
   return LISTS.includes(name)

@@ -2,9 +2,12 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { JobObserver } from '../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
+import type { CallObserver } from '../domain/models/call-observer.ts'
+import { createCallObserver } from './call-metrics.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
+  readonly callObserver: CallObserver
   readonly contentType: string
   render(): Promise<string>
   /** Hands in what is only known once everything stands. */
@@ -30,6 +33,7 @@ export function openMetrics(version: string): Metrics {
   )
   return {
     observer: createObserver(registry),
+    callObserver: createCallObserver(registry),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),

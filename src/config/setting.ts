@@ -21,6 +21,7 @@ export const GROUPS = [
   'Accounts',
   'Deployments',
   'Engine',
+  'Router',
   'Logs',
 ] as const
 export type SettingGroup = (typeof GROUPS)[number]

@@ -95,7 +95,7 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
 
 function unknownModel(id: string, suggestions: readonly string[]): RouterError {
   const hint =
-    suggestions.length === 0 ? 'GET /v2/models lists what there is' : `did you mean ${suggestions.join(', ')}?`
+    suggestions.length === 0 ? 'GET /v2/models lists what there is' : `close to it: ${suggestions.join(', ')}`
   return new RouterError('unknown_model', `there is no model ${JSON.stringify(id.slice(0, SHOWN_LENGTH))}; ${hint}`)
 }
 

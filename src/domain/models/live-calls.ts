@@ -8,6 +8,8 @@ export interface LiveCalls {
   /** Until `work` has ended; `work` never rejects for what a provider does. */
   track(call: LiveCall, work: Promise<void>): void
   readonly size: number
+  /** Resolves when all calls that are under way now have ended. */
+  untilEnded(): Promise<void>
   /** Throws once the service stops. */
   refuseWhenClosing(): void
   /** No new calls; those under way may end until `withinMs` is over, then the rest is let go of. */
@@ -38,6 +40,8 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
     calls.set(id, { call, work: settled })
   }
 
+  const all = () => Promise.all([...calls.values()].map(({ work }) => work))
+
   return {
     find: (callId) => calls.get(callId)?.call ?? null,
     track,
@@ -48,9 +52,9 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
       if (!isClosing) return
       throw new RouterError('unavailable', 'the service is stopping; try again in a moment', { retryAfterSeconds: 5 })
     },
+    untilEnded: async () => void (await all()),
     async close(withinMs) {
       isClosing = true
-      const all = () => Promise.all([...calls.values()].map(({ work }) => work))
       await settlesWithin(all(), withinMs)
       ending.abort()
       await all()

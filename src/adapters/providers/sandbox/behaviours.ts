@@ -2,8 +2,9 @@
  * What the sandbox's models do. Each shows one thing that a real provider does sooner or later, always in the same way for
  * the same input, so that a client can be built and tested without an account anywhere.
  */
-import type { JsonRecord } from '../../../domain/models/model.ts'
+import type { Json, JsonRecord } from '../../../domain/models/model.ts'
 import type { ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
+import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
 import { drawPicture } from './picture.ts'
 
 /** `answer`: what comes back. `never`: nothing comes back at all. */
@@ -43,16 +44,7 @@ export const BEHAVIOURS: Readonly<Record<BehaviourName, Behaviour>> = {
   invalid: (input) => ({
     reason: 'invalid',
     message: 'the sandbox does not accept this input',
-    failures: [
-      { loc: ['body', 'image_url'], msg: 'the picture is too small', type: 'image_too_small', ctx: { min_width: 512 } },
-      {
-        loc: ['body', 'steps'],
-        msg: 'must be at most 50',
-        type: 'less_than_equal',
-        ctx: { limit_value: 50 },
-        input: input['steps'] ?? 51,
-      },
-    ],
+    failures: toFailures(input['steps'] ?? 51),
     upstreamStatus: 422,
     generation: 'none',
   }),
@@ -77,6 +69,16 @@ export const BEHAVIOURS: Readonly<Record<BehaviourName, Behaviour>> = {
 
 export function isBehaviour(name: unknown): name is BehaviourName {
   return typeof name === 'string' && Object.hasOwn(BEHAVIOURS, name)
+}
+
+/** As a provider words them: with bounds of its own and the value that it did not like. */
+function toFailures(steps: Json): readonly ValidationFailure[] {
+  const tooSmall = { loc: ['body', 'image_url'], msg: 'the picture is too small', type: 'image_too_small' }
+  const tooMany = { loc: ['body', 'steps'], msg: 'must be at most 50', type: 'less_than_equal', input: steps }
+  return [
+    { ...tooSmall, ctx: { min_width: 512 } },
+    { ...tooMany, ctx: { limit_value: 50 } },
+  ]
 }
 
 const CHUNK_BYTES = 64 * 1024
