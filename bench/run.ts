@@ -10,6 +10,7 @@ import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
+import { router } from './scenarios/router.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
 import { transfer } from './scenarios/transfer.ts'
@@ -23,6 +24,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   graph,
   images,
   memory,
+  router,
 }
 
 const wanted = process.argv.slice(2)
