@@ -24,8 +24,8 @@ interface Step {
   readonly values: TemplateValues
 }
 
-// What a look may meet without the task being over: the provider's trouble, ours with it, and a task it does not know yet.
-const PASSING: readonly Meaning[] = ['transient', 'account', 'timeout', 'wait']
+// What a look may meet without the task being over: trouble at the provider, or ours with it.
+const PASSING: readonly Meaning[] = ['transient', 'account', 'wait']
 
 export function createPoll(parts: ProviderParts, deps: DeclarativeDeps): Required<Pick<Provider, 'poll' | 'cancel'>> {
   const callApi = createCallApi(parts, deps)

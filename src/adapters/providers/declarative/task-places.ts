@@ -21,6 +21,8 @@ export function createTaskPlaces(): TaskPlaces {
   }
   return {
     hold(task, release, untilMs) {
+      // A provider that gives the same id twice has one task, not two.
+      leave(task)
       const timer = setTimeout(() => leave(task), Math.min(Math.max(0, untilMs), MAX_TIMER_MS))
       held.set(task, { release, timer })
     },
