@@ -87,17 +87,30 @@ interface OpenedProvider {
 }
 
 /** Everything in these folders; a model of a later folder replaces one of the same name in an earlier. */
-export async function readCatalogFolders(folders: readonly string[]): Promise<CatalogFile[]> {
-  const files = new Map<string, CatalogFile>()
-  for (const folder of folders) for (const file of await readCatalogFiles(folder)) files.set(file.file, file)
+export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFile[]> {
+  const files = new Map<string, FoundFile>()
+  for (const folder of folders) {
+    for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+  }
   return [...files.values()]
 }
 
-export function judgeCatalog(files: readonly CatalogFile[], builtIn: readonly Provider[]): ReadCatalog {
+interface FoundFile extends CatalogFile {
+  readonly folder: string
+}
+
+export interface JudgeOptions {
+  readonly builtIn: readonly Provider[]
+  /** Also the schemas of our own models, which our tests have checked. */
+  readonly isThorough: boolean
+}
+
+export function judgeCatalog(files: readonly FoundFile[], { builtIn, isThorough }: JudgeOptions): ReadCatalog {
   const checks = Object.fromEntries(
     builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
   )
-  return readCatalog(files, { compileSchema, builtIn: checks })
+  const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
+  return readCatalog(files, { compileSchema, builtIn: checks, isChecked: (file) => !isThorough && ours.has(file) })
 }
 
 export async function openModels(
@@ -106,7 +119,7 @@ export async function openModels(
 ): Promise<OpenedModels> {
   const { clock, log, builtIn, openProvider } = parts
   const folders = [BUILT_IN_CATALOG, ...catalogs]
-  const first = judgeCatalog(await readCatalogFolders(folders), builtIn)
+  const first = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false })
   if (first.problems.length > 0) throw new CatalogError(first.problems)
   let current = toOpened(first, null)
   let untilEnded: () => Promise<void> = async () => {}
@@ -145,7 +158,7 @@ export async function openModels(
   }
 
   async function reload(): Promise<ReloadOutcome> {
-    const read = judgeCatalog(await readCatalogFolders(folders), builtIn)
+    const read = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false })
     if (read.problems.length > 0) {
       log.error({ problems: read.problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
       return { outcome: 'refused', problems: read.problems }

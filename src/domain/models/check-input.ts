@@ -13,7 +13,7 @@ export type CompileSchema = (schema: JsonRecord) => CheckInput
 
 export function createCheckInput(model: Model, compile: CompileSchema): CheckInput {
   const { schema, modelField, modelName } = model.input
-  const check: CheckInput = schema === null ? () => [] : compile(schema)
+  const check: CheckInput = schema === null ? () => [] : whenNeeded(() => compile(schema))
   if (modelField === null) return check
   return (input) => {
     const named = input[modelField]
@@ -23,6 +23,15 @@ export function createCheckInput(model: Model, compile: CompileSchema): CheckInp
     if (!isOther) return failures
     const others = failures.filter(({ loc }) => !(loc.length === 2 && loc[1] === modelField))
     return [toOtherModel(modelField, modelName, named), ...others]
+  }
+}
+
+/** Of a large catalogue few models are called; a schema is compiled with the first call. */
+function whenNeeded(compile: () => CheckInput): CheckInput {
+  let check: CheckInput | null = null
+  return (input) => {
+    check ??= compile()
+    return check(input)
   }
 }
 

@@ -105,7 +105,8 @@ async function host(
   try {
     const deadline = new Date(clock.now().getTime() + HOSTING_MS)
     const { accountId, id: callId } = live.ref
-    const request = { model: live.model, accountId, callId, baseUrl, body }
+    const { inlineParts = null } = result
+    const request = { model: live.model, accountId, callId, baseUrl, body, inlineParts }
     const hosted = await hostAssets(request, { signal: stopping, deadline })
     return {
       result: { ...result, body: hosted.body },

@@ -12,6 +12,8 @@ export interface HostingRequest {
   readonly baseUrl: string
   /** A JSON document. */
   readonly body: Buffer
+  /** Where parts with inline media stand that the caller wants as addresses; null or absent: they stay inline. */
+  readonly inlineParts?: string | null
 }
 
 export interface HostedResult {

@@ -47,6 +47,8 @@ export interface ProviderResult {
   readonly usage: JsonRecord | null
   /** What the provider says it cost, in millionths of a US dollar; null when it does not. */
   readonly costMicros: number | null
+  /** Where parts with inline media stand that the caller asked to have hosted; absent: nobody asked. */
+  readonly inlineParts?: string | null
 }
 
 /**

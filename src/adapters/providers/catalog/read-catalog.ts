@@ -27,6 +27,8 @@ export interface ReadCatalogDeps {
   readonly compileSchema: CompileSchema
   /** Providers that need no file of their own, such as `sandbox`: what is wrong with a model of theirs. */
   readonly builtIn: Readonly<Record<string, (model: Model) => readonly string[]>>
+  /** Files whose schemas were checked before, such as our own: compiling them all would hold up every start. */
+  readonly isChecked?: (file: string) => boolean
 }
 
 const PROVIDER_FILE = 'provider.json'
@@ -115,7 +117,8 @@ interface CheckContext extends ReadCatalogDeps {
 
 function checkOne(model: Model, file: string, context: CheckContext): string[] {
   const problems = file === `${model.id}.json` ? [] : [`id is ${model.id}, so the file must be ${model.id}.json`]
-  return [...problems, ...checkAdapter(model, context), ...checkSchema(model, context)]
+  const isChecked = context.isChecked?.(file) === true
+  return [...problems, ...checkAdapter(model, context), ...(isChecked ? [] : checkSchema(model, context))]
 }
 
 function checkAdapter(model: Model, { builtIn, providers }: CheckContext): readonly string[] {

@@ -1,6 +1,7 @@
 /** One exchange with the provider for a step of a call, with its bounds, told to the observer and to the breaker. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Model } from '../../../domain/models/model.ts'
+import { MAX_TIMER_MS } from '../../../lib/sleep.ts'
 import type { ApiRequest } from '../outbound/api-client.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import type { DeclarativeDeps, ExchangeKind, ProviderParts } from './parts.ts'
@@ -52,7 +53,8 @@ export function createCallApi({ rules, client, breaker, authHeaders }: ProviderP
         { ...request, headers, keyHeaders: authHeaders(key) },
         {
           signal,
-          headTimeMs: kind === 'submit' ? leftMs : Math.min(leftMs, POLL_HEAD_MS),
+          // An answer that comes after the caller's deadline is paid for: the signal says when nobody wants it any more.
+          headTimeMs: kind === 'submit' ? MAX_TIMER_MS : Math.min(leftMs, POLL_HEAD_MS),
           bodyTimeMs: isBytes ? STREAM_BODY_MS : DOCUMENT_BODY_MS,
           maxBytes: maxBytes ?? (isBytes ? STREAM_MAX_BYTES : DOCUMENT_MAX_BYTES),
           mayStream: isBytes ? isMediaAnswer : undefined,

@@ -10,7 +10,7 @@ import { createCallApi } from './call-api.ts'
 import type { CompiledFetch, CompiledModel, CompiledTask } from './compile-model.ts'
 import { isTaskHandle, readState, readTexts, type TaskHandle, toFetchTarget } from './follow-task.ts'
 import type { DeclarativeDeps, ExchangeKind, ProviderParts } from './parts.ts'
-import { hasOutput, type ReadAnswer, readCost, toResult } from './read-answer.ts'
+import { hasOutput, type ReadAnswer, refusalCost, toResult } from './read-answer.ts'
 import { toRefusal } from './refusals.ts'
 import type { Meaning } from './rules.ts'
 import type { TemplateValues } from './template.ts'
@@ -56,7 +56,7 @@ export function createPoll(parts: ProviderParts, deps: DeclarativeDeps): Require
 
   function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): PollOutcome {
     const { messages, validationList } = parts
-    const costMicros = readCost(answer.document, step.model)
+    const costMicros = refusalCost(step.subject.model, answer.document, step.model)
     const source = { answer, messages, validationList, secret: step.key, costMicros, generation: 'ended' as const }
     return { outcome: 'refused', refusal: toRefusal(meaning, source) }
   }

@@ -1,7 +1,7 @@
 /** An answer's body as a document, and what a finished one says: whether there is output, what was used, what it cost. */
 import { Readable } from 'node:stream'
 import { findLeaves, findValue } from '../../../domain/models/json-path.ts'
-import { isRecord, type JsonRecord } from '../../../domain/models/model.ts'
+import { isRecord, type JsonRecord, type Model } from '../../../domain/models/model.ts'
 import type { ProviderResult } from '../../../domain/models/provider.ts'
 import type { ExchangeAnswer } from '../outbound/exchange.ts'
 import type { CompiledModel } from './compile-model.ts'
@@ -58,10 +58,19 @@ function readUsage(answer: ReadAnswer, { usage, rules }: CompiledModel): JsonRec
   return Object.keys(all).length === 0 ? null : all
 }
 
-export function readCost(document: unknown, { cost }: CompiledModel): number | null {
+function readCost(document: unknown, { cost }: CompiledModel): number | null {
   const value = cost === null ? undefined : findValue(document, cost.path)
   if (cost === null || typeof value !== 'number' || !(value >= 0)) return null
   return Math.round(value * cost.microsPerUnit)
+}
+
+/** What a refusal cost. A model that says it charges nothing for refusals is taken at its word. */
+export function refusalCost(
+  { chargesOnPolicyRejection }: Model,
+  document: unknown,
+  compiled: CompiledModel,
+): number | null {
+  return chargesOnPolicyRejection === 'no' ? null : readCost(document, compiled)
 }
 
 /** The stream with its first bytes read, or null when it ends without any. */

@@ -145,6 +145,8 @@ export interface ModelRules {
   /** The same in headers: `{character_cost: "character-cost"}`. */
   readonly usage_headers?: Readonly<Record<string, string>>
   readonly cost?: { readonly path: string; readonly micros_per_unit: number }
+  /** Inline media at `parts` are hosted when the input's field `when` is true. */
+  readonly host_inline?: { readonly when: string; readonly parts: string }
   readonly max_answer_bytes?: number
   /** The provider itself makes one generation of several submits with the same key. */
   readonly deduplicates?: boolean

@@ -8,7 +8,7 @@ import { readHandle } from './follow-task.ts'
 import { MediaRefusal } from './media.ts'
 import { meaningOfStatus } from './outcome-rules.ts'
 import type { DeclarativeDeps, ProviderKey, ProviderParts } from './parts.ts'
-import { hasOutput, peekStream, type ReadAnswer, readCost, toResult } from './read-answer.ts'
+import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from './read-answer.ts'
 import { generationAfter, toRefusal, unavailable } from './refusals.ts'
 import type { Meaning } from './rules.ts'
 import { sendPatiently } from './send-patiently.ts'
@@ -45,7 +45,7 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
     if (meaning === 'account' && !step.access.isOwn) {
       deps.log.error({ provider: rules.provider, status: answer.status }, 'the provider refuses our account')
     }
-    const costMicros = readCost(answer.document, step.model)
+    const costMicros = refusalCost(step.call.model, answer.document, step.model)
     const { messages, validationList } = parts
     return {
       outcome: 'refused',
@@ -68,7 +68,8 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
 
   function accept(step: Step, answer: ReadAnswer): SubmitOutcome {
     const task = step.operation.task
-    if (task === null) return { outcome: 'finished', result: toResult(answer, step.model) }
+    if (task === null)
+      return { outcome: 'finished', result: { ...toResult(answer, step.model), ...toInlineParts(step) } }
     const handle = readHandle(answer, step.operation.rules.name, task)
     if (handle !== null) return { outcome: 'accepted', handle: { ...handle }, pollAfterMs: task.rules.interval_ms }
     const message = 'the provider took the call but named no task'
@@ -132,6 +133,12 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
 
 function refused(refusal: Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']): SubmitOutcome {
   return { outcome: 'refused', refusal }
+}
+
+/** Whether the caller wants inline media as addresses instead. */
+function toInlineParts({ call, model }: Step): { inlineParts?: string } {
+  const rule = model.rules.host_inline
+  return rule !== undefined && call.input[rule.when] === true ? { inlineParts: rule.parts } : {}
 }
 
 function noOperation(): Extract<SubmitOutcome, { outcome: 'refused' }>['refusal'] {
