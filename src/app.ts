@@ -118,6 +118,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       shared,
       observer: metrics.callObserver,
+      observeExchange: metrics.observeExchange,
+      signer,
       overrides: overrides.models ?? {},
       clock,
       log,

@@ -4,10 +4,12 @@ import type { JobObserver } from '../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
 import type { CallObserver } from '../domain/models/call-observer.ts'
 import { createCallObserver } from './call-metrics.ts'
+import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
   readonly callObserver: CallObserver
+  readonly observeExchange: ObserveExchange
   readonly contentType: string
   render(): Promise<string>
   /** Hands in what is only known once everything stands. */
@@ -34,6 +36,7 @@ export function openMetrics(version: string): Metrics {
   return {
     observer: createObserver(registry),
     callObserver: createCallObserver(registry),
+    observeExchange: createExchangeObserver(registry),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),

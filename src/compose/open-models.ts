@@ -6,6 +6,7 @@ import { watch } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type CatalogFile, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
+import type { Network } from '../adapters/providers/outbound/network.ts'
 import { compileSchema } from '../adapters/schemas/ajv-input.ts'
 import type { RouterConfig } from '../config/config.ts'
 import type { CallStore } from '../domain/models/call-store.ts'
@@ -29,6 +30,8 @@ export interface ModelOverrides {
   /** Further models. */
   readonly models?: readonly Model[]
   readonly hostAssets?: HostAssets
+  /** Which addresses of answers and inputs may be reached, and how names are resolved. */
+  readonly network?: Network
   /** A store that can stop at a chosen step. */
   readonly wrapCalls?: (calls: CallStore) => CallStore
 }

@@ -12,7 +12,7 @@ import { openProviders, type ProviderParts } from './open-providers.ts'
 import type { Store } from './open-store.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
-export interface OpenRouterParts extends Omit<ProviderParts, 'secrets'> {
+export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'> {
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
   readonly opened: Blobs
@@ -37,7 +37,14 @@ const CURSOR_SECRET = 'router_cursor_secret'
 export async function openRouter(config: RouterConfig, parts: OpenRouterParts): Promise<Router> {
   const { store, clock, log, overrides } = parts
   await using opening = new AsyncDisposableStack()
-  const providers = opening.use(openProviders(parts))
+  const providers = opening.use(
+    openProviders({
+      ...parts,
+      assetStore: store.assets,
+      maxAssetBytes: config.maxResultBytes,
+      network: overrides.network ?? null,
+    }),
+  )
   const models = opening.use(
     await openModels(config, {
       clock,

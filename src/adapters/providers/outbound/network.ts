@@ -24,6 +24,9 @@ export const publicInternet: Network = {
   allowsPlainHttp: false,
 }
 
+/** For operators whose providers and asset servers are their own: set by name, never by accident. */
+export const privateNetwork: Network = { ...publicInternet, mayConnect: () => true, allowsPlainHttp: true }
+
 /** An address that outbound calls must not use. The message names the host, never the rest of the URL. */
 export class BlockedAddressError extends Error {
   readonly host: string
