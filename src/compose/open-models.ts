@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url'
 import { type CatalogFile, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
 import type { Network } from '../adapters/providers/outbound/network.ts'
-import { compileSchema } from '../adapters/schemas/ajv-input.ts'
+import { createCompileSchema } from '../adapters/schemas/ajv-input.ts'
 import type { RouterConfig } from '../config/config.ts'
 import type { CallStore } from '../domain/models/call-store.ts'
 import { type Catalog, createCatalog } from '../domain/models/catalog.ts'
-import { createCheckInput } from '../domain/models/check-input.ts'
+import { type CompileSchema, createCheckInput } from '../domain/models/check-input.ts'
 import type { HostAssets } from '../domain/models/hosting.ts'
 import type { Model } from '../domain/models/model.ts'
 import type { Provider } from '../domain/models/provider.ts'
@@ -106,9 +106,11 @@ export interface JudgeOptions {
   readonly builtIn: readonly Provider[]
   /** Also the schemas of our own models, which our tests have checked. */
   readonly isThorough: boolean
+  readonly compileSchema?: CompileSchema
 }
 
-export function judgeCatalog(files: readonly FoundFile[], { builtIn, isThorough }: JudgeOptions): ReadCatalog {
+export function judgeCatalog(files: readonly FoundFile[], options: JudgeOptions): ReadCatalog {
+  const { builtIn, isThorough, compileSchema = createCompileSchema() } = options
   const checks = Object.fromEntries(
     builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
   )
@@ -122,7 +124,8 @@ export async function openModels(
 ): Promise<OpenedModels> {
   const { clock, log, builtIn, openProvider } = parts
   const folders = [BUILT_IN_CATALOG, ...catalogs]
-  const first = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false })
+  const compileSchema = createCompileSchema()
+  const first = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false, compileSchema })
   if (first.problems.length > 0) throw new CatalogError(first.problems)
   let current = toOpened(first, null)
   let untilEnded: () => Promise<void> = async () => {}
@@ -161,7 +164,7 @@ export async function openModels(
   }
 
   async function reload(): Promise<ReloadOutcome> {
-    const read = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false })
+    const read = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false, compileSchema })
     if (read.problems.length > 0) {
       log.error({ problems: read.problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
       return { outcome: 'refused', problems: read.problems }

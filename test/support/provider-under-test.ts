@@ -6,7 +6,7 @@ import { type DeclarativeProvider, openDeclarativeProvider } from '../../src/ada
 import type { Network } from '../../src/adapters/providers/outbound/network.ts'
 import { openSafeFetcher } from '../../src/adapters/providers/outbound/safe-fetch.ts'
 import { checkSandboxModel } from '../../src/adapters/providers/sandbox/provider.ts'
-import { compileSchema } from '../../src/adapters/schemas/ajv-input.ts'
+import { createCompileSchema } from '../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../src/domain/models/model.ts'
 import type { PollOutcome, SubmitOutcome } from '../../src/domain/models/provider.ts'
 import { silentLog } from '../../src/lib/log.ts'
@@ -22,7 +22,7 @@ let shipped: Promise<ReadCatalog> | null = null
 /** Read once for all tests of a process. */
 export function readShippedCatalog(): Promise<ReadCatalog> {
   shipped ??= readCatalogFiles(CATALOG).then((files) =>
-    readCatalog(files, { compileSchema, builtIn: { sandbox: checkSandboxModel } }),
+    readCatalog(files, { compileSchema: createCompileSchema(), builtIn: { sandbox: checkSandboxModel } }),
   )
   return shipped
 }

@@ -11,14 +11,21 @@ import type { ValidationFailure } from '../../domain/models/validation-failure.t
 const MAX_ECHO_LENGTH = 1024
 const MAX_FAILURES = 100
 
-export const compileSchema: CompileSchema = (schema) => {
-  const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, discriminator: true, formats: FORMATS })
-  const validate = ajv.compile(toDraft7(schema) as object)
-  return ((input) => {
-    if (validate(input)) return []
-    const errors = pickAlternatives(validate.errors ?? [])
-    return errors.slice(0, MAX_FAILURES).map((error) => toFailure(error, input))
-  }) satisfies CheckInput
+/** All schemas share one compiler: setting one up costs more than most schemas. */
+export function createCompileSchema(): CompileSchema {
+  const options = { allErrors: true, strict: false, verbose: true, discriminator: true, formats: FORMATS }
+  const ajv = new Ajv(options)
+  return function compileSchema(schema) {
+    const written = toDraft7(schema) as object
+    const validate = ajv.compile(written)
+    // The compiler would keep every schema that a reload brings.
+    ajv.removeSchema(written)
+    return ((input) => {
+      if (validate(input)) return []
+      const errors = pickAlternatives(validate.errors ?? [])
+      return errors.slice(0, MAX_FAILURES).map((error) => toFailure(error, input))
+    }) satisfies CheckInput
+  }
 }
 
 const FORMATS: Readonly<Record<string, true | ((text: string) => boolean)>> = {

@@ -84,7 +84,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
     // Everything else below this path is the id of no model, in this surface's own words.
     app.all(`${MODELS_PATH}/*`, (request) => {
       const methods = spec.methodsOf(pathBelow(request.raw.url ?? '', gate.mountPrefix))
-      if (methods.length > 0)
+      if (methods.length > 0 && !methods.includes(request.method))
         throw new RouterError('malformed', `${request.method} is not possible here; use ${methods.join(', ')}`)
       throw new RouterError('unknown_model', 'there is no model under this address; GET /v2/models lists what there is')
     })

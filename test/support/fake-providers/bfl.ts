@@ -24,9 +24,9 @@ function poll(call: FakeCall): FakeAnswer {
   const id = call.request.query.get('id') ?? ''
   const { scenario } = call
   const count = call.countPoll(id)
-  if (scenario === 'poll trouble' && count <= 2) return { status: 502, body: 'bad gateway' }
+  if (scenario === 'poll trouble' && count <= call.pendingPolls) return { status: 502, body: 'bad gateway' }
   if (scenario === 'poll too fast' && count === 1) return { status: 429, headers: { 'retry-after': '7' }, json: {} }
-  if (count <= 2)
+  if (count <= call.pendingPolls)
     return {
       json: {
         id,
@@ -48,12 +48,9 @@ function poll(call: FakeCall): FakeAnswer {
   if (scenario === 'not found') return { json: { id, status: 'Task not found', result: null } }
   if (scenario === 'no output') return { json: { id, status: 'Ready', result: { sample: '' } } }
   const status = scenario === 'odd spelling' ? '  READY ' : 'Ready'
-  const result = {
-    sample: call.at('delivery.bfl.example', `/assets/${id}.jpeg?sig=abc`),
-    seed: 4294967297,
-    prompt: 'p',
-    duration: 2.5,
-  }
+  const sample = call.at('delivery.bfl.example', `/assets/${id}.jpeg?sig=abc`)
+  const draft = scenario === 'one asset gone' ? { draft_cache: call.at('delivery.bfl.example', '/assets/draft') } : {}
+  const result = { sample, ...draft, seed: 4294967297, prompt: 'p', duration: 2.5 }
   return { json: scenario === 'other field' ? { id, state: 'Ready', result } : { id, status, result, cost: 3 } }
 }
 

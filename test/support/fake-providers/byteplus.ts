@@ -46,7 +46,8 @@ function submit(call: FakeCall): FakeAnswer {
 function poll(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const { scenario } = call
-  if (call.countPoll(id) <= 2) return { json: { id, status: scenario === 'unknown state' ? 'polishing' : 'running' } }
+  if (call.countPoll(id) <= call.pendingPolls)
+    return { json: { id, status: scenario === 'unknown state' ? 'polishing' : 'running' } }
   if (scenario === 'late policy')
     return { json: { id, status: 'failed', error: { code: 'OutputVideoSensitiveContentDetected', message: 'no' } } }
   if (scenario === 'failure')

@@ -71,7 +71,7 @@ function stability(call: FakeCall): FakeAnswer {
 
 function stabilityResult(call: FakeCall): FakeAnswer {
   const [id] = call.params
-  if (call.countPoll(id) <= 2) return { status: 202, json: { id, status: 'in-progress' } }
+  if (call.countPoll(id) <= call.pendingPolls) return { status: 202, json: { id, status: 'in-progress' } }
   if (call.scenario === 'late policy') return { json: { result: 'iVBORw0KGgo=', finish_reason: 'CONTENT_FILTERED' } }
   return { json: { result: 'iVBORw0KGgo=', finish_reason: 'SUCCESS', seed: 5 } }
 }

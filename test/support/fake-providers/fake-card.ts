@@ -36,6 +36,8 @@ export interface FakeCall {
   countPoll(id: string): number
   /** How often this scenario's submit was called, this time included. */
   readonly submits: number
+  /** How many looks find the task still running. */
+  readonly pendingPolls: number
 }
 
 export type FakeRoute = readonly [method: string, path: RegExp, answer: (call: FakeCall) => FakeAnswer]
@@ -54,6 +56,7 @@ export interface FakeProvider extends HttpFake {
   readonly card: FakeCard
   readonly baseUrl: string
   scenario: string
+  pendingPolls: number
   readonly generations: number
   readonly requests: readonly FakeRequest[]
   reset(scenario: string): void
@@ -62,6 +65,7 @@ export interface FakeProvider extends HttpFake {
 export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
   const state = {
     scenario: 'success',
+    pendingPolls: 2,
     generations: 0,
     submits: 0,
     polls: new Map<string, number>(),
@@ -69,6 +73,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
   }
 
   function answer(request: FakeRequest, port: number): FakeAnswer {
+    if (request.path.startsWith('/assets/')) return deliver(request, state.scenario)
     const path = request.path.startsWith(card.basePath) ? request.path.slice(card.basePath.length) : null
     const route = card.routes.find(
       ([method, pattern]) => method === request.method && path !== null && pattern.test(path),
@@ -83,6 +88,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
       params: pattern.exec(path)?.slice(1) ?? [],
       scenario: state.scenario,
       submits: state.submits,
+      pendingPolls: state.pendingPolls,
       at: (host, rest) => `http://${host}:${port}${rest}`,
       begin: () => `task-${++state.generations}`,
       countPoll(id) {
@@ -114,6 +120,12 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     set scenario(scenario) {
       state.scenario = scenario
     },
+    get pendingPolls() {
+      return state.pendingPolls
+    },
+    set pendingPolls(count) {
+      state.pendingPolls = count
+    },
     get generations() {
       return state.generations
     },
@@ -125,6 +137,21 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     },
     [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
   }
+}
+
+export const PNG_BYTES = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',
+  'base64',
+)
+export const MP4_BYTES = Buffer.concat([Buffer.from([0, 0, 0, 32]), Buffer.from('ftypisom'), Buffer.alloc(64, 7)])
+
+/** The server that gives results out: it is another host than the API and must never see the key. */
+function deliver({ path }: FakeRequest, scenario: string): FakeAnswer {
+  if (scenario === 'assets gone' || (scenario === 'one asset gone' && path.includes('draft')))
+    return { status: 404, body: 'gone' }
+  if (scenario === 'assets are pages') return { headers: { 'content-type': 'text/html' }, body: '<html></html>' }
+  if (path.endsWith('.mp4')) return { headers: { 'content-type': 'application/octet-stream' }, body: MP4_BYTES }
+  return { headers: { 'content-type': 'image/png' }, body: PNG_BYTES }
 }
 
 function toJson(raw: Buffer): Record<string, unknown> | null {

@@ -63,7 +63,8 @@ function pollVideo(call: FakeCall): FakeAnswer {
   const name = String(call.request.json?.['operationName'] ?? call.request.path.replace('/v1beta/', ''))
   const { scenario } = call
   const done = (rest: object) => ({ json: { name, done: true, ...rest } })
-  if (call.countPoll(name) <= 2) return { json: scenario === 'unknown state' ? { name, done: 'soon' } : { name } }
+  if (call.countPoll(name) <= call.pendingPolls)
+    return { json: scenario === 'unknown state' ? { name, done: 'soon' } : { name } }
   if (scenario === 'policy')
     return done({
       response: { raiMediaFilteredCount: 1, raiMediaFilteredReasons: ['It seems to show a known person.'] },

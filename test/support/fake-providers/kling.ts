@@ -33,7 +33,8 @@ function poll(call: FakeCall): FakeAnswer {
   const task_id = call.params[1]
   const { scenario } = call
   const state = (task_status: string, more: object = {}) => envelope(0, 'SUCCEED', { task_id, task_status, ...more })
-  if (call.countPoll(task_id) <= 2) return state(scenario === 'unknown state' ? 'warming_up' : 'processing')
+  if (call.countPoll(task_id) <= call.pendingPolls)
+    return state(scenario === 'unknown state' ? 'warming_up' : 'processing')
   if (scenario === 'late policy') return state('failed', { task_status_msg: 'The result triggers the risk control' })
   if (scenario === 'late failure') return state('failed', { task_status_msg: 'worker lost' })
   if (scenario === 'empty element') return state('succeed', { task_result: { videos: [{}] } })

@@ -15,7 +15,7 @@ function poll(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const { scenario } = call
   const base = { id, failure_reason: null, assets: null }
-  if (call.countPoll(id) <= 2)
+  if (call.countPoll(id) <= call.pendingPolls)
     return {
       json: {
         ...base,
@@ -61,7 +61,7 @@ function pollSecond(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const { scenario } = call
   const base = { id, output: null, failure_code: null, failure_reason: null }
-  if (call.countPoll(id) <= 2)
+  if (call.countPoll(id) <= call.pendingPolls)
     return { json: { ...base, state: scenario === 'unknown state' ? 'thinking' : 'processing' } }
   if (scenario === 'policy')
     return { json: { ...base, state: 'failed', failure_code: 'content_moderated', failure_reason: 'moderated' } }

@@ -32,7 +32,7 @@ function pollNew(call: FakeCall): FakeAnswer {
   const task = (status: string, more: object = {}) => ({
     json: { task: { id, status, content: null, error: null, ...more } },
   })
-  if (call.countPoll(id) <= 2) return task(scenario === 'unknown state' ? 'brewing' : 'running')
+  if (call.countPoll(id) <= call.pendingPolls) return task(scenario === 'unknown state' ? 'brewing' : 'running')
   if (scenario === 'policy') return task('failed', { error: { code: '1026', message: 'input is sensitive' } })
   if (scenario === 'output policy') return task('failed', { error: { code: 1027, message: 'output is sensitive' } })
   if (scenario === 'failure') return task('failed', { error: { code: '1024', message: 'internal' } })
@@ -58,7 +58,7 @@ function submitOld(call: FakeCall): FakeAnswer {
 
 function pollOld(call: FakeCall): FakeAnswer {
   const task_id = call.request.query.get('task_id') ?? ''
-  if (call.countPoll(task_id) <= 2)
+  if (call.countPoll(task_id) <= call.pendingPolls)
     return base(0, 'success', { task_id, status: call.scenario === 'unknown state' ? 'Stirring' : 'Processing' })
   if (call.scenario === 'late policy') return base(1027, 'output new_sensitive', { task_id, status: 'Fail' })
   if (call.scenario === 'late failure') return base(0, 'success', { task_id, status: 'Fail' })

@@ -38,7 +38,7 @@ function falSubmit(call: FakeCall): FakeAnswer {
 function falStatus(call: FakeCall): FakeAnswer {
   const [, id] = call.params
   const count = call.countPoll(id)
-  if (count <= 2)
+  if (count <= call.pendingPolls)
     return {
       status: 202,
       json: {
@@ -111,7 +111,7 @@ function replicateSubmit(call: FakeCall): FakeAnswer {
 function replicatePoll(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const { scenario } = call
-  if (call.countPoll(id) <= 2)
+  if (call.countPoll(id) <= call.pendingPolls)
     return { json: { id, status: scenario === 'unknown state' ? 'booting' : 'processing', output: null, error: null } }
   if (scenario === 'policy')
     return {
@@ -155,7 +155,7 @@ function xaiImages(call: FakeCall): FakeAnswer {
   call.begin()
   return {
     json: {
-      data: [{ url: call.at('imgen.x.example', '/1.jpeg'), b64_json: null, mime_type: 'image/jpeg' }],
+      data: [{ url: call.at('imgen.x.example', '/assets/1.jpeg'), b64_json: null, mime_type: 'image/jpeg' }],
       usage: { cost_in_usd_ticks: 200_000_000 },
     },
   }
@@ -164,7 +164,7 @@ function xaiImages(call: FakeCall): FakeAnswer {
 function xaiPoll(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const { scenario } = call
-  if (call.countPoll(id) <= 2)
+  if (call.countPoll(id) <= call.pendingPolls)
     return { json: { status: scenario === 'unknown state' ? 'imagining' : 'pending', video: null } }
   if (scenario === 'policy') return { json: { status: 'done', video: { url: null, respect_moderation: false } } }
   if (scenario === 'failure') return { json: { status: 'failed', error: 'oops' } }
@@ -173,7 +173,7 @@ function xaiPoll(call: FakeCall): FakeAnswer {
   return {
     json: {
       ...(scenario === 'no state' ? {} : { status: 'done' }),
-      video: { url: call.at('vidgen.x.example', '/1.mp4'), duration: 8, respect_moderation: true },
+      video: { url: call.at('vidgen.x.example', '/assets/1.mp4'), duration: 8, respect_moderation: true },
     },
   }
 }
@@ -212,7 +212,7 @@ function wanPoll(call: FakeCall): FakeAnswer {
   const output = (task_status: string, more: object = {}) => ({
     json: { request_id: 'r', output: { task_id, task_status, ...more } },
   })
-  if (call.countPoll(task_id) <= 2) return output(scenario === 'unknown state' ? 'UNKNOWN' : 'RUNNING')
+  if (call.countPoll(task_id) <= call.pendingPolls) return output(scenario === 'unknown state' ? 'UNKNOWN' : 'RUNNING')
   if (scenario === 'late policy')
     return output('FAILED', { code: 'DataInspectionFailed', message: 'Output may contain inappropriate content.' })
   if (scenario === 'failure') return output('FAILED', { code: 'InternalError', message: 'oops' })
@@ -242,7 +242,7 @@ function wavespeedPoll(call: FakeCall): FakeAnswer {
   const data = (status: string, more: object = {}) => ({
     json: { code: 200, message: 'success', data: { id, status, outputs: [], ...more } },
   })
-  if (call.countPoll(id) <= 2) return data(scenario === 'unknown state' ? 'surfing' : 'processing')
+  if (call.countPoll(id) <= call.pendingPolls) return data(scenario === 'unknown state' ? 'surfing' : 'processing')
   if (scenario === 'policy') return data('failed', { error: 'Content flagged as potentially sensitive' })
   if (scenario === 'failure') return data('failed', { error: 'oops' })
   return data('completed', { outputs: ['https://wavespeed.example/1.mp4'], timings: { inference: 900 } })
