@@ -74,15 +74,16 @@ export interface RunOptions {
 
 export class RouterClient {
   readonly url: string
-  readonly #headers: Readonly<Record<string, string>>
+  /** What every request of this caller carries. */
+  readonly headers: Readonly<Record<string, string>>
 
   constructor(url: string, headers: Readonly<Record<string, string>> = {}) {
     this.url = url
-    this.#headers = headers
+    this.headers = headers
   }
 
   async call(path: string, options: CallOptions = {}): Promise<Answer> {
-    const answer = await call(this.url, path, { ...options, headers: { ...this.#headers, ...options.headers } })
+    const answer = await call(this.url, path, { ...options, headers: { ...this.headers, ...options.headers } })
     checkRouterAnswer(options.method ?? 'GET', path, answer)
     return answer
   }
