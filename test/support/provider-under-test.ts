@@ -22,7 +22,11 @@ let shipped: Promise<ReadCatalog> | null = null
 /** Read once for all tests of a process. */
 export function readShippedCatalog(): Promise<ReadCatalog> {
   shipped ??= readCatalogFiles(CATALOG).then((files) =>
-    readCatalog(files, { compileSchema: createCompileSchema(), builtIn: { sandbox: checkSandboxModel } }),
+    readCatalog(files, {
+      compileSchema: createCompileSchema(),
+      builtIn: { sandbox: checkSandboxModel },
+      isChecked: () => true,
+    }),
   )
   return shipped
 }

@@ -67,11 +67,10 @@ test('an answer that was lost is never asked for again: the generation may exist
   await using fake = await startFakeProvider(
     openaiWith(() => {
       asked++
-      return { status: 200, headers: { 'content-length': '500' }, body: 'cut' }
+      return { breaksOff: true }
     }),
   )
   await using under = await openProviderUnderTest(fake)
-  // A server that promises more than it sends looks like a connection that broke.
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'possible')
   assert.equal(asked, 1)

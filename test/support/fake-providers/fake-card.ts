@@ -21,6 +21,8 @@ export interface FakeAnswer {
   readonly headers?: Readonly<Record<string, string>>
   readonly json?: unknown
   readonly body?: string | Buffer
+  /** The connection breaks in the middle of the answer. */
+  readonly breaksOff?: boolean
 }
 
 export interface FakeCall {
@@ -105,8 +107,9 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     const { method = 'GET', headers } = incoming
     const request = { method, path: url.pathname, query: url.searchParams, headers, raw, json: toJson(raw) }
     state.requests.push(request)
-    const { status = 200, headers: more = {}, json, body } = answer(request, fake.port)
+    const { status = 200, headers: more = {}, json, body, breaksOff } = answer(request, fake.port)
     response.writeHead(status, { ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...more })
+    if (breaksOff) return void response.write('{"da', () => response.destroy())
     response.end(json === undefined ? body : JSON.stringify(json))
   })
 
