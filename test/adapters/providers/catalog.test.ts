@@ -4,9 +4,9 @@ import { test } from 'node:test'
 import { type CatalogFile, readCatalogFiles } from '../../../src/adapters/providers/catalog/catalog-files.ts'
 import { readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/provider.ts'
-import { compileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
+import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 
-const DEPS = { compileSchema, builtIn: { sandbox: checkSandboxModel } }
+const DEPS = { compileSchema: createCompileSchema(), builtIn: { sandbox: checkSandboxModel } }
 const shipped = await readCatalogFiles(path.join(import.meta.dirname, '../../../models'))
 
 /** Providers that have a card, each with at least two models. */
@@ -62,7 +62,10 @@ test('which results are hosted, and for how long, is as the contract says', () =
   for (const { id, hosting } of byteplus) assert.equal(hosting !== null, id.includes('seedance'), id)
 })
 
-function edited(file: string, change: (document: Record<string, never>) => void): CatalogFile[] {
+// Data files as a careless hand sees them: everything can be read and written everywhere.
+type Editable = Record<string, never> & { [name: string]: Editable }
+
+function edited(file: string, change: (document: Editable) => void): CatalogFile[] {
   return shipped.map((entry) => {
     if (entry.file !== file) return entry
     const document = JSON.parse(entry.text)
@@ -72,7 +75,6 @@ function edited(file: string, change: (document: Record<string, never>) => void)
 }
 
 const MODEL = 'bfl/flux-2-pro.json'
-type Editable = { [name: string]: Editable } & Editable[] & string
 
 const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
   ['a file that is no JSON', [{ file: 'x/y.json', text: '{' }], 'x/y.json', /no JSON/],
@@ -95,25 +97,25 @@ const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
   ],
   [
     'a rule that does not exist',
-    edited(MODEL, (d: Editable) => Object.assign(d['adapter'], { asset: [] })),
+    edited(MODEL, (d) => Object.assign(d['adapter'], { asset: [] })),
     MODEL,
     /adapter.*asset/,
   ],
   [
     'a pattern that cannot be read',
-    edited(MODEL, (d: Editable) => Object.assign(d['adapter'], { outcomes: [{ is: 'policy', match: '(' }] })),
+    edited(MODEL, (d) => Object.assign(d['adapter'], { outcomes: [{ is: 'policy', match: '(' }] })),
     MODEL,
     /adapter.*regular expression/i,
   ],
   [
     'a path that cannot be read',
-    edited(MODEL, (d: Editable) => Object.assign(d['adapter'], { assets: ['a..b'] })),
+    edited(MODEL, (d) => Object.assign(d['adapter'], { assets: ['a..b'] })),
     MODEL,
     /no path/,
   ],
   [
     'a name without a value',
-    edited(MODEL, (d: Editable) => Object.assign(d['adapter']['operations'][0], { path: '/{voice}' })),
+    edited(MODEL, (d) => Object.assign(d['adapter']['operations'][0], { path: '/{voice}' })),
     MODEL,
     /\{voice\}/,
   ],
@@ -125,21 +127,19 @@ const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
   ],
   [
     'a hosted leaf that is no asset',
-    edited(MODEL, (d: Editable) => Object.assign(d['hosting'], { leaves: ['a.b'] })),
+    edited(MODEL, (d) => Object.assign(d['hosting'], { leaves: ['a.b'] })),
     MODEL,
     /hosting\.leaves/,
   ],
   [
     'an example that its schema refuses',
-    edited(MODEL, (d: Editable) => Object.assign(d['input'], { example: { width: 1 } })),
+    edited(MODEL, (d) => Object.assign(d['input'], { example: { width: 1 } })),
     MODEL,
     /example\.(prompt|width)/,
   ],
   [
     'a schema that is none',
-    edited(MODEL, (d: Editable) =>
-      Object.assign(d['input']['schema'], { properties: { prompt: { type: 'sentence' } } }),
-    ),
+    edited(MODEL, (d) => Object.assign(d['input']['schema'], { properties: { prompt: { type: 'sentence' } } })),
     MODEL,
     /input\.schema/,
   ],
@@ -151,13 +151,13 @@ const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
   ],
   [
     'a provider with an unknown meaning',
-    edited('bfl/provider.json', (d: Editable) => Object.assign(d['outcomes'][0], { is: 'annoyed' })),
+    edited('bfl/provider.json', (d) => Object.assign(d['outcomes'][0], { is: 'annoyed' })),
     'bfl/provider.json',
     /annoyed|allowed values/,
   ],
   [
     'a sandbox behaviour that does not exist',
-    edited('sandbox/echo.json', (d: Editable) => Object.assign(d['adapter'], { behaviour: 'dance' })),
+    edited('sandbox/echo.json', (d) => Object.assign(d['adapter'], { behaviour: 'dance' })),
     'sandbox/echo.json',
     /behaviour/,
   ],

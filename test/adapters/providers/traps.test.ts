@@ -135,6 +135,10 @@ test('gemini over Vertex: project and place stand in the path, and a token is a 
   assert.equal(first.headers['x-goog-api-key'], undefined)
 })
 
+function storageOf(body: Record<string, unknown> | null): unknown {
+  return (body?.['parameters'] as JsonRecord | undefined)?.['storageUri']
+}
+
 describe('veo: where the clip is written', () => {
   const input = { instances: [{ prompt: 'x' }] }
   const stored = { values: { project: 'p1', storage_uri: 'gs://our-bucket/veo' } }
@@ -144,12 +148,12 @@ describe('veo: where the clip is written', () => {
   })
   test('into our bucket, when there is one', async () => {
     const { first } = await send(veoFake, 'veo/veo-3.1-generate-001', input, stored, 'stored')
-    assert.equal((first.json?.['parameters'] as JsonRecord)['storageUri'], 'gs://our-bucket/veo')
+    assert.equal(storageOf(first.json), 'gs://our-bucket/veo')
   })
   test("into the caller's own, which is left alone", async () => {
     const own = { ...input, parameters: { storageUri: 'gs://mine/clips' } }
     const { first } = await send(veoFake, 'veo/veo-3.1-generate-001', own, stored)
-    assert.equal((first.json?.['parameters'] as JsonRecord)['storageUri'], 'gs://mine/clips')
+    assert.equal(storageOf(first.json), 'gs://mine/clips')
   })
   test('not into ours by the caller, who must not choose names there', async () => {
     const ours = { ...input, parameters: { storageUri: 'gs://our-bucket/veo/../other' } }
