@@ -3,7 +3,7 @@ import { findLeaves } from '../../../domain/models/json-path.ts'
 import type { ProviderCall } from '../../../domain/models/provider.ts'
 import type { JsonObject } from '../../../lib/lossless-json.ts'
 import type { CompiledModel, CompiledOperation } from './compile-model.ts'
-import { IMAGE_MAX_BYTES, type MediaDeps, MediaRefusal, REQUEST_MAX_BYTES, resolveMedia } from './media.ts'
+import { FieldRefusal, IMAGE_MAX_BYTES, type MediaDeps, REQUEST_MAX_BYTES, resolveMedia } from './media.ts'
 import type { TemplateValues } from './template.ts'
 import { type FormFile, writeForm } from './write-form.ts'
 
@@ -28,7 +28,7 @@ export function chooseOperation(
   return model.operations.find(({ fits }) => fits(input, settings))
 }
 
-/** Throws MediaRefusal when a field cannot be sent on. */
+/** Throws FieldRefusal when a field cannot be sent on. */
 export async function buildRequest(
   call: ProviderCall,
   { model, operation }: { readonly model: CompiledModel; readonly operation: CompiledOperation },
@@ -61,12 +61,11 @@ export function toValues(
 }
 
 function refuseFields({ input }: ProviderCall, { refuse }: CompiledOperation, values: TemplateValues): void {
-  for (const { path, where, prefix, message } of refuse) {
+  for (const { where, prefix, message } of refuse) {
     const start = prefix(values)
     const isRefused = findLeaves(input, where).some(({ value }) => typeof value === 'string' && value.startsWith(start))
     // An operator who has set nothing has nothing to protect.
-    if (isRefused && start !== '')
-      throw new MediaRefusal({ loc: ['body', ...path.split('.')], msg: message, type: 'value_error' })
+    if (isRefused && start !== '') throw new FieldRefusal(message, null)
   }
 }
 
@@ -83,7 +82,8 @@ async function readFiles(
     const max = rule.max_items ?? 1
     if (texts.length > max) {
       const msg = `${rule.path} takes at most ${max} files`
-      throw new MediaRefusal({ loc: ['body', rule.path], msg, type: 'sequence_too_long', ctx: { limit_value: max } })
+      const failure = { loc: ['body', rule.path], msg, type: 'sequence_too_long', ctx: { limit_value: max } }
+      throw new FieldRefusal(msg, failure)
     }
     for (const [index, text] of texts.entries()) {
       const loc = texts.length === 1 ? ['body', rule.path] : ['body', rule.path, index]

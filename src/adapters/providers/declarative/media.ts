@@ -36,12 +36,12 @@ export interface MediaDeps {
   readonly readOwn: ReadOwnMedia | null
 }
 
-/** A media field that is refused; `failure` belongs into a 422. */
-export class MediaRefusal extends Error {
-  readonly failure: ValidationFailure
-  constructor(failure: ValidationFailure) {
-    super(failure.msg)
-    this.name = 'MediaRefusal'
+/** A field that cannot be sent on. `failure` says which and why, in the words of a 422; null: the message says it all. */
+export class FieldRefusal extends Error {
+  readonly failure: ValidationFailure | null
+  constructor(message: string, failure: ValidationFailure | null) {
+    super(message)
+    this.name = 'FieldRefusal'
     this.failure = failure
   }
 }
@@ -105,11 +105,12 @@ function toRefusal(error: unknown, field: MediaField, { url, maxBytes }: { url: 
   return refuse(field, 'file_download_error', `could not be read from ${url.host}: ${error.message}`)
 }
 
-function tooLarge(field: MediaField, maxBytes: number): MediaRefusal {
+function tooLarge(field: MediaField, maxBytes: number): FieldRefusal {
   return refuse(field, 'file_too_large', `is larger than ${maxBytes} bytes`, { max_size_bytes: maxBytes })
 }
 
-function refuse(field: MediaField, type: string, problem: string, ctx?: ValidationFailure['ctx']): MediaRefusal {
+function refuse(field: MediaField, type: string, problem: string, ctx?: ValidationFailure['ctx']): FieldRefusal {
   const name = field.loc.slice(1).join('.')
-  return new MediaRefusal({ loc: field.loc, msg: `the image in ${name} ${problem}`, type, ...(ctx && { ctx }) })
+  const msg = `the image in ${name} ${problem}`
+  return new FieldRefusal(msg, { loc: field.loc, msg, type, ...(ctx && { ctx }) })
 }

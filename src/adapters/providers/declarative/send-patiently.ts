@@ -7,6 +7,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { readRetryAfterMs } from '../outbound/retry-after.ts'
 import type { ReadAnswer } from './read-answer.ts'
+import type { Meaning } from './rules.ts'
 
 const MAX_CONNECT_TRIES = 3
 const MAX_WAITS = 16
@@ -22,15 +23,20 @@ export interface PatienceDeps {
 export interface PatienceOptions {
   readonly signal: AbortSignal
   readonly deadline: Date
-  /** Whether the provider asks us to come back later. */
-  readonly saysLater: (answer: ReadAnswer) => boolean
+  /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
+  readonly judge: (answer: ReadAnswer) => Meaning | null
+}
+
+export interface JudgedAnswer {
+  readonly answer: ReadAnswer
+  readonly meaning: Meaning | null
 }
 
 export async function sendPatiently(
   send: () => Promise<ReadAnswer>,
-  { signal, deadline, saysLater }: PatienceOptions,
+  { signal, deadline, judge }: PatienceOptions,
   { clock, random, sleep }: PatienceDeps,
-): Promise<ReadAnswer> {
+): Promise<JudgedAnswer> {
   const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
   const pauseFor = async (ms: number): Promise<boolean> => {
     if (clock.now().getTime() + ms >= deadline.getTime()) return false
@@ -42,9 +48,10 @@ export async function sendPatiently(
   for (;;) {
     try {
       const answer = await send()
-      if (!saysLater(answer) || ++waits >= MAX_WAITS) return answer
+      const meaning = judge(answer)
+      if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
       const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
-      if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return answer
+      if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
     } catch (error) {
       const mayRepeat = error instanceof ExchangeError && error.fault === 'unreachable' && !error.wasSent
       if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error

@@ -5,7 +5,7 @@ import { buildRequest, chooseOperation } from './build-request.ts'
 import { createCallApi } from './call-api.ts'
 import type { CompiledModel, CompiledOperation } from './compile-model.ts'
 import { readHandle } from './follow-task.ts'
-import { MediaRefusal } from './media.ts'
+import { FieldRefusal } from './media.ts'
 import { meaningOfStatus } from './outcome-rules.ts'
 import type { DeclarativeDeps, ProviderKey, ProviderParts } from './parts.ts'
 import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from './read-answer.ts'
@@ -88,12 +88,11 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
       kind: 'submit' as const,
       maxBytes: model.rules.max_answer_bytes ?? null,
     }
-    const answer = await sendPatiently(
+    const { answer, meaning } = await sendPatiently(
       () => callApi({ ...request, method: 'POST' }, access.key, { ...about, isBytes }),
-      { ...options, saysLater: (candidate) => judge(step, candidate) === 'wait' },
+      { ...options, judge: (candidate) => judge(step, candidate) },
       deps,
     )
-    const meaning = judge(step, answer)
     if (meaning !== null) {
       answer.stream?.destroy()
       return refuse(step, answer, meaning)
@@ -148,9 +147,10 @@ function noOperation(): Extract<SubmitOutcome, { outcome: 'refused' }>['refusal'
 
 /** Failures of the network, and media that cannot be sent on. Anything else is a defect and is thrown. */
 function toOutcome(error: unknown): SubmitOutcome {
-  if (error instanceof MediaRefusal) {
+  if (error instanceof FieldRefusal) {
     const { failure, message } = error
-    return refused({ reason: 'invalid', message, failures: [failure], upstreamStatus: null, generation: 'none' })
+    const failures = failure === null ? null : [failure]
+    return refused({ reason: 'invalid', message, failures, upstreamStatus: null, generation: 'none' })
   }
   if (!(error instanceof ExchangeError)) throw error
   const { message, status: upstreamStatus, wasSent, fault } = error
