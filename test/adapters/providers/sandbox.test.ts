@@ -10,14 +10,14 @@ function createBench() {
   const clock = createFixedClock()
   const sleep = async (ms: number) => clock.advance(ms)
   const provider = createSandboxProvider({ clock, sleep })
-  const signal = new AbortController().signal
-  const options = () => ({ signal, deadline: new Date(clock.now().getTime() + 60_000) })
+  const stop = new AbortController()
+  const options = () => ({ signal: stop.signal, deadline: new Date(clock.now().getTime() + 60_000) })
   async function submit(id: string, input: JsonRecord = {}): Promise<SubmitOutcome> {
     const model = await shippedModel(`sandbox/${id}`)
     const body = Buffer.from(JSON.stringify(input))
     return provider.submit({ model, accountId: 'a', submitKey: 'k', body, input }, options())
   }
-  return { clock, provider, submit, options }
+  return { clock, provider, submit, options, stop }
 }
 
 async function bodyOf(outcome: SubmitOutcome): Promise<Buffer> {
@@ -49,14 +49,16 @@ for (const [id, expected] of REFUSALS) {
   })
 }
 
-test('an answer takes as long as it is told to, and none at all beyond the deadline', async () => {
+test('an answer takes as long as it is told to, also beyond the deadline, until it is stopped', async () => {
   const bench = createBench()
   const before = bench.clock.now().getTime()
   assert.deepEqual(JSON.parse(String(await bodyOf(await bench.submit('echo', { value: [1], latency_ms: 2500 })))), {
     output: [1],
   })
   assert.equal(bench.clock.now().getTime() - before, 2500)
-  assert.equal((await bench.submit('echo', { latency_ms: 70_000 })).outcome, 'refused')
+  assert.equal((await bench.submit('echo', { latency_ms: 70_000 })).outcome, 'finished')
+  bench.stop.abort()
+  assert.equal((await bench.submit('echo', { latency_ms: 1 })).outcome, 'refused')
 })
 
 test('the same seed draws the same picture, another seed another', async () => {

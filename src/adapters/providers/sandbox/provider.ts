@@ -6,6 +6,7 @@
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/model.ts'
 import type { Provider, ProviderOptions, ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
 import type { Clock } from '../../../lib/clock.ts'
+import { MAX_TIMER_MS } from '../../../lib/sleep.ts'
 import { BEHAVIOURS, type BehaviourName, isBehaviour } from './behaviours.ts'
 
 const POLL_MS = 250
@@ -21,17 +22,12 @@ interface SandboxTask {
 }
 
 export function createSandboxProvider({ clock, sleep }: SandboxDeps): Provider {
-  async function wait(ms: number, { signal, deadline }: ProviderOptions): Promise<boolean> {
-    const leftMs = Math.max(0, deadline.getTime() - clock.now().getTime())
-    if (ms > 0) await sleep(Math.min(ms, leftMs), signal)
-    return ms <= leftMs && !signal.aborted
-  }
-
-  /** null: nothing came before the deadline. */
-  async function behave(name: BehaviourName, input: JsonRecord, options: ProviderOptions) {
+  /** null: it was stopped before it answered. Like a real one it goes on past the caller's deadline. */
+  async function behave(name: BehaviourName, input: JsonRecord, { signal }: ProviderOptions) {
     const answer = BEHAVIOURS[name](input)
-    const isInTime = await wait(answer === 'never' ? Number.POSITIVE_INFINITY : latencyOf(input), options)
-    return isInTime && answer !== 'never' ? answer : null
+    const waitMs = answer === 'never' ? MAX_TIMER_MS : latencyOf(input)
+    if (waitMs > 0) await sleep(waitMs, signal)
+    return signal.aborted || answer === 'never' ? null : answer
   }
 
   return {
