@@ -5,6 +5,7 @@ import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
 import type { CallObserver } from '../domain/models/call-observer.ts'
 import { createCallObserver } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
+import { withTraces } from './provider-traces.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
@@ -36,7 +37,7 @@ export function openMetrics(version: string): Metrics {
   return {
     observer: createObserver(registry),
     callObserver: createCallObserver(registry),
-    observeExchange: createExchangeObserver(registry),
+    observeExchange: withTraces(createExchangeObserver(registry)),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),

@@ -49,7 +49,7 @@ for (const text of WRONG) {
     assert.throws(
       () => readProviderSettings(text),
       (error: Error) => {
-        assert.match(error.message, /docs\/router\.md/)
+        assert.match(error.message, /docs\/adapters\.md/)
         assert.doesNotMatch(error.message, /geheim/)
         return true
       },

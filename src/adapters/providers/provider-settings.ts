@@ -30,7 +30,7 @@ export interface OperatorSettings {
 
 export class ProviderSettingsError extends Error {
   constructor(problem: string) {
-    super(`the settings of providers: ${problem}; see docs/router.md`)
+    super(`the settings of providers: ${problem}; see docs/adapters.md`)
     this.name = 'ProviderSettingsError'
   }
 }
