@@ -11,6 +11,7 @@ import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
+import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
@@ -27,6 +28,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   graph,
   images,
   memory,
+  router,
 }
 
 const wanted = process.argv.slice(2)

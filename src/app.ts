@@ -8,12 +8,14 @@ import { bindBlobs } from './compose/bind-blobs.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
-import { openBlobs } from './compose/open-blobs.ts'
+import { type Blobs, openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openPools, type RunningPools } from './compose/open-deployments.ts'
 import { type FleetOverrides, openFleet } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
+import type { ModelOverrides, ReloadOutcome } from './compose/open-models.ts'
 import { openPictures } from './compose/open-pictures.ts'
+import { openRouter, type Router } from './compose/open-router.ts'
 import { openSigningKeys } from './compose/open-signing-keys.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
@@ -50,7 +52,12 @@ import type { Surface, SurfaceGauge } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
+import { createRouterV2 } from './surfaces/router-v2/index.ts'
+import { loadRouterSpec } from './surfaces/router-v2/spec.ts'
 import { openServer } from './surfaces/server.ts'
+
+// Longer than any call, so that the answer of the last moment still finds its connection.
+const HOLD_GRACE_MS = 60_000
 
 export interface AppOverrides extends FleetOverrides {
   readonly clock?: Clock
@@ -58,6 +65,8 @@ export interface AppOverrides extends FleetOverrides {
   readonly authenticate?: Authenticate
   /** Changes what optional surfaces are given. */
   readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
+  /** For tests: providers of their own, and a store that can fail at a chosen step. */
+  readonly models?: ModelOverrides
 }
 
 export interface AppOptions {
@@ -76,6 +85,8 @@ export interface App extends AsyncDisposable {
   readonly fleet: Fleet
   /** The one in this process; null when only others were asked for. */
   readonly engine: Engine | null
+  /** Reads the catalogue of models again: all of it or, when something is wrong with it, nothing. */
+  reloadModels(): Promise<ReloadOutcome>
 }
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
@@ -117,6 +128,21 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, clock, log }))
   const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
   const signer = createContentSigner(keys, clock)
+  const router = opening.use(
+    await openRouter(config.router, {
+      secrets,
+      store,
+      opened,
+      assets,
+      shared,
+      observer: metrics.callObserver,
+      observeExchange: metrics.observeExchange,
+      signer,
+      overrides: overrides.models ?? {},
+      clock,
+      log,
+    }),
+  )
   const http = opening.use(
     await openHttp(config, {
       store,
@@ -130,6 +156,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       version,
       jobs,
       assets,
+      router,
+      blobs: opened.blobs,
       signer,
       metrics,
       clock,
@@ -144,6 +172,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await swept
   })
   jobs.housekeeping.start()
+  router.actions.queue.start()
+  router.models.watchFolders()
   if (config.jobs.workers > 0) jobs.worker.start()
   pools?.start()
   const running = opening.move()
@@ -153,10 +183,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     store,
     fleet,
     engine: resident,
+    reloadModels: () => router.models.reload(),
     failed: store.failed,
     async drain() {
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
-      await Promise.all([jobs.worker.drain({ deadline }), pools?.drain({ deadline })])
+      await Promise.all([jobs.worker.drain({ deadline }), pools?.drain({ deadline }), router.drain(drainTimeoutMs)])
       await http.close()
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
@@ -257,6 +288,8 @@ interface HttpParts {
   readonly overrides: AppOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
+  readonly router: Router
+  readonly blobs: Blobs['blobs']
   readonly signer: ContentSigner
   readonly metrics: Metrics
   readonly clock: Clock
@@ -264,7 +297,7 @@ interface HttpParts {
 }
 
 async function openHttp(config: Config, parts: HttpParts) {
-  const { secrets, shared, deployments, jobs, assets, signer, metrics, clock, log } = parts
+  const { secrets, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
   const { http } = config
   const gate = createGate({
     brands: http.brand,
@@ -297,6 +330,20 @@ async function openHttp(config: Config, parts: HttpParts) {
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
   })
+  const routerV2 = createRouterV2({
+    ...router.actions,
+    gate,
+    spec: loadRouterSpec(http.brand),
+    brands: http.brand,
+    blobs: parts.blobs,
+    pricedAt: () => router.models.catalog().loadedAt,
+    cursorSecret: router.cursorSecret,
+    maxBodyBytes: config.router.maxBodyBytes,
+    holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+    creditsPerUsd: config.router.creditsPerUsd,
+    clock,
+    log,
+  })
   const content = createContentSurface({
     gate,
     answerError,
@@ -318,7 +365,15 @@ async function openHttp(config: Config, parts: HttpParts) {
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, content, ...admin, operator, createDocs({ gate, document: spec.document }), ...optional],
+    surfaces: [
+      jobsV2,
+      routerV2,
+      content,
+      ...admin,
+      operator,
+      createDocs({ gate, document: spec.document }),
+      ...optional,
+    ],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),

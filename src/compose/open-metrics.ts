@@ -3,9 +3,15 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { ENGINE_STATES, type EngineStatus } from '../domain/engine/engine-status.ts'
 import type { JobObserver } from '../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
+import type { CallObserver } from '../domain/models/call-observer.ts'
+import { createCallObserver } from './call-metrics.ts'
+import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
+import { withTraces } from './provider-traces.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
+  readonly callObserver: CallObserver
+  readonly observeExchange: ObserveExchange
   readonly contentType: string
   render(): Promise<string>
   /** Hands in what is only known once everything stands. */
@@ -34,6 +40,8 @@ export function openMetrics(version: string): Metrics {
   )
   return {
     observer: createObserver(registry),
+    callObserver: createCallObserver(registry),
+    observeExchange: withTraces(createExchangeObserver(registry)),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),

@@ -13,7 +13,7 @@ import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from 
 import { loadBlock } from './read-block.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
 import type { KeySource, PoolHook } from './read-remote.ts'
-import type { Secrets } from './secrets.ts'
+import { Secret, type Secrets } from './secrets.ts'
 import {
   envOf,
   flagOf,
@@ -129,6 +129,22 @@ export type EngineConfig = {
   readonly nodeTimeoutMs: number
 }
 
+export interface RouterConfig {
+  /** Absolute. */
+  readonly catalogs: readonly string[]
+  readonly deadlineMs: number
+  readonly maxBodyBytes: number
+  readonly maxResultBytes: number
+  readonly maxReplayBytes: number
+  /** null: no limit but the tier's. */
+  readonly maxCalls: number | null
+  readonly spendCeilingMicros: number | null
+  readonly requestsPerMinute: number | null
+  readonly maxWaiting: number
+  readonly maxWaitMs: number
+  readonly creditsPerUsd: number
+}
+
 export type StoreConfig = {
   readonly kind: 'sqlite'
   /** The data folder, absolute: database, lock and blobs lie below it. */
@@ -155,6 +171,7 @@ export interface Config {
   readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
   readonly fleet: FleetConfig
+  readonly router: RouterConfig
   readonly store: StoreConfig
   readonly blobs: BlobsConfig
   readonly log: LogConfig
@@ -201,6 +218,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
       secretKey: values.secretKey,
       adminToken: values.adminToken,
       signingKeys: values.signingKeys,
+      providers: toProvidersSecret(values, toAbsolute),
     },
     warnings: toWarnings(values, sources.env),
     file: file?.path ?? null,
@@ -288,6 +306,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
       nodeTimeoutMs: values.nodeTimeout,
     },
     fleet: toFleetConfig(values),
+    router: toRouterConfig(values, toAbsolute),
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
     log: { level: values.logLevel, requests: values.logRequests },
@@ -351,6 +370,27 @@ function toFleetConfig(values: SettingValues): FleetConfig {
     stallAfterMs: values.engineStallAfter,
     recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
+}
+
+function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
+  return {
+    catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
+    deadlineMs: values.routerDeadline,
+    maxBodyBytes: values.routerMaxBody,
+    maxResultBytes: values.routerMaxResult,
+    maxReplayBytes: values.routerMaxReplay,
+    maxCalls: values.routerMaxCalls,
+    spendCeilingMicros: values.routerSpendCeiling,
+    requestsPerMinute: values.routerRate,
+    maxWaiting: values.routerMaxWaiting,
+    maxWaitMs: values.routerMaxWait,
+    creditsPerUsd: values.creditsPerUsd,
+  }
+}
+
+function toProvidersSecret({ providers }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
+  const value = loadBlock(providers, { name: 'providers', toAbsolute })
+  return value === null ? null : new Secret(JSON.stringify(value))
 }
 
 function toHttpConfig(values: SettingValues): HttpConfig {

@@ -45,6 +45,8 @@ export interface Secrets {
   readonly adminToken: Secret<string> | null
   /** Newest first; none: one is made and kept in the data folder. */
   readonly signingKeys: readonly SigningSecret[]
+  /** Keys and settings of providers, as JSON; null: none. */
+  readonly providers: Secret<string> | null
 }
 
 // What a client can put after `Authorization: Bearer `.

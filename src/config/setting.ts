@@ -24,6 +24,7 @@ export const GROUPS = [
   'Deployments',
   'Engine',
   'Fleet',
+  'Router',
   'Logs',
 ] as const
 export type SettingGroup = (typeof GROUPS)[number]

@@ -15,6 +15,7 @@ import {
   readPublicUrl,
 } from './read-network.ts'
 import { readBytes, readCount, readDurationMs } from './read-quantity.ts'
+import { ROUTER_SETTINGS } from './router-settings.ts'
 import { readSecretKey, readToken } from './secrets.ts'
 import type { Setting } from './setting.ts'
 
@@ -233,6 +234,7 @@ export const SETTINGS = {
     help: 'The folder below which uploads with a `models/…` path are placed. `none`: such uploads are refused.',
   },
   ...ACCOUNT_SETTINGS,
+  ...ROUTER_SETTINGS,
   engineThreads: {
     group: 'Engine',
     argument: '<count>',

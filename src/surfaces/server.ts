@@ -133,7 +133,9 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
     // What does not even route: a bad escape in the path, an endless segment. No hook has run for it.
     frameworkErrors(error, request, reply) {
       const headers = gate.answerHeaders(request.headers.origin, request.id)
-      writeAnswer(reply.raw, headers, answerError(error, request.id))
+      const path = (request.raw.url ?? '').split('?', 1)[0]
+      const own = surfaces.map((surface) => surface.answerErrorFor?.(path)).find((answer) => answer != null)
+      writeAnswer(reply.raw, headers, (own ?? answerError)(error, request.id))
     },
     routerOptions: {
       maxParamLength: MAX_SEGMENT_LENGTH,

@@ -48,6 +48,8 @@ export interface Surface {
   readonly upgrades?: UpgradeRoute
   /** What an operator can watch of it. */
   readonly gauges?: readonly SurfaceGauge[]
+  /** The envelope of refusals under this path that no route of it can give, such as an address that cannot be read. */
+  readonly answerErrorFor?: (path: string) => AnswerError | null
   /** Ends what the surface holds open, such as event streams. Harmless when called twice. */
   drain(): void
 }

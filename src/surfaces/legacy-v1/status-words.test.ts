@@ -12,6 +12,7 @@ const TERMINAL = ['success', 'error', 'non_retryable_error', 'lost', 'cancelled'
 function jobOf(status: JobStatus, change: Partial<Job> = {}): Job {
   return {
     id: 'id',
+    pool: 'default',
     accountId: 'a',
     status,
     priority: 0,

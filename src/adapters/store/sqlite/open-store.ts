@@ -14,12 +14,15 @@ import type { DeploymentStore } from '../../../domain/deployments/deployment-sto
 import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../../domain/jobs/run-records.ts'
+import type { CallStore } from '../../../domain/models/call-store.ts'
+import type { RequestStore } from '../../../domain/models/request-store.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { createAccountDirectory } from './account-directory.ts'
 import { createAccountStore } from './account-store.ts'
 import { createAssetStore } from './asset-store.ts'
 import { toAuditedChannels } from './audited-channel.ts'
+import { createCallStore, createRequestStore } from './call-store.ts'
 import type { Synchronous } from './connection.ts'
 import { prepareDataDirectory } from './data-directory.ts'
 import { createDeploymentStore } from './deployment-store.ts'
@@ -70,6 +73,8 @@ export interface SqliteStore extends OperatorStores, AsyncDisposable {
   readonly assets: AssetStore
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
+  readonly calls: CallStore
+  readonly requests: RequestStore
   readonly limits: LimitStore
   readonly audit: AuditStore
   /** The same stores; whatever is written through them is written together with this line, or not at all. */
@@ -151,6 +156,8 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     assets: createAssetStore(channels),
     accounts: createAccountStore(channels),
     keys: createIdempotencyStore(channels),
+    calls: createCallStore(channels),
+    requests: createRequestStore(channels),
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
     audit: { list: (query) => read.call('listAudit', query) },

@@ -7,7 +7,7 @@ import {
   type UserFileInfo,
 } from '../../../domain/accounts/user-files.ts'
 import { typeFromName } from '../../../lib/mime.ts'
-import { readBytes } from '../../kit/json-body.ts'
+import { readBodyBytes } from '../../kit/json-body.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson, sendJsonText, sendText } from '../operation.ts'
 import { filesBelow, toListing, toTree } from '../userdata-view.ts'
 
@@ -48,7 +48,7 @@ export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): voi
   api.both('POST', '/userdata/:file', async (request, reply) => {
     const path = readUserPath(paramOf(request, 'file'))
     if (path === null) return sendText(reply, 403, 'File not allowed')
-    const bytes = await readBytes(request.raw, { maxBytes: USER_FILE_MAX_BYTES })
+    const bytes = await readBodyBytes(request.raw, { maxBytes: USER_FILE_MAX_BYTES })
     return answer(
       request,
       reply,

@@ -4,6 +4,7 @@ import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './api-keys.ts'
 import { prepareListAudit } from './audit.ts'
 import { prepareKnownBlobs } from './blobs.ts'
+import { prepareCanPay } from './call-pool.ts'
 import { prepareCheckLedger } from './check-ledger.ts'
 import { prepareListDeployments, preparePoolLoads } from './deployments.ts'
 import { prepareChangedAccounts, prepareFindAccount } from './directory.ts'
@@ -23,10 +24,13 @@ import { prepareFindLanes } from './lanes.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './ledger-reads.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareAccountsWaiting, prepareFindRequest } from './queued-calls.ts'
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './read-records.ts'
+import { prepareUnfinishedCalls } from './unfinished-calls.ts'
 import { prepareListUserFiles, prepareReadUserFile } from './user-files.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
+  const canPay = prepareCanPay(database)
   const completeJob = prepareCompleteJob(database)
   return {
     findJob: prepareFindJob(database, { completeJob }),
@@ -52,6 +56,10 @@ export function prepareReadOperations(database: DatabaseSync) {
     readUserFile: prepareReadUserFile(database),
     listUserFiles: prepareListUserFiles(database),
     findHolder: prepareFindHolder(database),
+    unfinishedCalls: prepareUnfinishedCalls(database),
+    canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
+    findRequest: prepareFindRequest(database),
+    accountsWaiting: prepareAccountsWaiting(database),
     readMeta: prepareReadMeta(database),
     checkIntegrity: prepareCheckIntegrity(database),
     findAccount: prepareFindAccount(database),
