@@ -33,6 +33,7 @@ import type { EventBus } from './domain/events/event-bus.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
+import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
@@ -262,6 +263,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     workersOf: pools?.workers.count ?? null,
+    operations: [createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain })],
   })
 }
 

@@ -12,7 +12,18 @@ import { pathToFileURL } from 'node:url'
 import { project, readSources } from './sources.ts'
 
 const LEFT_OUT = ['legacy-v1']
-const NEEDED = ['src', 'test', 'bench', 'examples', 'scripts', 'spec', 'migrations', 'tsconfig.json', 'package.json']
+const NEEDED = [
+  'src',
+  'test',
+  'bench',
+  'examples',
+  'scripts',
+  'spec',
+  'models',
+  'migrations',
+  'tsconfig.json',
+  'package.json',
+]
 
 let copy: string
 before(() => {

@@ -260,3 +260,30 @@ function filesBelow(folder: string): string[] {
     .map((name) => path.join(folder, name))
     .filter((file) => statSync(file).isFile())
 }
+
+test('an operator sees the engines, and cordons, drains and resumes one, with a line in the audit log for each', async () => {
+  await using shared = await startShared()
+  const { engines } = (await shared.admin('GET', '/engines')).json
+  assert.deepEqual(
+    engines.map(({ id, state }: { id: string; state: string }) => [id, state]),
+    [['embedded', 'ready']],
+  )
+  assert.deepEqual((await shared.admin('GET', '/engines/embedded')).json, engines[0])
+  const { node_classes: classes } = (await shared.admin('GET', '/engines/catalog')).json
+  assert.ok(Object.values(classes).every((ids) => JSON.stringify(ids) === '["embedded"]'))
+  const states = []
+  for (const word of ['cordon', 'resume', 'drain', 'resume']) {
+    const answer = await shared.admin('POST', `/engines/embedded/${word}`)
+    states.push(answer.json.state)
+  }
+  assert.deepEqual(
+    states.map((state) => (state === 'draining' ? 'cordoned' : state)),
+    ['cordoned', 'ready', 'cordoned', 'ready'],
+  )
+  const { records } = (await shared.admin('GET', '/audit?subject=embedded')).json
+  assert.deepEqual(
+    records.map(({ action }: { action: string }) => action),
+    ['engine.resume', 'engine.drain', 'engine.resume', 'engine.cordon'],
+  )
+  assert.equal((await shared.admin('POST', '/engines/nobody/cordon')).status, 404)
+})

@@ -30,4 +30,6 @@ export interface AuditQuery {
 export interface AuditStore {
   /** Newest first. */
   list(query: AuditQuery): Promise<readonly AuditRecord[]>
+  /** A line about a change outside of the store, such as an engine that takes no more jobs. */
+  note(entry: AuditEntry): Promise<void>
 }

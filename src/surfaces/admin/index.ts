@@ -53,6 +53,7 @@ export function createAdmin(options: AdminOptions): Surface {
   const kit: AdminKit = {
     clock,
     audited: (request, change) => options.audited({ ...change, actor: options.actorOf(request), at: clock.now() }),
+    note: (request, change) => options.audit.note({ ...change, actor: options.actorOf(request), at: clock.now() }),
     async readBody<Body>(request: FastifyRequest, schemaName: string): Promise<Body> {
       const body = hasBody(request) ? await readJsonBody(request, { maxBytes: MAX_BODY_BYTES }) : {}
       if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')

@@ -28,6 +28,8 @@ export interface AdminKit {
   readonly clock: Clock
   /** The stores, each of whose writes takes this change's audit line along. */
   audited(request: FastifyRequest, change: Change): AuditedStores
+  /** The audit line of a change that no store holds. */
+  note(request: FastifyRequest, change: Change): Promise<void>
   /** The body, checked against this schema of the contract; an empty one counts as an empty object. Throws. */
   readBody<Body>(request: FastifyRequest, schemaName: string): Promise<Body>
 }

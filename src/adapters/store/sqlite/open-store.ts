@@ -33,6 +33,7 @@ import { createKeyStore } from './key-store.ts'
 import { createLedgerStore } from './ledger-store.ts'
 import { createLimitStore } from './limit-store.ts'
 import { MIGRATIONS_DIRECTORY } from './migrations.ts'
+import { toAuditFields } from './operations/audit.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import type { WriteOperations } from './operations/write-operations.ts'
 import { createRunRecordStore } from './run-record-store.ts'
@@ -160,7 +161,10 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     requests: createRequestStore(channels),
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
-    audit: { list: (query) => read.call('listAudit', query) },
+    audit: {
+      list: (query) => read.call('listAudit', query),
+      note: (entry) => write.call('noteAudit', toAuditFields(entry)),
+    },
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),

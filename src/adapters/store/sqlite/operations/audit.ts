@@ -19,9 +19,19 @@ export function toAuditFields({ actor, action, subject, at, details }: AuditEntr
   return [actor, action, subject, at.getTime(), JSON.stringify(details)]
 }
 
+const INSERT = `
+  INSERT INTO audit_log (actor, action, subject, at, details, outcome) VALUES (?, ?, ?, ?, ?, ?)`
+
+/** A line of its own, for what changes outside of the store. */
+export function prepareNoteAudit(database: DatabaseSync): (entry: AuditFields) => void {
+  const insert = database.prepare(INSERT)
+  return (entry) => {
+    insert.run(...entry, 'done')
+  }
+}
+
 export function prepareAudited(database: DatabaseSync, operations: Operations): (audited: AuditedInput) => unknown {
-  const insert = database.prepare(`
-    INSERT INTO audit_log (actor, action, subject, at, details, outcome) VALUES (?, ?, ?, ?, ?, ?)`)
+  const insert = database.prepare(INSERT)
   return ({ name, input, entry }) => {
     const operation = operations[name]
     if (operation === undefined) throw new Error(`The store thread knows no operation ${name}.`)

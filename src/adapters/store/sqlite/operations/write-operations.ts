@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { preparePutAccount, prepareRepairCounters } from './accounts.ts'
 import { prepareAdmitCall } from './admit-call.ts'
 import { prepareInsertApiKey, prepareRevokeApiKey, prepareRotateApiKey, prepareTouchApiKeys } from './api-keys.ts'
-import { prepareAudited } from './audit.ts'
+import { prepareAudited, prepareNoteAudit } from './audit.ts'
 import { prepareOfferBlob, prepareRetireBlobs } from './blobs.ts'
 import { prepareCancel } from './cancel.ts'
 import { prepareClaim } from './claim.ts'
@@ -76,6 +76,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     refund: prepareRefund(database),
     takeRequests: prepareTakeRequests(database),
     writeMeta: prepareWriteMeta(database),
+    noteAudit: prepareNoteAudit(database),
     createDeployment: prepareCreateDeployment(database),
     moveDeployment: prepareMoveDeployment(database),
     configureDeployment: prepareConfigureDeployment(database),
