@@ -56,6 +56,8 @@ export interface FakeComfy extends AsyncDisposable {
   /** How often each path was called, `METHOD /path`. */
   readonly calls: ReadonlyMap<string, number>
   readonly weightLoads: number
+  /** The credentials of the latest call. */
+  readonly lastAuthorization: string | null
   queue(): PromptQueue
   /** Prompts stop at this point of their life until released. */
   hold(phase: Phase): void
@@ -85,6 +87,7 @@ class FakeServer implements FakeComfy {
   readonly executions: Execution[] = []
   readonly calls = new Map<string, number>()
   port = 0
+  lastAuthorization: string | null = null
   readonly #options: FakeOptions
   readonly #sockets: FakeSockets
   readonly #connections = new Set<Socket>()
@@ -131,6 +134,7 @@ class FakeServer implements FakeComfy {
   async listen(port: number): Promise<void> {
     const server = createServer((request, response) => {
       const key = `${request.method} ${(request.url ?? '').split('?', 1)[0]}`
+      this.lastAuthorization = request.headers.authorization ?? null
       this.calls.set(key, (this.calls.get(key) ?? 0) + 1)
       answer(this.#routeParts(), request, response).catch((error) => {
         // A real server answers so when a handler raises.

@@ -1,8 +1,9 @@
 /**
  * The one socket to a server. It is opened anew whenever it ends, or whenever it is taken for dead. ComfyUI keeps sockets by
  * client id and forgets the id when an old connection under it unwinds, however late: so every connection has an id of its
- * own. Only while runs are under way, whose events go to the id they were submitted with, is that id kept; should the race
- * hit it, the silence is noticed (see follow-run.ts) and the next connection, with nothing left to unwind, holds.
+ * own. Only while runs are under way, whose events go to the id they were submitted with, is that id kept: then the old
+ * connection gets a moment to unwind first. Should it take longer, the silence is noticed (see follow-run.ts), and the same
+ * is done again.
  */
 import WebSocket from 'ws'
 import { createBackoff } from '../../../lib/backoff.ts'
@@ -94,8 +95,9 @@ export function openSocket(options: SocketOptions): EngineSocket {
       socket = null
       if (closing.signal.aborted) return
       options.onClose()
-      await sleep(backoff.nextMs(), closing.signal)
-      if (!options.isIdNeeded()) clientId = options.newClientId()
+      const isKept = options.isIdNeeded()
+      await sleep(Math.max(backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), closing.signal)
+      if (!isKept) clientId = options.newClientId()
     }
   }
 
