@@ -43,6 +43,9 @@ export interface SocketOptions {
 
 const FEATURES = JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } })
 
+// So many tries in a row may fail before a run no longer waits for the next.
+const MAX_HOPE = 5
+
 export function openSocket(options: SocketOptions): EngineSocket {
   const { bounds, log } = options
   const closing = new AbortController()
@@ -51,6 +54,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
   let socket: WebSocket | null = null
   let isHeard = false
   let connections = 0
+  let failuresInARow = 0
   let onOpened = Promise.withResolvers<void>()
 
   function connect(): Promise<void> {
@@ -64,6 +68,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
     isHeard = false
     opened.on('open', () => {
       connections++
+      failuresInARow = 0
       opened.send(FEATURES)
       onOpened.resolve()
       options.onOpen(clientId)
@@ -89,6 +94,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
 
   async function keepOpen(): Promise<void> {
     while (!closing.signal.aborted) {
+      failuresInARow++
       await connect()
       onOpened.resolve()
       onOpened = Promise.withResolvers()
@@ -112,7 +118,8 @@ export function openSocket(options: SocketOptions): EngineSocket {
     isHeard: (id) => id === clientId && isHeard && socket?.readyState === WebSocket.OPEN,
     reconnects: () => Math.max(0, connections - 1),
     async untilOpen(ms) {
-      if (socket?.readyState === WebSocket.OPEN) return
+      // Where no socket was to be had lately, nobody waits for one: runs do without.
+      if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_HOPE) return
       const over = new AbortController()
       await Promise.race([onOpened.promise, sleep(ms, over.signal)])
       over.abort()
