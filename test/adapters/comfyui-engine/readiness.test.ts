@@ -77,6 +77,17 @@ describe('readiness', { concurrency: 4 }, () => {
     assert.equal(rig.engine.health().version, '0.3.10')
   })
 
+  test('a server that answers only what a run needs is as good, and stays so', async () => {
+    await using rig = await openRig({ faults: { isBare: true, noJobsApi: true } }, { probeEveryMs: 10 })
+    const graph = { ...saveGraph(1), '3': { class_type: 'LoadImage', inputs: { image: 'a.png' } } }
+    for (let tries = 0; tries < 3; tries++) {
+      const { events } = await runGraph(rig.engine, graph, { files: { 'a.png': Buffer.from('a') } })
+      assert.equal(events.at(-1)?.type, 'succeeded')
+    }
+    while ((rig.fake.calls.get('GET /prompt') ?? 0) < 5) await fetch(new URL('/queue', rig.fake.url))
+    assert.deepEqual([rig.engine.health().state, rig.engine.health().version], ['ready', null])
+  })
+
   test('credentials in an address are sent and never shown', async () => {
     await using fake = await startFakeComfy()
     const url = new URL(fake.url)

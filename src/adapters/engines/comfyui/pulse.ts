@@ -125,8 +125,8 @@ export function openPulse(options: PulseOptions): Pulse {
     change({
       state: 'ready',
       incarnation: state.incarnation + (isAnother ? 1 : 0),
-      version: isJsonObject(stats.system) ? toText(stats.system.comfyui_version) : null,
-      device: readDevice(stats),
+      version: isJsonObject(stats?.system) ? toText(stats.system.comfyui_version) : null,
+      device: stats === null ? null : readDevice(stats),
       maxUploadBytes: typeof limit === 'number' ? limit : null,
     })
     log.info({ version: state.version, nodeClasses: state.catalog.classTypes().length }, 'an engine is ready')
