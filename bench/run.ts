@@ -6,6 +6,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { auth } from './scenarios/auth.ts'
+import { fleetOverhead } from './scenarios/fleet-overhead.ts'
+import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
@@ -25,6 +27,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   transfer,
   auth,
   overhead: jobOverhead,
+  fleet: fleetOverhead,
+  viewers: fleetViewers,
   graph,
   images,
   memory,

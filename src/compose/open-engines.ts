@@ -1,6 +1,7 @@
 /** The engines that the configuration names, as one fleet. */
 import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../adapters/engines/comfyui/engine.ts'
 import { openEmbeddedEngine } from '../adapters/engines/embedded/engine.ts'
+import { readChildEnvironment } from '../config/child-environment.ts'
 import type { Config, EngineConfig, FleetConfig } from '../config/config.ts'
 import type { Engine } from '../domain/engine/engine.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet.ts'
@@ -10,6 +11,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createRememberEngine, recallEngines } from './engine-memory.ts'
 import type { Store } from './open-store.ts'
+import { readServiceId } from './service-id.ts'
 
 export interface FleetParts {
   readonly clock: Clock
@@ -35,7 +37,8 @@ export async function openFleet(config: Config, parts: FleetParts): Promise<Open
   const { clock, log, overrides } = parts
   if (overrides.engines !== undefined) return { fleet: await gather(config, overrides.engines, parts), resident: null }
   await using opening = new AsyncDisposableStack()
-  const comfy = await openComfyEngines(config.fleet, { clock, log, opening })
+  const ownerId = await readServiceId(parts.store)
+  const comfy = await openComfyEngines(config.fleet, { clock, log, opening, ownerId })
   const resident = config.fleet.hasEmbedded ? await openResident(config, { clock, log, overrides }) : null
   const fleet = await gather(config, [...comfy, ...(resident === null ? [] : [resident.member])], parts)
   await untilHeard(comfy, config.fleet.waitMs)
@@ -93,14 +96,19 @@ interface ComfyParts {
   readonly clock: Clock
   readonly log: Log
   readonly opening: AsyncDisposableStack
+  readonly ownerId: string
 }
 
-async function openComfyEngines(config: FleetConfig, { clock, log, opening }: ComfyParts): Promise<ComfyEngine[]> {
+async function openComfyEngines(
+  config: FleetConfig,
+  { clock, log, opening, ownerId }: ComfyParts,
+): Promise<ComfyEngine[]> {
+  const env = readChildEnvironment()
   const servers: { readonly id: string; readonly server: ComfyServer }[] = [
     ...config.urls.map((url) => ({ id: toRemoteId(url), server: { kind: 'remote', url: new URL(url) } as const })),
     ...config.launches.map((command, index) => ({
       id: `launched-${index + 1}`,
-      server: { kind: 'supervised', command } as const,
+      server: { kind: 'supervised', command, env } as const,
     })),
   ]
   const engines: ComfyEngine[] = []
@@ -108,6 +116,7 @@ async function openComfyEngines(config: FleetConfig, { clock, log, opening }: Co
     const engine = await openComfyEngine({
       id,
       server,
+      ownerId,
       concurrency: config.concurrency,
       clock,
       log,

@@ -79,6 +79,7 @@ class EngineFleet implements AsyncDisposable {
 
   /** What the engines can run together, those that are away just now included. */
   catalog(): NodeCatalog {
+    for (const member of this.#members) this.#update(member)
     this.#union ??= uniteCatalogs(this.#knownCatalogs())
     return this.#union
   }
@@ -118,7 +119,10 @@ class EngineFleet implements AsyncDisposable {
 
   /** Engines with room, each with the lanes it serves. Those that would have to unload least stand first. */
   offers(): EngineOffer[] {
-    for (const member of this.#members) this.#replaceWhenWorn(member)
+    for (const member of this.#members) {
+      this.#update(member)
+      this.#replaceWhenWorn(member)
+    }
     const free = this.#members.filter((member) => member.hasRoom() && member.wornOutBy() === null)
     if (!this.#options.hasLanes) return free.map(({ id }) => ({ engineId: id, lanes: null }))
     const order = free.toSorted(
@@ -235,12 +239,15 @@ class EngineFleet implements AsyncDisposable {
   }
 
   #observe(member: FleetMember): void {
-    if (member.observe()) {
-      this.#union = null
-      const info = member.engine.objectInfo()
-      if (info !== null) this.#options.remember?.(member.id, info)
-    }
+    this.#update(member)
     this.#changed()
+  }
+
+  #update(member: FleetMember): void {
+    if (!member.observe()) return
+    this.#union = null
+    const info = member.engine.objectInfo()
+    if (info !== null) this.#options.remember?.(member.id, info)
   }
 
   #changed(): void {

@@ -66,6 +66,20 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal(rig.fake.executions.length, 2)
   })
 
+  test('a node that only offers files beside the user’s own gets its input there, from then on at once', async () => {
+    await using rig = await openRig()
+    const graph: GraphJson = {
+      '1': { class_type: 'DemoPicker', inputs: { image: 'photo.png' } },
+      '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+    }
+    for (const content of ['one', 'two']) {
+      const { events } = await runGraph(rig.engine, graph, { files: { 'photo.png': Buffer.from(content) } })
+      assert.equal(events.at(-1)?.type, 'succeeded', JSON.stringify(events.at(-1)))
+    }
+    assert.match(String(rig.fake.executions[0]?.graph['1']?.inputs.image), /^[0-9a-f]{64}\.png$/)
+    assert.equal(rig.fake.calls.get('POST /prompt'), 3)
+  })
+
   test('an input that the server would refuse for its size fails the run and says so', async () => {
     await using rig = await openRig({ maxUploadBytes: 4 })
     const { events } = await runGraph(rig.engine, loadGraph('photo.png'), {

@@ -56,6 +56,8 @@ export interface FakeComfy extends AsyncDisposable {
   /** How often each path was called, `METHOD /path`. */
   readonly calls: ReadonlyMap<string, number>
   readonly weightLoads: number
+  /** The credentials of the latest call. */
+  readonly lastAuthorization: string | null
   queue(): PromptQueue
   /** Prompts stop at this point of their life until released. */
   hold(phase: Phase): void
@@ -85,6 +87,7 @@ class FakeServer implements FakeComfy {
   readonly executions: Execution[] = []
   readonly calls = new Map<string, number>()
   port = 0
+  lastAuthorization: string | null = null
   readonly #options: FakeOptions
   readonly #sockets: FakeSockets
   readonly #connections = new Set<Socket>()
@@ -95,14 +98,14 @@ class FakeServer implements FakeComfy {
   #queue: PromptQueue
   #executor: FakeExecutor
   #number = 0
-  #classes: Record<string, NodeDefinition>
+  #installed: Partial<Installed>
   #recording: Recording | null = null
   #restarting: Promise<void> = Promise.resolve()
 
   constructor(options: FakeOptions) {
     this.#options = options
     this.faults = { ...noFaults(), ...options.faults }
-    this.#classes = describeClasses({ checkpoints: [], without: [], ...options })
+    this.#installed = options
     this.#sockets = new FakeSockets(
       this.faults,
       (clientId) => this.#greet(clientId),
@@ -131,6 +134,7 @@ class FakeServer implements FakeComfy {
   async listen(port: number): Promise<void> {
     const server = createServer((request, response) => {
       const key = `${request.method} ${(request.url ?? '').split('?', 1)[0]}`
+      this.lastAuthorization = request.headers.authorization ?? null
       this.calls.set(key, (this.calls.get(key) ?? 0) + 1)
       answer(this.#routeParts(), request, response).catch((error) => {
         // A real server answers so when a handler raises.
@@ -163,7 +167,7 @@ class FakeServer implements FakeComfy {
       faults: this.faults,
       nodeMs: this.#options.nodeMs ?? 0,
       loadMs: this.#options.loadMs ?? 0,
-      isOutput: (classType) => this.#classes[classType]?.output_node === true,
+      isOutput: (classType) => this.#classes()[classType]?.output_node === true,
       isInputThere: (name) => this.#isInputThere(name),
       save: (prefix, type, extension, bytes) =>
         this.files.save(prefix, type, { extension, bytes, isFixed: this.faults.duplicateNames && type === 'output' }),
@@ -204,7 +208,7 @@ class FakeServer implements FakeComfy {
       version: this.#options.version ?? '0.33.0',
       files: this.files,
       queue: () => this.#queue,
-      classes: () => this.#classes,
+      classes: () => this.#classes(),
       features: () => this.#features(),
       isInputThere: (name) => this.#isInputThere(name),
       accept: (prompt) => this.#accept(prompt),
@@ -213,6 +217,12 @@ class FakeServer implements FakeComfy {
       free: () => this.#executor.free(),
       subscribeLogs: (clientId) => this.#logSubscribers.add(clientId),
     }
+  }
+
+  /** As it lists them now: every answer is put together anew. */
+  #classes(): Record<string, NodeDefinition> {
+    const inputFiles = this.files.paths().flatMap((path) => /^input\/([^/]+)$/.exec(path)?.[1] ?? [])
+    return describeClasses({ checkpoints: [], without: [], ...this.#installed, inputFiles })
   }
 
   #accept(prompt: Prompt): void {
@@ -295,7 +305,7 @@ class FakeServer implements FakeComfy {
   }
 
   install(installed: Partial<Installed>): void {
-    this.#classes = describeClasses({ checkpoints: [], without: [], ...this.#options, ...installed })
+    this.#installed = { ...this.#installed, ...installed }
   }
 
   restart(options: RestartOptions = {}): Promise<void> {

@@ -75,6 +75,8 @@ export interface FakeFaults {
   noFeatures: boolean
   /** No `/internal/logs`. */
   noLogs: boolean
+  /** Only what a run needs is answered: 404 to every other question. */
+  isBare: boolean
   /** `/interrupt` does not look at the id and stops whatever runs. */
   blindInterrupt: boolean
 }
@@ -114,6 +116,7 @@ export function noFaults(): FakeFaults {
     noJobsApi: false,
     noFeatures: false,
     noLogs: false,
+    isBare: false,
     blindInterrupt: false,
   }
 }

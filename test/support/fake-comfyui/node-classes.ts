@@ -10,6 +10,7 @@
  * | DemoRaise | raises `exception_type` with `message` |
  * | DemoReport | reports `output` (JSON text) as it is, for values of every kind |
  * | DemoVideo | writes `filename` and reports it under `images`, as ComfyUI reports videos |
+ * | DemoPicker | loads one of the files that lie directly in the input folder, as nodes of other authors do |
  * | DemoPid | reports the id of the process that runs it |
  * | DemoSilent | an output node without any output |
  */
@@ -124,6 +125,7 @@ export const RUN: Readonly<Record<string, Run>> = {
     const file = save(base, 'output', extension, Buffer.from('not really a video'))
     return { ui: { images: [file], animated: [true] } }
   },
+  DemoPicker: () => ({ outputs: [[BLACK]] }),
   DemoPid: () => ({ ui: { pid: [process.pid] } }),
   DemoSilent: () => ({}),
 }
@@ -155,14 +157,20 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
 }
 
 export interface Installed {
+  /** Files that lie directly in the input folder. */
+  readonly inputFiles: readonly string[]
   readonly checkpoints: readonly string[]
   /** Classes that this server lacks. */
   readonly without: readonly string[]
 }
 
-export function describeClasses({ checkpoints, without }: Installed): Record<string, NodeDefinition> {
+export function describeClasses({ checkpoints, without, inputFiles }: Installed): Record<string, NodeDefinition> {
   const loader = recorded.CheckpointLoaderSimple as NodeDefinition
   const withWeights = { ...loader, input: { required: { ckpt_name: [checkpoints, {}] as const } } }
-  const all = { ...recorded, ...DEMO, CheckpointLoaderSimple: withWeights }
+  const picker = defineClass('DemoPicker', {
+    input: { required: { image: [inputFiles, { image_upload: true, only_listed: true }] } },
+    output: ['IMAGE'],
+  })
+  const all = { ...recorded, DemoPicker: picker, ...DEMO, CheckpointLoaderSimple: withWeights }
   return Object.fromEntries(Object.entries(all).filter(([name]) => !without.includes(name)))
 }

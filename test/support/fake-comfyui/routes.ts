@@ -35,6 +35,14 @@ interface Call {
   readonly body: Buffer
 }
 
+/** What a server could do without. */
+const BARED: ReadonlySet<string> = new Set([
+  'GET /prompt',
+  'GET /system_stats',
+  'GET /features',
+  'POST /history',
+  'PATCH /internal/logs/subscribe',
+])
 const SECRETS: ReadonlySet<string> = new Set(['auth_token_comfy_org', 'api_key_comfy_org'])
 
 const ROUTES: readonly (readonly [method: string, pattern: RegExp, handler: Handler])[] = [
@@ -85,7 +93,8 @@ export async function answer(parts: RouteParts, request: IncomingMessage, respon
   }
   const method = request.method === 'HEAD' ? 'GET' : request.method
   const route = ROUTES.find(([verb, pattern]) => verb === method && pattern.test(path))
-  if (route === undefined) missing(call)
+  const isBared = faults.isBare && (BARED.has(`${method} ${path}`) || request.method === 'HEAD')
+  if (route === undefined || isBared) missing(call)
   else await route[2](parts, call)
 }
 

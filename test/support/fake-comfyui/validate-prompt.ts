@@ -34,7 +34,7 @@ interface Given {
 
 function findError({ input }: NodeDefinition, { name, value, isInputThere }: Given): object[] {
   const [type, options = {}] = input.required?.[name] ?? input.optional?.[name] ?? []
-  if (options.image_upload === true && typeof value === 'string') {
+  if (options.image_upload === true && options.only_listed !== true && typeof value === 'string') {
     if (isInputThere(value)) return []
     const details = `${name} - Invalid image file: ${value}`
     return [

@@ -41,7 +41,8 @@ export interface ComfyApi {
   cancelJob(promptId: string): Promise<boolean | null>
   free(scope: CallScope): Promise<void>
   queueRemaining(scope: CallScope): Promise<number | null>
-  systemStats(scope: CallScope): Promise<JsonObject>
+  /** null: the server does not tell. */
+  systemStats(scope: CallScope): Promise<JsonObject | null>
   /** null: an older server without such a call. */
   features(scope: CallScope): Promise<JsonObject | null>
   /** The text: it is compared before it is parsed. */
@@ -74,12 +75,20 @@ function readObject(value: JsonValue, path: string): JsonObject {
   return value
 }
 
-const isUnknownRoute = (error: unknown) => error instanceof CallError && (error.status === 404 || error.status === 405)
-
 export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
   const small = { deadlineMs: bounds.callMs, maxBytes: bounds.maxAnswerBytes }
   const post = (path: string, body: JsonObject, scope: CallScope = {}) =>
     http.json(path, { ...small, ...scope, method: 'POST', json: stringifyLosslessJson(body) })
+
+  /** A server, or a proxy before it, that refuses the question is there all the same. */
+  async function optional(path: string, scope: CallScope): Promise<JsonObject | null> {
+    try {
+      return readObject(await http.json(path, { ...small, ...scope }), path)
+    } catch (error) {
+      if (error instanceof CallError && error.status !== null && error.status < 500) return null
+      throw error
+    }
+  }
 
   return {
     http,
@@ -108,7 +117,7 @@ export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
         const answer = await http.json(`/api/jobs/${promptId}/cancel`, { ...small, method: 'POST', json: '{}' })
         return isJsonObject(answer) && answer.cancelled === true
       } catch (error) {
-        if (isUnknownRoute(error)) return null
+        if (error instanceof CallError && error.status !== null) return null
         throw error
       }
     },
@@ -116,19 +125,12 @@ export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
       await post('/free', { unload_models: true, free_memory: true }, scope)
     },
     async queueRemaining(scope) {
-      const answer = readObject(await http.json('/prompt', { ...small, ...scope }), '/prompt')
-      const info = answer.exec_info
+      const answer = await optional('/prompt', scope)
+      const info = answer?.exec_info
       return isJsonObject(info) && typeof info.queue_remaining === 'number' ? info.queue_remaining : null
     },
-    systemStats: async (scope) => readObject(await http.json('/system_stats', { ...small, ...scope }), '/system_stats'),
-    async features(scope) {
-      try {
-        return readObject(await http.json('/features', { ...small, ...scope }), '/features')
-      } catch (error) {
-        if (isUnknownRoute(error)) return null
-        throw error
-      }
-    },
+    systemStats: (scope) => optional('/system_stats', scope),
+    features: (scope) => optional('/features', scope),
     async objectInfo(scope) {
       const { status, text } = await http.call('/object_info', {
         ...scope,

@@ -32,6 +32,8 @@ export interface ComfyBounds {
   readonly socketOpenMs: number
   readonly reconnectFirstMs: number
   readonly reconnectMaxMs: number
+  /** Before the same client id is used again: the server forgets the id when it notices the end of the old connection. */
+  readonly sameIdPauseMs: number
   /** A larger frame closes the socket: previews are small, full pictures of SaveImageWebsocket are not. */
   readonly maxFrameBytes: number
   /** Events that wait for a slow reader of a run; of previews only the newest is kept beyond it. */
@@ -85,6 +87,7 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   socketOpenMs: 10_000,
   reconnectFirstMs: 100,
   reconnectMaxMs: 10_000,
+  sameIdPauseMs: 500,
   maxFrameBytes: 256 * 1024 ** 2,
   maxWaitingEvents: 4_096,
   stopGraceMs: 20_000,

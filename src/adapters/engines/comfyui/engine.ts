@@ -8,19 +8,22 @@ import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet-engine.ts'
+import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
+import type { ObjectInfo } from '../../../domain/workflows/object-info.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../lib/sleep.ts'
-import { createApi } from './api.ts'
+import { type ComfyApi, createApi } from './api.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './bounds.ts'
-import { credentialsOf, openHttp } from './http.ts'
-import { createHub } from './hub.ts'
+import { endOrphans } from './end-orphans.ts'
+import { credentialsOf, type HttpClient, openHttp } from './http.ts'
+import { createHub, type Hub } from './hub.ts'
 import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
-import { type Device, openPulse } from './pulse.ts'
+import { type Device, openPulse, type Pulse } from './pulse.ts'
 import { type RunDeps, runOnServer } from './run.ts'
-import { openSocket } from './socket.ts'
-import { createStage } from './stage-inputs.ts'
-import { createStopper } from './stop-run.ts'
+import { type EngineSocket, openSocket } from './socket.ts'
+import { createStage, type Stage } from './stage-inputs.ts'
+import { createStopper, type Stopper } from './stop-run.ts'
 
 export type ComfyServer =
   | {
@@ -36,6 +39,11 @@ export interface ComfyEngineOptions {
   readonly server: ComfyServer
   /** Stable over restarts of ours; absent: the address. */
   readonly id?: string
+  /**
+   * Names this service towards servers that it shares with others: what a process before us left on a server under this name
+   * is ended there. Absent: nothing is.
+   */
+  readonly ownerId?: string
   /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
   readonly concurrency?: number
   readonly bounds?: Partial<ComfyBounds>
@@ -65,161 +73,236 @@ const PIPE_LAG_MS = 50
 
 /** Throws CommandError for a launch command that cannot be meant; never because a server is not there. */
 export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
-  const { server, clock, concurrency = 1 } = options
-  const bounds = { ...DEFAULT_BOUNDS, ...options.bounds }
-  const supervisor = server.kind === 'remote' ? null : await openSupervisor(server, { clock, log: options.log })
-  const url = server.kind === 'remote' ? server.url : (supervisor as Supervisor).url
-  const shownUrl = withoutCredentials(url)
-  const id = options.id ?? shownUrl
-  const log = options.log.child({ engine: id })
-  const http = openHttp({ url, headers: headersOf(server), connectMs: bounds.callMs })
-  const api = createApi(http, bounds)
-  const hub = createHub(bounds)
-  const listeners = new Set<() => void>()
-  const runs = new Set<Promise<unknown>>()
-  const silentClasses = new Set<string>()
-  const closing = new AbortController()
-  let gone = new AbortController()
-  let hearsProcess = false
+  const { server, clock, log } = options
+  if (server.kind === 'remote') return new ServerEngine(options, { url: server.url, supervisor: null })
+  const supervisor = await openSupervisor(server, { clock, log })
+  return new ServerEngine(options, { url: supervisor.url, supervisor })
+}
 
-  const tellChange = () => {
-    for (const listener of listeners) listener()
+interface Reach {
+  readonly url: URL
+  readonly supervisor: Supervisor | null
+}
+
+class ServerEngine implements ComfyEngine {
+  readonly id: string
+  readonly concurrency: number
+  readonly recycle?: (reason: string) => Promise<void>
+  readonly #bounds: ComfyBounds
+  readonly #log: Log
+  readonly #shownUrl: string
+  readonly #clientPrefix: string
+  readonly #ownerId: string | null
+  readonly #supervisor: Supervisor | null
+  readonly #http: HttpClient
+  readonly #api: ComfyApi
+  readonly #hub: Hub
+  readonly #stage: Stage
+  readonly #stopper: Stopper
+  readonly #pulse: Pulse
+  readonly #socket: EngineSocket
+  readonly #silentClasses = new Set<string>()
+  readonly #listeners = new Set<() => void>()
+  readonly #runs = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
+  #gone = new AbortController()
+  #hearsProcess = false
+  #isSwept = false
+  #closed: Promise<void> | null = null
+
+  constructor(options: ComfyEngineOptions, { url, supervisor }: Reach) {
+    const bounds = { ...DEFAULT_BOUNDS, ...options.bounds }
+    const headers = options.server.kind === 'remote' ? (options.server.headers ?? {}) : {}
+    this.#bounds = bounds
+    this.#shownUrl = withoutCredentials(url)
+    this.id = options.id ?? this.#shownUrl
+    this.concurrency = options.concurrency ?? 1
+    this.#log = options.log.child({ engine: this.id })
+    this.#ownerId = options.ownerId ?? null
+    this.#clientPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
+    this.#supervisor = supervisor
+    this.#http = openHttp({ url, headers, connectMs: bounds.callMs })
+    this.#api = createApi(this.#http, bounds)
+    this.#hub = createHub(bounds)
+    this.#stopper = createStopper(this.#api)
+    this.#stage = createStage({ api: this.#api, bounds, maxUploadBytes: () => this.#pulse.state().maxUploadBytes })
+    this.#pulse = this.#openPulse(options.clock)
+    this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
+    if (supervisor === null) return
+    this.recycle = () => supervisor.recycle()
+    this.#supervise(supervisor)
   }
-  const pulse = openPulse({
-    api,
-    bounds,
-    clock,
-    log,
-    isOurs: supervisor !== null,
-    isBusy: () => hub.attached() > 0,
-    onChange: tellChange,
-  })
-  const socket = openSocket({
-    url,
-    headers: { ...headersOf(server), ...credentialsOf(url) },
-    bounds,
-    log,
-    newClientId: () => `atelier-${randomUUID()}`,
-    isIdNeeded: () => hub.attached() > 0,
-    onMessage: hub.receive,
-    onOpen: (clientId) => subscribeLogs(clientId),
-    onClose: pulse.look,
-  })
-  const stage = createStage({ api, bounds, maxUploadBytes: () => pulse.state().maxUploadBytes })
-  const stopper = createStopper(api)
+
+  #openPulse(clock: Clock): Pulse {
+    return openPulse({
+      api: this.#api,
+      bounds: this.#bounds,
+      clock,
+      log: this.#log,
+      isOurs: this.#supervisor !== null,
+      isBusy: () => this.#hub.attached() > 0,
+      onMeet: () => this.#sweep(),
+      onChange: () => this.#tellChange(),
+    })
+  }
+
+  #openSocket(url: URL, headers: Readonly<Record<string, string>>): EngineSocket {
+    return openSocket({
+      url,
+      headers,
+      bounds: this.#bounds,
+      log: this.#log,
+      newClientId: () => `${this.#clientPrefix}${randomUUID()}`,
+      isIdNeeded: () => this.#hub.attached() > 0,
+      onMessage: this.#hub.receive,
+      onOpen: (clientId) => this.#subscribeLogs(clientId),
+      onClose: this.#pulse.look,
+    })
+  }
+
+  #supervise(supervisor: Supervisor): void {
+    supervisor.start({
+      onLine: (line) => {
+        if (this.#hearsProcess) this.#hub.receiveLog(line)
+      },
+      onStart: this.#pulse.look,
+      onEnd: (reason) => {
+        this.#gone.abort()
+        this.#gone = new AbortController()
+        this.#startAnew(reason)
+      },
+    })
+  }
 
   /** Over the socket, where lines stand in order with events; a server that cannot do that is heard through its process. */
-  function subscribeLogs(clientId: string): void {
-    api.subscribeLogs(clientId).then(
+  #subscribeLogs(clientId: string): void {
+    this.#api.subscribeLogs(clientId).then(
       (isSubscribed) => {
-        hearsProcess = !isSubscribed
+        this.#hearsProcess = !isSubscribed
       },
-      (error) => log.debug({ err: error }, 'the lines of an engine cannot be heard'),
+      (error) => this.#log.debug({ err: error }, 'the lines of an engine cannot be heard'),
     )
   }
 
-  function startAnew(reason: string | null): void {
-    stage.forget()
-    pulse.startAnew(reason)
+  /** Once, before anything of ours is there. */
+  async #sweep(): Promise<void> {
+    if (this.#isSwept || this.#ownerId === null) return
+    const isOurs = this.#hub.isAttached
+    const ended = await endOrphans({ api: this.#api, stopper: this.#stopper, clientPrefix: this.#clientPrefix, isOurs })
+    this.#isSwept = true
+    if (ended > 0) this.#log.info({ prompts: ended }, 'ended what an earlier process had left on an engine')
   }
 
-  supervisor?.start({
-    onLine(line) {
-      if (hearsProcess) hub.receiveLog(line)
-    },
-    onStart: pulse.look,
-    onEnd(reason) {
-      gone.abort()
-      gone = new AbortController()
-      startAnew(reason)
-    },
-  })
+  #startAnew(reason: string | null): void {
+    this.#stage.forget()
+    this.#pulse.startAnew(reason)
+  }
 
-  function health(): EngineHealth {
-    const { state, incarnation, version, lastError } = pulse.state()
+  #tellChange(): void {
+    for (const listener of this.#listeners) listener()
+  }
+
+  health(): EngineHealth {
+    const { state, incarnation, version, lastError } = this.#pulse.state()
     return {
       state,
       incarnation,
       version,
       lastError,
-      reconnects: socket.reconnects(),
-      memoryBytes: supervisor?.memoryBytes() ?? null,
-      startedAt: supervisor?.startedAt() ?? null,
+      reconnects: this.#socket.reconnects(),
+      memoryBytes: this.#supervisor?.memoryBytes() ?? null,
+      startedAt: this.#supervisor?.startedAt() ?? null,
     }
   }
 
-  async function* run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
-    if (closing.signal.aborted) throw new EngineLostError('engine_unreachable', 'the engine is closed')
-    const deps: RunDeps = {
-      api,
-      bounds,
-      hub,
-      socket,
-      stage,
-      stopper,
-      silentClasses,
-      log,
-      catalog: pulse.state().catalog,
-      gone: gone.signal,
-      printedAfterMs: hearsProcess && supervisor !== null ? PIPE_LAG_MS : 0,
-      onSurprise: pulse.refresh,
-      onForgotten: () => startAnew('it has forgotten a run'),
+  details(): ComfyDetails {
+    const { catalogAt, device } = this.#pulse.state()
+    return {
+      url: this.#shownUrl,
+      queueRemaining: this.#hub.queueRemaining(),
+      socket: this.#socket.state(),
+      catalogAt,
+      device,
     }
+  }
+
+  catalog(): NodeCatalog {
+    return this.#pulse.state().catalog
+  }
+
+  objectInfo(): ObjectInfo | null {
+    return this.#pulse.state().objectInfo
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async untilReady(signal?: AbortSignal): Promise<void> {
+    const over = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        if (this.#pulse.state().state !== 'ready' && !over.aborted) return
+        this.#listeners.delete(look)
+        over.removeEventListener('abort', look)
+        resolve()
+      }
+      this.#listeners.add(look)
+      over.addEventListener('abort', look)
+      look()
+    })
+  }
+
+  async *run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
+    if (this.#closing.signal.aborted) throw new EngineLostError('engine_unreachable', 'the engine is closed')
     const over = Promise.withResolvers<void>()
-    runs.add(over.promise)
+    this.#runs.add(over.promise)
     try {
-      yield* runOnServer(deps, engineRun, { signal: AbortSignal.any([signal, closing.signal]) })
+      yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
     } finally {
-      runs.delete(over.promise)
+      this.#runs.delete(over.promise)
       over.resolve()
     }
   }
 
-  async function close(): Promise<void> {
-    closing.abort()
-    await settlesWithin(Promise.all(runs), CLOSE_WITHIN_MS)
-    await pulse.close()
-    await socket.close()
-    await supervisor?.close()
-    await http.close()
-    tellChange()
+  #runDeps(): RunDeps {
+    return {
+      api: this.#api,
+      bounds: this.#bounds,
+      hub: this.#hub,
+      socket: this.#socket,
+      stage: this.#stage,
+      stopper: this.#stopper,
+      silentClasses: this.#silentClasses,
+      log: this.#log,
+      catalog: this.#pulse.state().catalog,
+      gone: this.#gone.signal,
+      printedAfterMs: this.#hearsProcess && this.#supervisor !== null ? PIPE_LAG_MS : 0,
+      onSurprise: this.#pulse.refresh,
+      onForgotten: () => this.#startAnew('it has forgotten a run'),
+    }
   }
-  let closed: Promise<void> | null = null
 
-  return {
-    id,
-    concurrency,
-    health,
-    catalog: () => pulse.state().catalog,
-    objectInfo: () => pulse.state().objectInfo,
-    onChange(listener) {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    run,
-    async free({ signal }) {
-      await api.free({ signal })
-      await sleep(bounds.freeSettleMs, signal)
-    },
-    ...(supervisor === null ? {} : { recycle: () => supervisor.recycle() }),
-    details: () => ({
-      url: shownUrl,
-      queueRemaining: hub.queueRemaining(),
-      socket: socket.state(),
-      catalogAt: pulse.state().catalogAt,
-      device: pulse.state().device,
-    }),
-    untilReady: (signal) =>
-      untilReady({ isReady: () => pulse.state().state === 'ready', listeners, signals: [closing.signal, signal] }),
-    [Symbol.asyncDispose]() {
-      closed ??= close()
-      return closed
-    },
+  async free({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    await this.#api.free({ signal })
+    await sleep(this.#bounds.freeSettleMs, signal)
   }
-}
 
-function headersOf(server: ComfyServer): Readonly<Record<string, string>> {
-  return server.kind === 'remote' ? (server.headers ?? {}) : {}
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort()
+    await settlesWithin(Promise.all(this.#runs), CLOSE_WITHIN_MS)
+    await this.#pulse.close()
+    await this.#socket.close()
+    await this.#supervisor?.close()
+    await this.#http.close()
+    this.#tellChange()
+  }
 }
 
 function withoutCredentials(url: URL): string {
@@ -229,25 +312,4 @@ function withoutCredentials(url: URL): string {
   shown.search = ''
   shown.hash = ''
   return shown.href.replace(/\/+$/, '')
-}
-
-interface ReadyWait {
-  isReady(): boolean
-  readonly listeners: Set<() => void>
-  readonly signals: readonly (AbortSignal | undefined)[]
-}
-
-async function untilReady({ isReady, listeners, signals }: ReadyWait): Promise<void> {
-  const over = AbortSignal.any(signals.filter((signal) => signal !== undefined))
-  await new Promise<void>((resolve) => {
-    const look = () => {
-      if (!isReady() && !over.aborted) return
-      listeners.delete(look)
-      over.removeEventListener('abort', look)
-      resolve()
-    }
-    listeners.add(look)
-    over.addEventListener('abort', look)
-    look()
-  })
 }

@@ -58,6 +58,8 @@ export interface PulseOptions {
   readonly isOurs: boolean
   /** Runs of ours are under way: the server may be too busy to answer at once. */
   isBusy(): boolean
+  /** After the first words with a server, before it counts as ready. */
+  onMeet(): Promise<void>
   onChange(): void
 }
 
@@ -116,14 +118,15 @@ export function openPulse(options: PulseOptions): Pulse {
     const stats = await api.systemStats({ signal })
     const features = await api.features({ signal })
     await readInfo()
+    await options.onMeet()
     const limit = features?.max_upload_size
     const isAnother = state.state === 'lost' && wasRefused
     wasRefused = false
     change({
       state: 'ready',
       incarnation: state.incarnation + (isAnother ? 1 : 0),
-      version: isJsonObject(stats.system) ? toText(stats.system.comfyui_version) : null,
-      device: readDevice(stats),
+      version: isJsonObject(stats?.system) ? toText(stats.system.comfyui_version) : null,
+      device: stats === null ? null : readDevice(stats),
       maxUploadBytes: typeof limit === 'number' ? limit : null,
     })
     log.info({ version: state.version, nodeClasses: state.catalog.classTypes().length }, 'an engine is ready')

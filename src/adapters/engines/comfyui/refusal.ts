@@ -9,6 +9,8 @@ export interface Refusal {
   readonly failure: EngineFailure
   /** Names of files that the server says it does not have: perhaps somebody emptied its input folder. */
   readonly isAboutFiles: boolean
+  /** Values that are not among the choices of their input. */
+  readonly unknownChoices: readonly string[]
 }
 
 interface NodeFault {
@@ -32,6 +34,9 @@ export function toRefusal(body: JsonValue, bounds: Pick<FailureBounds, 'maxMessa
   const message = faults.length === 0 ? describe(error) : faults.slice(0, MAX_SHOWN_FAULTS).map(toLine).join('; ')
   return {
     isAboutFiles: faults.some(({ type }) => type === 'custom_validation_failed'),
+    unknownChoices: faults.flatMap(({ type, received }) =>
+      type === 'value_not_in_list' && typeof received === 'string' ? [received] : [],
+    ),
     failure: {
       code: toCode(toText(error.type) ?? '', faults),
       message: keepHead(bounds.redact(`the engine refused the workflow: ${message}`), bounds.maxMessageBytes),

@@ -20,7 +20,7 @@ import { CallError } from './http.ts'
 import type { Hub } from './hub.ts'
 import { missingReports } from './missing-reports.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
-import { toRefusal } from './refusal.ts'
+import { type Refusal, toRefusal } from './refusal.ts'
 import { createReporter } from './report.ts'
 import { countReachable, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
 import { TellingListener } from './run-listener.ts'
@@ -60,10 +60,8 @@ interface AttemptOptions {
   emit(event: EngineEvent): void
 }
 
-/** What a round came to; `again` asks for one more: with these outputs made anew, or with the inputs brought again. */
-type RoundEnd =
-  | EngineEvent
-  | { readonly type: 'again'; readonly why: 'empty' | 'files'; readonly nodeIds: readonly string[] }
+/** What a round came to; `again` asks for one more: with outputs made anew, or after the inputs were brought again. */
+type RoundEnd = EngineEvent | { readonly type: 'again'; readonly why: 'empty' | 'files' }
 
 class Attempt {
   readonly #deps: RunDeps
@@ -74,6 +72,9 @@ class Attempt {
   readonly #teller: RunTeller
   /** Outputs that were made anew because nothing was told of them. */
   #healed: readonly string[] = []
+  /** Names of the inputs on the server. */
+  #staged: ReadonlySet<string> = new Set()
+  #isBroughtAgain = false
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
@@ -102,8 +103,7 @@ class Attempt {
     for (let round = 0; ; round++) {
       const end = await this.#round(round, fresh)
       if (end.type !== 'again') return end
-      if (end.why === 'files') this.#deps.stage.forget()
-      else fresh = { nodeIds: new Set(end.nodeIds) }
+      if (end.why === 'empty') fresh = { nodeIds: new Set(this.#healed) }
       this.#deps.log.info({ jobId: this.#run.jobId, why: end.why }, 'a run is repeated on its engine')
     }
   }
@@ -142,8 +142,8 @@ class Attempt {
       const body = this.#toBody(graphText, promptId, clientId)
       const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, body })
       if (submitted.kind === 'given_up') return { type: 'interrupted' }
-      if (submitted.kind === 'refused') return await this.#refuse(submitted, round)
-      return await this.#follow(submitted.promptId, { listener, clientId, round })
+      if (submitted.kind === 'refused') return await this.#refuse(submitted)
+      return await this.#follow(submitted.promptId, { listener, clientId })
     } finally {
       hub.detach(promptId)
     }
@@ -155,6 +155,7 @@ class Attempt {
     const names = namesToStage(graph, catalog, new Set(inputs.keys()))
     const wanted = new Map([...inputs].filter(([name]) => names.has(name)))
     const staged = await stage.bring(wanted, this.#stop)
+    this.#staged = new Set(staged.values())
     return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }
 
@@ -163,14 +164,23 @@ class Attempt {
     return `{"prompt":${graphText},${stringifyLosslessJson(rest).slice(1)}`
   }
 
-  async #refuse(refused: Extract<Submitted, { kind: 'refused' }>, round: number): Promise<RoundEnd> {
-    const { body, isQueued, promptId } = refused
+  async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
+    const refusal = toRefusal(body, this.#failureBounds)
     if (isQueued) await this.#takeBack(promptId)
-    const { failure, isAboutFiles } = toRefusal(body, this.#failureBounds)
-    const mayHelp = isAboutFiles && !isQueued && round === 0 && this.#run.inputs.size > 0
-    if (mayHelp) return { type: 'again', why: 'files', nodeIds: [] }
+    else if (this.#bringAgain(refusal)) return { type: 'again', why: 'files' }
     this.#deps.onSurprise()
-    return { type: 'failed', failure }
+    return { type: 'failed', failure: refusal.failure }
+  }
+
+  /** True when the refusal is about files that we brought, and there is another way to bring them. */
+  #bringAgain({ isAboutFiles, unknownChoices }: Refusal): boolean {
+    const { stage } = this.#deps
+    if (this.#isBroughtAgain || this.#staged.size === 0) return false
+    this.#isBroughtAgain = true
+    const isNoChoice = unknownChoices.some((name) => this.#staged.has(name))
+    if (isNoChoice) stage.flatten()
+    else if (isAboutFiles) stage.forget()
+    return isNoChoice || isAboutFiles
   }
 
   /** A part of the graph was accepted, and a part of a job is none. */
@@ -183,7 +193,7 @@ class Attempt {
 
   async #follow(
     promptId: string,
-    { listener, clientId, round }: { listener: TellingListener; clientId: string; round: number },
+    { listener, clientId }: { listener: TellingListener; clientId: string },
   ): Promise<RoundEnd> {
     const { hub, printedAfterMs } = this.#deps
     this.#teller.start()
@@ -195,7 +205,7 @@ class Attempt {
       const end = await follower.follow()
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
       if (end.kind !== 'ended') return this.#forgotten()
-      const concluded = await this.#conclude(end.entry, promptId, round)
+      const concluded = await this.#conclude(end.entry, promptId)
       this.#clean(promptId)
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
       return concluded
@@ -223,18 +233,19 @@ class Attempt {
     throw new EngineLostError('engine_restarted', message)
   }
 
-  async #conclude(entry: HistoryEntry, promptId: string, round: number): Promise<RoundEnd> {
+  async #conclude(entry: HistoryEntry, promptId: string): Promise<RoundEnd> {
     this.#teller.tellHistory(entry)
     if (entry.outcome === 'interrupted') return { type: 'interrupted' }
     if (entry.outcome === 'error') {
       return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, this.#failureBounds) }
     }
     this.#learnSilence()
-    if (round > 0 || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
+    const isHealed = this.#healed.length > 0
+    if (isHealed || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
     const missing = this.#missing(await this.#readAgain(entry, promptId))
     if (missing.length === 0) return { type: 'succeeded' }
     this.#healed = missing
-    return { type: 'again', why: 'empty', nodeIds: missing }
+    return { type: 'again', why: 'empty' }
   }
 
   /** Classes that ran for the sake of their output alone and told none have none. */

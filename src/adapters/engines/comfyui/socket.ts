@@ -1,8 +1,9 @@
 /**
  * The one socket to a server. It is opened anew whenever it ends, or whenever it is taken for dead. ComfyUI keeps sockets by
  * client id and forgets the id when an old connection under it unwinds, however late: so every connection has an id of its
- * own. Only while runs are under way, whose events go to the id they were submitted with, is that id kept; should the race
- * hit it, the silence is noticed (see follow-run.ts) and the next connection, with nothing left to unwind, holds.
+ * own. Only while runs are under way, whose events go to the id they were submitted with, is that id kept: then the old
+ * connection gets a moment to unwind first. Should it take longer, the silence is noticed (see follow-run.ts), and the same
+ * is done again.
  */
 import WebSocket from 'ws'
 import { createBackoff } from '../../../lib/backoff.ts'
@@ -42,6 +43,9 @@ export interface SocketOptions {
 
 const FEATURES = JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } })
 
+// So many tries in a row may fail before a run no longer waits for the next.
+const MAX_HOPE = 5
+
 export function openSocket(options: SocketOptions): EngineSocket {
   const { bounds, log } = options
   const closing = new AbortController()
@@ -50,6 +54,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
   let socket: WebSocket | null = null
   let isHeard = false
   let connections = 0
+  let failuresInARow = 0
   let onOpened = Promise.withResolvers<void>()
 
   function connect(): Promise<void> {
@@ -63,6 +68,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
     isHeard = false
     opened.on('open', () => {
       connections++
+      failuresInARow = 0
       opened.send(FEATURES)
       onOpened.resolve()
       options.onOpen(clientId)
@@ -88,14 +94,16 @@ export function openSocket(options: SocketOptions): EngineSocket {
 
   async function keepOpen(): Promise<void> {
     while (!closing.signal.aborted) {
+      failuresInARow++
       await connect()
       onOpened.resolve()
       onOpened = Promise.withResolvers()
       socket = null
       if (closing.signal.aborted) return
       options.onClose()
-      await sleep(backoff.nextMs(), closing.signal)
-      if (!options.isIdNeeded()) clientId = options.newClientId()
+      const isKept = options.isIdNeeded()
+      await sleep(Math.max(backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), closing.signal)
+      if (!isKept) clientId = options.newClientId()
     }
   }
 
@@ -110,7 +118,8 @@ export function openSocket(options: SocketOptions): EngineSocket {
     isHeard: (id) => id === clientId && isHeard && socket?.readyState === WebSocket.OPEN,
     reconnects: () => Math.max(0, connections - 1),
     async untilOpen(ms) {
-      if (socket?.readyState === WebSocket.OPEN) return
+      // Where no socket was to be had lately, nobody waits for one: runs do without.
+      if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_HOPE) return
       const over = new AbortController()
       await Promise.race([onOpened.promise, sleep(ms, over.signal)])
       over.abort()

@@ -30,6 +30,11 @@ export interface Stage {
   bring(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
   /** The server may have lost what it was given. */
   forget(): void
+  /**
+   * From now on beside the user's own files. Nodes of other authors often offer only those as a choice, and look neither into
+   * folders nor at the file itself. Not so from the start: thousands of files in these lists make the server slow.
+   */
+  flatten(): void
 }
 
 export interface StageDeps {
@@ -42,6 +47,7 @@ export interface StageDeps {
 export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
   /** By staged name; several runs that need the same file wait for one upload. */
   let brought = new Map<string, Promise<string>>()
+  let subfolder = FOLDER
 
   /** Bringing a file twice does no harm: its name stands for its content. */
   async function bringOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
@@ -57,8 +63,8 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
   }
 
   async function tryOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const place = { filename, subfolder: FOLDER, folder: 'input' } as const
-    if (await isThere(place, input, signal)) return `${FOLDER}/${filename}`
+    const place = { filename, subfolder, folder: 'input' } as const
+    if (await isThere(place, input, signal)) return toPath(subfolder, filename)
     const limit = maxUploadBytes()
     if (limit !== null && input.sizeBytes > limit) throw new InputTooLargeError(input.sizeBytes, limit)
     return upload(filename, input, signal)
@@ -76,7 +82,7 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
 
   async function upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     const form = multipartOf(
-      { subfolder: FOLDER, type: 'input', overwrite: 'true' },
+      { subfolder, type: 'input', overwrite: 'true' },
       {
         field: 'image',
         filename,
@@ -97,8 +103,7 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
     if (!isJsonObject(answer) || typeof answer.name !== 'string') {
       throw new CallError('malformed', '/upload/image: the answer names no file')
     }
-    const folder = typeof answer.subfolder === 'string' ? answer.subfolder.replaceAll('\\', '/') : FOLDER
-    return folder === '' ? answer.name : `${folder}/${answer.name}`
+    return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : subfolder, answer.name)
   }
 
   function bringShared(name: string, input: EngineInput, signal: AbortSignal): Promise<string> {
@@ -130,7 +135,16 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
     forget() {
       brought = new Map()
     },
+    flatten() {
+      subfolder = ''
+      brought = new Map()
+    },
   }
+}
+
+/** As a graph names it. */
+function toPath(subfolder: string, filename: string): string {
+  return subfolder === '' ? filename : `${subfolder.replaceAll('\\', '/')}/${filename}`
 }
 
 function stagedName(name: string, { hash, contentType }: EngineInput): string {

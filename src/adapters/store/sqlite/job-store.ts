@@ -10,6 +10,7 @@ import { toJob } from './operations/job-row.ts'
 import { toLeaseFields } from './operations/leases.ts'
 import { BEFORE_NONE, type PageKey } from './operations/list-jobs.ts'
 import { toSubmitInput, toSubmitOutcome } from './operations/submit.ts'
+import { createReserveOutputNumbers } from './output-numbers.ts'
 import { inSlices, type StoreChannels } from './store-channels.ts'
 
 export interface JobStoreDeps extends StoreChannels {
@@ -44,9 +45,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     async cancel(accountId, jobId, now) {
       return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime() }))
     },
-    reserveOutputNumbers(accountId, folder, prefix, count) {
-      return write.call('reserveOutputNumbers', { accountId, folder, prefix, count })
-    },
+    reserveOutputNumbers: createReserveOutputNumbers(write),
   }
 }
 

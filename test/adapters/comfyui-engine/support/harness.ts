@@ -24,6 +24,7 @@ export const SHORT_BOUNDS: Partial<ComfyBounds> = {
   socketWaitMs: 150,
   reconnectFirstMs: 10,
   reconnectMaxMs: 100,
+  sameIdPauseMs: 100,
   stopGraceMs: 500,
   interruptEveryMs: 40,
   fileFirstByteMs: 300,

@@ -1,0 +1,79 @@
+/**
+ * Submit to terminal through the service against the same prompt posted straight to the ComfyUI server, turn by turn. Straight
+ * means: posted, and heard on the socket that it is over; the service beside that keeps the bytes before it says so.
+ */
+import { WebSocket } from 'ws'
+import type { Figure } from '../kit/figure.ts'
+import { forkServer } from '../kit/server-child.ts'
+import { submitJob, waitForEnd } from '../kit/submit.ts'
+
+const WARM_UP = 30
+const JOBS = 200
+
+function freshGraph(color: number): Record<string, object> {
+  return {
+    '1': { class_type: 'EmptyImage', inputs: { width: 64, height: 64, batch_size: 1, color } },
+    '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'bench' } },
+  }
+}
+
+/** Posts prompts and hears their ends, as a client of ComfyUI does. */
+async function openDirect(url: string) {
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws?clientId=bench`)
+  const ended = new Map<string, () => void>()
+  socket.on('message', (data, isBinary) => {
+    if (isBinary) return
+    const message = JSON.parse(String(data)) as { type: string; data: { node?: unknown; prompt_id?: string } }
+    if (message.type === 'executing' && message.data.node === null) ended.get(message.data.prompt_id ?? '')?.()
+  })
+  await new Promise((resolve) => socket.once('open', resolve))
+  return {
+    async run(graph: object): Promise<void> {
+      const promptId = crypto.randomUUID()
+      const over = new Promise<void>((resolve) => ended.set(promptId, resolve))
+      const body = JSON.stringify({ prompt: graph, prompt_id: promptId, client_id: 'bench' })
+      const headers = { 'content-type': 'application/json' }
+      const answer = await fetch(`${url}/prompt`, { method: 'POST', body, headers })
+      await answer.arrayBuffer()
+      await over
+      ended.delete(promptId)
+    },
+    close: () => socket.close(),
+  }
+}
+
+export async function fleetOverhead(): Promise<Figure[]> {
+  await using engine = await forkServer('bench/servers/fake-comfyui.ts')
+  await using atelier = await forkServer('bench/servers/atelier.ts', { comfyui: engine.url })
+  const direct = await openDirect(engine.url)
+  const through: number[] = []
+  const straight: number[] = []
+  for (let index = 0; index < WARM_UP + JOBS; index++) {
+    const directAt = performance.now()
+    await direct.run(freshGraph(2 * index))
+    const submitAt = performance.now()
+    const job = await submitJob(atelier.url, freshGraph(2 * index + 1))
+    await waitForEnd(atelier.url, job.id)
+    const endAt = performance.now()
+    if (index < WARM_UP) continue
+    straight.push(submitAt - directAt)
+    through.push(endAt - submitAt)
+  }
+  direct.close()
+  const p50 = percentile(through, 0.5)
+  const directP50 = percentile(straight, 0.5)
+  return [
+    {
+      name: 'submit to terminal beyond a ComfyUI server itself, p50',
+      measured: Math.max(0, p50 - directP50),
+      unit: 'ms',
+      bar: 10,
+      direction: 'at_most',
+      detail: { p50, p99: percentile(through, 0.99), directP50, directP99: percentile(straight, 0.99) },
+    },
+  ]
+}
+
+function percentile(values: number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]
+}

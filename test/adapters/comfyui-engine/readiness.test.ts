@@ -1,0 +1,140 @@
+/** Whether a server is there and what it can run: seen soon, asked seldom. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { ComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import { openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { silentLog } from '../../../src/lib/log.ts'
+import { startFakeComfy } from '../../support/fake-comfyui/fake-comfyui.ts'
+import { ofType, openEngineAt, openRig, runGraph, SHORT_BOUNDS, saveGraph, stepsGraph } from './support/harness.ts'
+
+function until(engine: ComfyEngine, isSo: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!isSo()) return
+      end()
+      resolve()
+    }
+    const end = engine.onChange(look)
+    look()
+  })
+}
+
+describe('readiness', { concurrency: 4 }, () => {
+  test('a server that is not there yet is found when it comes, and its loss and return are seen', async () => {
+    const fake = await startFakeComfy()
+    const { port, url } = fake
+    await fake[Symbol.asyncDispose]()
+    await using engine = await openEngineAt(url)
+    await until(engine, () => engine.health().lastError !== null)
+    assert.equal(engine.health().state, 'starting')
+    assert.equal(engine.objectInfo(), null)
+    const first = await startFakeComfy({ port })
+    await engine.untilReady()
+    const { incarnation, version } = engine.health()
+    assert.equal(version, '0.33.0')
+    await first[Symbol.asyncDispose]()
+    await until(engine, () => engine.health().state === 'lost')
+    await using _second = await startFakeComfy({ port })
+    await engine.untilReady()
+    assert.ok(engine.health().incarnation > incarnation)
+  })
+
+  test('slow node classes delay readiness; classes that are no JSON prevent it until they are', async () => {
+    await using fake = await startFakeComfy({ faults: { objectInfoMs: 300, garbage: { '/object_info': 2 } } })
+    await using engine = await openEngineAt(fake.url)
+    await until(engine, () => /object_info/.test(engine.health().lastError?.message ?? ''))
+    assert.equal(engine.health().state, 'starting')
+    await engine.untilReady()
+    assert.ok(engine.catalog().classTypes().length > 100)
+  })
+
+  test('node classes are read once, not per run, and keep their identity while they are the same', async () => {
+    await using rig = await openRig({}, { catalogMinMs: 60_000 })
+    const info = rig.engine.objectInfo()
+    for (let color = 0; color < 5; color++) await runGraph(rig.engine, saveGraph(color))
+    assert.equal(rig.fake.calls.get('GET /object_info'), 1)
+    assert.equal(rig.engine.objectInfo(), info)
+  })
+
+  test('a refusal that the known classes do not explain has them read again', async () => {
+    await using rig = await openRig({ checkpoints: ['old.safetensors'] })
+    rig.fake.install({ checkpoints: ['new.safetensors'] })
+    const seen = until(rig.engine, () =>
+      JSON.stringify(rig.engine.objectInfo()?.CheckpointLoaderSimple).includes('new.safetensors'),
+    )
+    await runGraph(rig.engine, {
+      '1': { class_type: 'CheckpointLoaderSimple', inputs: { ckpt_name: 'old.safetensors' } },
+      '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+    })
+    await seen
+  })
+
+  test('an older server without features, jobs API and logs is as good', async () => {
+    await using rig = await openRig({ version: '0.3.10', faults: { noFeatures: true, noJobsApi: true, noLogs: true } })
+    const { events } = await runGraph(rig.engine, saveGraph(1))
+    assert.equal(events.at(-1)?.type, 'succeeded')
+    assert.equal(rig.engine.health().version, '0.3.10')
+  })
+
+  test('a server that answers only what a run needs is as good, and stays so', async () => {
+    await using rig = await openRig({ faults: { isBare: true, noJobsApi: true } }, { probeEveryMs: 10 })
+    const graph = { ...saveGraph(1), '3': { class_type: 'LoadImage', inputs: { image: 'a.png' } } }
+    for (let tries = 0; tries < 3; tries++) {
+      const { events } = await runGraph(rig.engine, graph, { files: { 'a.png': Buffer.from('a') } })
+      assert.equal(events.at(-1)?.type, 'succeeded')
+    }
+    while ((rig.fake.calls.get('GET /prompt') ?? 0) < 5) await fetch(new URL('/queue', rig.fake.url))
+    assert.deepEqual([rig.engine.health().state, rig.engine.health().version], ['ready', null])
+  })
+
+  test('credentials in an address are sent and never shown', async () => {
+    await using fake = await startFakeComfy()
+    const url = new URL(fake.url)
+    url.username = 'me'
+    url.password = 'hidden words'
+    await using engine = await openEngineAt(url)
+    await engine.untilReady()
+    assert.ok(!JSON.stringify([engine.id, engine.details(), engine.health()]).includes('hidden'))
+    assert.equal(fake.lastAuthorization, `Basic ${Buffer.from('me:hidden words').toString('base64')}`)
+  })
+
+  test('a socket that is cut in the middle of a run is opened again and brings the rest of its events', async () => {
+    await using rig = await openRig({ faults: { unwindSocketMs: 60 } }, { stallMs: null })
+    let cuts = 0
+    const { events } = await runGraph(rig.engine, stepsGraph(60, 20), {
+      onEvent(event) {
+        if (event.type !== 'node_progress' || event.value < 3 || cuts > 0) return
+        cuts++
+        rig.fake.cutSockets()
+      },
+    })
+    const last = ofType(events, 'node_progress').at(-1)
+    assert.equal(last?.value, 60, 'the last step was heard although the new connection was de-registered once')
+    assert.ok(rig.engine.health().reconnects >= 1)
+  })
+
+  test('what an earlier process of the service left on a server is ended; what others run there is not', async () => {
+    await using fake = await startFakeComfy()
+    const open = (ownerId: string) =>
+      openComfyEngine({
+        server: { kind: 'remote', url: fake.url },
+        ownerId,
+        bounds: SHORT_BOUNDS,
+        log: silentLog,
+        clock: systemClock,
+      })
+    const post = async (clientId: string, seed: number) => {
+      const body = JSON.stringify({ prompt: stepsGraph(300, 5, seed), client_id: clientId })
+      const answer = await fetch(new URL('/prompt', fake.url), { method: 'POST', body })
+      return ((await answer.json()) as { prompt_id: string }).prompt_id
+    }
+    await post('atelier-me-1', 1)
+    await post('atelier-me-2', 2)
+    const foreign = await post('atelier-other-1', 3)
+    await using engine = await open('me')
+    await engine.untilReady()
+    while (fake.queue().running?.id !== foreign) await fetch(new URL('/queue', fake.url))
+    assert.equal(fake.queue().remaining(), 1)
+  })
+})
