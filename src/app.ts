@@ -19,11 +19,12 @@ import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
-import { createLocalAuthenticate } from './domain/accounts/caller.ts'
+import { type Authenticate, createLocalAuthenticate } from './domain/accounts/caller.ts'
 import type { PerAccount } from './domain/accounts/tiers.ts'
 import { type ContentSigner, createContentSigner } from './domain/assets/signed-url.ts'
 import { type Deployments, openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
+import type { RunModel } from './domain/engine/run-model.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
@@ -82,9 +83,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const store = opening.use(await openStore(config.store, { clock, log }))
   const opened = await openBlobs(config.blobs, config.assets, log)
   await bindBlobs(store, config.blobs.directory)
-  const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log }))
+  // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
+  const nodeModels = Promise.withResolvers<RunModel>()
+  const runModel: RunModel = async (request, signals) => (await nodeModels.promise)(request, signals)
+  const engine = overrides.engine ?? opening.use(await openEngine(config.engine, { clock, log, runModel }))
   const metrics = openMetrics(version)
   const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
+  const authenticate = shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const maxUploadBytes = toUploadLimit(config, shared)
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
@@ -117,6 +122,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       opened,
       assets,
       shared,
+      engine,
+      authenticate,
+      brands: config.http.brand,
+      baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
       observer: metrics.callObserver,
       observeExchange: metrics.observeExchange,
       signer,
@@ -125,9 +134,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
+  nodeModels.resolve(router.runForNode)
   const http = opening.use(
     await openHttp(config, {
       secrets,
+      authenticate,
       shared,
       deployments,
       jobs,
@@ -228,6 +239,7 @@ function toPoolOf(deployments: Deployments): PoolOf {
 
 interface HttpParts {
   readonly secrets: Secrets
+  readonly authenticate: Authenticate
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
@@ -242,13 +254,13 @@ interface HttpParts {
 }
 
 async function openHttp(config: Config, parts: HttpParts) {
-  const { secrets, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
+  const { secrets, authenticate, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
   const { http } = config
   const gate = createGate({
     brands: http.brand,
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
-    authenticate: shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
+    authenticate,
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,
