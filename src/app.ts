@@ -29,6 +29,7 @@ import { type Deployments, openDeployments } from './domain/deployments/deployme
 import type { Engine } from './domain/engine/engine.ts'
 import type { EngineEvent } from './domain/engine/engine-event.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
+import type { RunModel } from './domain/engine/run-model.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
@@ -97,10 +98,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const store = opening.use(await openStore(config.store, { clock, log }))
   const opened = await openBlobs(config.blobs, config.assets, log)
   await bindBlobs(store, config.blobs.directory)
-  const { fleet, resident } = await openFleet(config, { clock, log, store, overrides })
+  // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
+  const nodeModels = Promise.withResolvers<RunModel>()
+  const runModel: RunModel = async (request, signals) => (await nodeModels.promise)(request, signals)
+  const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
   const metrics = openMetrics(version)
   const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
+  const authenticate =
+    overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const maxUploadBytes = toUploadLimit(config, shared)
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
@@ -136,6 +142,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       opened,
       assets,
       shared,
+      engine: resident,
+      authenticate,
+      brands: config.http.brand,
+      baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
       observer: metrics.callObserver,
       observeExchange: metrics.observeExchange,
       signer,
@@ -144,6 +154,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
+  nodeModels.resolve(router.runForNode)
   const http = opening.use(
     await openHttp(config, {
       store,
@@ -151,6 +162,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       bus,
       fleet,
       overrides,
+      authenticate,
       shared,
       deployments,
       pools,
@@ -281,6 +293,7 @@ interface HttpParts {
   readonly store: Store
   readonly version: string
   readonly secrets: Secrets
+  readonly authenticate: Authenticate
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
@@ -299,14 +312,13 @@ interface HttpParts {
 }
 
 async function openHttp(config: Config, parts: HttpParts) {
-  const { secrets, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
+  const { secrets, authenticate, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
   const { http } = config
   const gate = createGate({
     brands: http.brand,
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
-    authenticate:
-      parts.overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null),
+    authenticate,
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,

@@ -7,6 +7,7 @@ import type { Engine } from '../domain/engine/engine.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet.ts'
 import type { FleetEngine } from '../domain/engine/fleet-engine.ts'
 import { toResidentEngine } from '../domain/engine/resident-engine.ts'
+import type { RunModel } from '../domain/engine/run-model.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createRememberEngine, recallEngines } from './engine-memory.ts'
@@ -17,6 +18,8 @@ export interface FleetParts {
   readonly clock: Clock
   readonly log: Log
   readonly store: Pick<Store, 'readMeta' | 'writeMeta'>
+  /** Runs a partner's model for a node. */
+  readonly runModel: RunModel
   readonly overrides: FleetOverrides
 }
 
@@ -39,7 +42,7 @@ export async function openFleet(config: Config, parts: FleetParts): Promise<Open
   await using opening = new AsyncDisposableStack()
   const ownerId = await readServiceId(parts.store)
   const comfy = await openComfyEngines(config.fleet, { clock, log, opening, ownerId })
-  const resident = config.fleet.hasEmbedded ? await openResident(config, { clock, log, overrides }) : null
+  const resident = config.fleet.hasEmbedded ? await openResident(config, parts) : null
   const fleet = await gather(config, [...comfy, ...(resident === null ? [] : [resident.member])], parts)
   await untilHeard(comfy, config.fleet.waitMs)
   opening.move()
@@ -69,8 +72,9 @@ interface Resident {
   readonly member: FleetEngine
 }
 
-async function openResident(config: Config, { clock, log, overrides }: Omit<FleetParts, 'store'>): Promise<Resident> {
-  const engine = overrides.engine ?? (await openEmbedded(config.engine, { clock, log }))
+async function openResident(config: Config, parts: FleetParts): Promise<Resident> {
+  const { overrides } = parts
+  const engine = overrides.engine ?? (await openEmbedded(config.engine, parts))
   const { urls, launches, concurrency } = config.fleet
   const others = (urls.length + launches.length) * concurrency
   const member = toResidentEngine(engine, {
@@ -81,12 +85,13 @@ async function openResident(config: Config, { clock, log, overrides }: Omit<Flee
   return { engine, member }
 }
 
-function openEmbedded(config: EngineConfig, { clock, log }: { clock: Clock; log: Log }): Promise<Engine> {
+function openEmbedded(config: EngineConfig, { clock, log, runModel }: FleetParts): Promise<Engine> {
   return openEmbeddedEngine({
     threads: config.threads,
     memoryLimitBytes: config.memoryBytes,
     maxImagePixels: config.maxImagePixels,
     customNodes: { folders: config.nodeFolders, timeoutMs: config.nodeTimeoutMs },
+    runModel,
     clock,
     log,
   })

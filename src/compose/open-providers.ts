@@ -82,13 +82,14 @@ function keyOf(settings: OperatorSettings, provider: string, accountId: string):
   return key === null ? null : { key, isOwn: false }
 }
 
-/** Some results lie behind the provider's own API: those hosts see the key, no other ever does. */
+/** Results of some models lie behind the provider's own API: its hosts see the key, no other ever does. */
 function createDownloadHeaders(
   settings: OperatorSettings,
   opened: ReadonlyMap<string, ProviderRules>,
   clock: Clock,
 ): DownloadHeaders {
-  return ({ provider }, accountId, url) => {
+  return ({ provider, adapter }, accountId, url) => {
+    if (adapter['download_with_key'] !== true) return {}
     const rules = opened.get(provider)
     const access = keyOf(settings, provider, accountId)
     if (rules === undefined || access === null || !matchesHost(url.hostname, rules.api_hosts)) return {}

@@ -1,10 +1,16 @@
 /** The Model Router as a whole: catalogue, providers, calls and queue, opened over the parts that the jobs use too. */
 import { randomBytes } from 'node:crypto'
+import { createLocalProvider } from '../adapters/providers/local/provider.ts'
 import type { RouterConfig } from '../config/config.ts'
 import type { Secrets } from '../config/secrets.ts'
+import type { Engine } from '../domain/engine/engine.ts'
+import type { RunModel } from '../domain/engine/run-model.ts'
+import { createHousekeeping } from '../domain/jobs/housekeeping.ts'
+import { createRunWorkflow } from '../domain/models/run-workflow.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { AssetActions } from './asset-actions.ts'
+import { type NodeParts, openRunForNode } from './node-models.ts'
 import type { SharedAccounts } from './open-accounts.ts'
 import type { Blobs } from './open-blobs.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
@@ -12,7 +18,10 @@ import { openProviders, type ProviderParts } from './open-providers.ts'
 import type { Store } from './open-store.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
-export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'> {
+export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
+  /** What workflows that are published as models run on. */
+  /** The one in this process; null: workflows cannot be run as models. */
+  readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
   readonly opened: Blobs
@@ -26,6 +35,8 @@ export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observe
 
 export interface Router extends AsyncDisposable {
   readonly actions: RouterActions
+  /** For nodes of workflows. */
+  readonly runForNode: RunModel
   readonly models: OpenedModels
   readonly cursorSecret: Uint8Array
   /** No new calls; those under way may finish within this time, the rest is left to the next process. */
@@ -49,7 +60,11 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     await openModels(config, {
       clock,
       log,
-      builtIn: [...providers.builtIn, ...(overrides.providers ?? [])],
+      builtIn: [
+        ...providers.builtIn,
+        createLocalProvider(parts.engine === null ? null : createRunWorkflow(parts.engine)),
+        ...(overrides.providers ?? []),
+      ],
       openProvider: providers.open,
       hostAssets: overrides.hostAssets ?? providers.hostAssets,
       models: overrides.models ?? [],
@@ -70,10 +85,13 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   // Calls end before the providers that they talk to.
   opening.defer(() => actions.live.close(0))
   opening.use(actions.queue)
+  const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
   await actions.recover()
+  housekeeping.start()
   const running = opening.move()
   return {
     actions,
+    runForNode: openRunForNode(parts, actions),
     models,
     cursorSecret,
     drain: (withinMs) => actions.live.close(withinMs),

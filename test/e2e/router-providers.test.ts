@@ -66,7 +66,7 @@ test('one asset that cannot be copied keeps its address, and the call succeeds',
   const { result } = (await answer.json()) as { result: { sample: string; draft_cache: string } }
   assert.equal(answer.status, 200)
   assert.match(result.sample, /\/content\//)
-  assert.match(result.draft_cache, /^http:\/\/delivery\.bfl\.example:\d+\/assets\/draft$/)
+  assert.match(result.draft_cache, /^http:\/\/delivery\.bfl\.ai:\d+\/assets\/draft$/)
 })
 
 test('a page in the place of a picture is not kept', async () => {
@@ -74,7 +74,7 @@ test('a page in the place of a picture is not kept', async () => {
   const { result } = (await (await run('bfl/flux-2-pro', { prompt: 'x' })).json()) as {
     result: { sample: string }
   }
-  assert.match(result.sample, /^http:\/\/delivery\.bfl\.example/)
+  assert.match(result.sample, /^http:\/\/delivery\.bfl\.ai/)
 })
 
 test('a direct model: the input leaves with the model filled in, and the answer comes back as it was written', async () => {

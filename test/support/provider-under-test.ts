@@ -24,7 +24,7 @@ export function readShippedCatalog(): Promise<ReadCatalog> {
   shipped ??= readCatalogFiles(CATALOG).then((files) =>
     readCatalog(files, {
       compileSchema: createCompileSchema(),
-      builtIn: { sandbox: checkSandboxModel },
+      builtIn: { sandbox: checkSandboxModel, local: () => [] },
       isChecked: () => true,
     }),
   )

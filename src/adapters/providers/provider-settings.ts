@@ -78,8 +78,10 @@ export function readProviderSettings(text: string | null): OperatorSettings {
   }
   const { '*': all = {}, ...providers } = parsed as Record<string, RawProvider>
   const everywhere = all as { readonly media_hosts?: readonly string[]; readonly allow_private_network?: boolean }
+  // Asked for with every call, so made once.
+  const known = new Map(Object.entries(providers).map(([name, raw]) => [name, toOperatorProvider(raw)]))
   return {
-    of: (provider) => toOperatorProvider(Object.hasOwn(providers, provider) ? providers[provider] : {}),
+    of: (provider) => known.get(provider) ?? NOTHING_SET,
     mediaHosts: everywhere.media_hosts ?? [],
     allowsPrivateNetwork: everywhere.allow_private_network ?? false,
   }
@@ -102,3 +104,5 @@ function toOperatorProvider({ key, base_url, concurrency, settings, accounts }: 
     accountKeys: new Map(Object.entries(accounts ?? {})),
   }
 }
+
+const NOTHING_SET = toOperatorProvider({})

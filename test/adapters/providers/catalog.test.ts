@@ -6,7 +6,7 @@ import { readCatalog } from '../../../src/adapters/providers/catalog/read-catalo
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 
-const DEPS = { compileSchema: createCompileSchema(), builtIn: { sandbox: checkSandboxModel } }
+const DEPS = { compileSchema: createCompileSchema(), builtIn: { sandbox: checkSandboxModel, local: () => [] } }
 const shipped = await readCatalogFiles(path.join(import.meta.dirname, '../../../models'))
 
 /** Providers that have a card, each with at least two models. */

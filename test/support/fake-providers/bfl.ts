@@ -48,8 +48,8 @@ function poll(call: FakeCall): FakeAnswer {
   if (scenario === 'not found') return { json: { id, status: 'Task not found', result: null } }
   if (scenario === 'no output') return { json: { id, status: 'Ready', result: { sample: '' } } }
   const status = scenario === 'odd spelling' ? '  READY ' : 'Ready'
-  const sample = call.at('delivery.bfl.example', `/assets/${id}.jpeg?sig=abc`)
-  const draft = scenario === 'one asset gone' ? { draft_cache: call.at('delivery.bfl.example', '/assets/draft') } : {}
+  const sample = call.at('delivery.bfl.ai', `/assets/${id}.jpeg?sig=abc`)
+  const draft = scenario === 'one asset gone' ? { draft_cache: call.at('delivery.bfl.ai', '/assets/draft') } : {}
   const result = { sample, ...draft, seed: 4294967297, prompt: 'p', duration: 2.5 }
   return { json: scenario === 'other field' ? { id, state: 'Ready', result } : { id, status, result, cost: 3 } }
 }

@@ -102,6 +102,7 @@ const MODEL_RULES = closed(
     usage_headers: TEXT_MAP,
     cost: closed({ path: TEXT, micros_per_unit: { type: 'number', exclusiveMinimum: 0 } }, ['path', 'micros_per_unit']),
     host_inline: closed({ when: TEXT, parts: TEXT }, ['when', 'parts']),
+    download_with_key: { type: 'boolean' },
     max_answer_bytes: COUNT,
     deduplicates: { type: 'boolean' },
   },

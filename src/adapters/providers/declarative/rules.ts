@@ -147,6 +147,8 @@ export interface ModelRules {
   readonly cost?: { readonly path: string; readonly micros_per_unit: number }
   /** Inline media at `parts` are hosted when the input's field `when` is true. */
   readonly host_inline?: { readonly when: string; readonly parts: string }
+  /** Results lie behind the API itself: copies are fetched with the key, from its hosts only. */
+  readonly download_with_key?: boolean
   readonly max_answer_bytes?: number
   /** The provider itself makes one generation of several submits with the same key. */
   readonly deduplicates?: boolean

@@ -1,0 +1,133 @@
+/**
+ * A partner's model inside a workflow: the same call as over HTTP, billed to the job's account. Who may is decided by the key
+ * in the job's `extra_data`; which call it is by the node's own key, so that no attempt of a job pays twice.
+ */
+import { hash } from 'node:crypto'
+import { isJsonObject, type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import type { Authenticate, Caller } from '../accounts/caller.ts'
+import type { ModelAnswer, ModelRequest, RunModel as RunForNode } from '../engine/run-model.ts'
+import { type Refusal, ServiceError } from '../errors.ts'
+import type { Access } from './access.ts'
+import type { CallResult } from './call-store.ts'
+import { isRecord, type JsonRecord } from './model.ts'
+import { readModelId } from './model-id.ts'
+import { findImages, type ReadBody } from './node-images.ts'
+import { RouterError, type RouterRefusal } from './router-error.ts'
+import type { RunModel } from './run-model.ts'
+
+export interface RunForNodeDeps {
+  readonly access: Pick<Access, 'open'>
+  readonly runModel: RunModel
+  readonly authenticate: Authenticate
+  /** Names of the member of `extra_data` that holds the key, one per brand. */
+  readonly keyNames: readonly string[]
+  readonly readBody: ReadBody
+  /** What addresses of ours in a result begin with. */
+  readonly baseUrl: string
+  readonly newRequestId: () => string
+}
+
+const PLACEHOLDER = /^image:\/\/(\d{1,3})$/
+
+export function createRunForNode(deps: RunForNodeDeps): RunForNode {
+  async function run(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
+    const id = readModelId(request.model)
+    if (id === null)
+      throw new ServiceError('invalid_field', `${JSON.stringify(request.model.slice(0, 200))} is no id of a model`)
+    const caller = await identify(deps, request)
+    const input = placeImages(request.input, request.images)
+    const body = Buffer.from(stringifyLosslessJson(input))
+    const call = deps.runModel({
+      opened: deps.access.open(caller, id.provider, id.model),
+      accountId: request.accountId,
+      requestId: deps.newRequestId(),
+      key: `node:${request.jobId}:${request.key}`,
+      fingerprint: hash('sha256', Buffer.concat([Buffer.from(`node ${request.model}\n`), body]), 'base64'),
+      body,
+      input: readInput(body),
+      baseUrl: deps.baseUrl,
+      listener: { isConnected: () => !signal.aborted },
+    })
+    const { end } = await untilAborted(call, signal)
+    if (end.kind === 'result') return toAnswer(end.result, deps.readBody)
+    throw new RouterError(end.refusal.refusal, end.refusal.message)
+  }
+  return async function runForNode(request, { signal }) {
+    try {
+      return await run(request, signal)
+    } catch (error) {
+      throw error instanceof RouterError ? toServiceError(error) : error
+    }
+  }
+}
+
+/** The job pays, so the key in it must be one of the same account. */
+async function identify(deps: RunForNodeDeps, { extraData, accountId }: ModelRequest): Promise<Caller> {
+  const key = deps.keyNames.map((name) => extraData?.[name]).find((value) => typeof value === 'string' && value !== '')
+  const caller = await deps.authenticate((key as string | undefined) ?? null)
+  if (caller.accountId === accountId) return caller
+  throw new ServiceError('forbidden', 'the API key in extra_data belongs to another account than the job')
+}
+
+/** `"image://0"` in the input stands for the first picture. */
+function placeImages(input: JsonValue, images: ModelRequest['images']): JsonValue {
+  if (typeof input === 'string') {
+    const place = PLACEHOLDER.exec(input)
+    if (place === null) return input
+    const image = images[Number(place[1])]
+    if (image === undefined)
+      throw new ServiceError('invalid_field', `the input names ${input}, and there are ${images.length} images`)
+    return `data:image/png;base64,${Buffer.from(image).toString('base64')}`
+  }
+  if (Array.isArray(input)) return input.map((item) => placeImages(item, images))
+  if (!isJsonObject(input)) return input
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, placeImages(value, images)]))
+}
+
+function readInput(body: Buffer): JsonRecord | RouterError {
+  const value: unknown = JSON.parse(body.toString())
+  return isRecord(value) ? value : new RouterError('malformed', 'the input of a model must be a JSON object')
+}
+
+async function toAnswer(result: CallResult, readBody: ReadBody): Promise<ModelAnswer> {
+  const bytes = await readBody(result.body)
+  if (!result.contentType.includes('json')) {
+    const isImage = result.contentType.startsWith('image/')
+    return { output: null, images: isImage ? [bytes] : [] }
+  }
+  const output = parseLosslessJson(bytes.toString())
+  return { output, images: await findImages(output, readBody) }
+}
+
+/** The call itself goes on: it is the provider's, and paid for. */
+function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise, resolve, reject } = Promise.withResolvers<Value>()
+  const stop = () => reject(signal.reason)
+  if (signal.aborted) stop()
+  signal.addEventListener('abort', stop)
+  work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  return promise
+}
+
+const REFUSALS: Partial<Record<RouterRefusal, Refusal>> = {
+  malformed: 'invalid_field',
+  invalid_fields: 'invalid_field',
+  provider_refused_input: 'invalid_field',
+  too_large: 'payload_too_large',
+  no_credits: 'insufficient_credits',
+  unauthorized: 'unauthorized',
+  forbidden: 'forbidden',
+  not_enabled: 'forbidden',
+  unknown_model: 'not_found',
+  rate: 'rate_limited',
+  calls_exhausted: 'rate_limited',
+  spend_exhausted: 'rate_limited',
+}
+
+function toServiceError(error: RouterError): ServiceError {
+  const { refusal, failures, retryAfterSeconds } = error
+  const list = failures?.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join('; ')
+  const message = list === undefined ? error.message : `${error.message} (${list})`
+  const options = retryAfterSeconds === null ? {} : { retryAfterSeconds }
+  return new ServiceError(REFUSALS[refusal] ?? 'output_unavailable', message, { ...options, cause: error })
+}
