@@ -46,7 +46,7 @@ describe('the command line', () => {
       [['--retention', '7d'], { ATELIER_HOST: '0.0.0.0' }, /^atelier: host = "0\.0\.0\.0" \(from ATELIER_HOST\)/],
       [['--retention', '7d', '--cors-origins', '*'], {}, /^atelier: corsOrigins = "\*"/],
       [['--retention', '7d', '--cors-origins', 'https://a.example/x'], {}, /^atelier: corsOrigins = /],
-      [['--retention', '7d', '--kind', 'cloud'], {}, /not available in this version/],
+      [['--retention', '7d', '--kind', 'cloud', '--token', 'x'], {}, /^atelier: token .* does not fit kind = "cloud"/],
       [[], {}, /^atelier: retention = "soon" \(from atelier\.config\.json\)/],
     ]
     for (const [args, env, message] of cases) {
