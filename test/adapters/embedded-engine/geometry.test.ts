@@ -142,7 +142,7 @@ test('tiles that do not fit together are refused', async () => {
   await assert.rejects(callNode(imageMergeTileList, inputs), fails('RuntimeError', /cannot be merged/))
 })
 
-test('masks are resized like images, and a resize to nothing is refused', async () => {
+test('masks are resized like images, and a resize to nothing is refused, but for a mean, which is empty', async () => {
   const input = tensor([2, 4, 4], (index) => (index < 16 ? 0 : 1))
   const resized = await tensorFrom(resizeImageMask, {
     input,
@@ -152,8 +152,12 @@ test('masks are resized like images, and a resize to nothing is refused', async 
   })
   assert.deepEqual(resized.shape, [2, 2, 2])
   assert.deepEqual([...resized.data], [0, 0, 0, 0, 1, 1, 1, 1])
-  const tiny = { input, resize_type: 'scale by multiplier', 'resize_type.multiplier': 0.01, scale_method: 'area' }
-  await assert.rejects(callNode(resizeImageMask, tiny), fails('RuntimeError', /should be greater than 0/))
+  const tiny = { input, resize_type: 'scale by multiplier', 'resize_type.multiplier': 0.01 }
+  for (const scale_method of ['bilinear', 'bicubic', 'nearest-exact']) {
+    const call = callNode(resizeImageMask, { ...tiny, scale_method })
+    await assert.rejects(call, fails('RuntimeError', /should be greater than 0/))
+  }
+  assert.deepEqual((await tensorFrom(resizeImageMask, { ...tiny, scale_method: 'area' })).shape, [2, 0, 0])
 })
 
 test('sizes that are already right, or cannot be, leave the picture alone', async () => {
