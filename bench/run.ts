@@ -5,6 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { auth } from './scenarios/auth.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
@@ -12,6 +13,8 @@ import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
+import { router } from './scenarios/router.ts'
+import { sockets } from './scenarios/sockets.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
 import { transfer } from './scenarios/transfer.ts'
@@ -20,13 +23,16 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   poll,
   submit,
   streams,
+  sockets,
   transfer,
+  auth,
   overhead: jobOverhead,
   fleet: fleetOverhead,
   viewers: fleetViewers,
   graph,
   images,
   memory,
+  router,
 }
 
 const wanted = process.argv.slice(2)

@@ -3,13 +3,15 @@
  * the test runner: files, folders or globs replace the default set, flags (`--test-name-pattern=…`) are added to it.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const ALL_TESTS = ['src/**/*.test.ts', 'test/**/*.test.ts']
+// Beside a pure module stand tests of it alone. A part that can be left out brings those of the whole in a folder of its own.
+const isTestOfModule = (file: string) => file.startsWith('src/') && !file.includes('/test/')
 // The slowest files start whole servers and kill them; beyond this a file hangs, and the run would never end.
 const TEST_TIMEOUT_MS = 240_000
 // One file waits for disk or a child process while the other computes; more than this and timings start to lie.
@@ -39,10 +41,27 @@ function isDirectory(name: string): boolean {
   return statSync(path.join(project, name), { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-function testArguments(extra: readonly string[], summaryFile: string): string[] {
+interface TestSet {
+  readonly title: string
+  readonly flags: readonly string[]
+  readonly patterns: readonly string[]
+}
+
+function toTestSets(extra: readonly string[]): TestSet[] {
   const flags = extra.filter((arg) => arg.startsWith('-'))
   const named = extra.filter((arg) => !arg.startsWith('-'))
   const patterns = named.map((name) => (isDirectory(name) ? `${name.replace(/\/+$/, '')}/**/*.test.ts` : name))
+  if (patterns.length > 0) return [{ title: 'tests', flags, patterns }]
+  const files = ALL_TESTS.flatMap((pattern) => globSync(pattern, { cwd: project }))
+  const { modules = [], parts = [] } = Object.groupBy(files, (file) => (isTestOfModule(file) ? 'modules' : 'parts'))
+  return [
+    // One process for all: starting one for each would take most of their time.
+    { title: 'tests of modules', flags: ['--test-isolation=none', ...flags], patterns: modules },
+    { title: 'tests of parts and of the whole', flags, patterns: parts },
+  ]
+}
+
+function testArguments({ flags, patterns }: TestSet, summaryFile: string): string[] {
   const concurrency = Math.min(MAX_CONCURRENCY, Math.max(2, availableParallelism()))
   return [
     '--test',
@@ -53,7 +72,7 @@ function testArguments(extra: readonly string[], summaryFile: string): string[] 
     `--test-reporter=${pathToFileURL(path.join(project, 'scripts', 'test-count.ts'))}`,
     `--test-reporter-destination=${summaryFile}`,
     ...flags,
-    ...(patterns.length > 0 ? patterns : ALL_TESTS),
+    ...patterns,
   ]
 }
 
@@ -65,10 +84,14 @@ function countTests(summaryFile: string): number {
 function runTests(extra: readonly string[]): boolean {
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-test-run-'))
   try {
-    const summaryFile = path.join(directory, 'count')
-    const args = testArguments(extra, summaryFile)
-    if (!runStage({ title: 'tests', command: process.execPath, args })) return false
-    if (countTests(summaryFile) > 0) return true
+    let count = 0
+    for (const set of toTestSets(extra)) {
+      const summaryFile = path.join(directory, 'count')
+      if (!runStage({ title: set.title, command: process.execPath, args: testArguments(set, summaryFile) }))
+        return false
+      count += countTests(summaryFile)
+    }
+    if (count > 0) return true
     console.log('=== tests: FAILED (no test ran; check the paths given to `npm test -- …`)')
     return false
   } finally {

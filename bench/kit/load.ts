@@ -17,6 +17,8 @@ export interface LoadOptions {
   readonly body?: string
   readonly headers?: Record<string, string>
   readonly expectStatus: number
+  /** A header that gets another value with every request. */
+  readonly uniqueHeader?: string
 }
 
 export async function measureLoad(server: ServerChild, options: LoadOptions): Promise<LoadResult> {
@@ -27,7 +29,9 @@ export async function measureLoad(server: ServerChild, options: LoadOptions): Pr
     duration: options.seconds,
     method: options.method ?? 'GET',
     body: options.body,
-    headers: options.headers,
+    headers:
+      options.uniqueHeader === undefined ? options.headers : { ...options.headers, [options.uniqueHeader]: '[<id>]' },
+    ...(options.uniqueHeader === undefined ? {} : { idReplacement: true }),
   })
   const after = await server.usage()
   const answered = Number(

@@ -10,7 +10,7 @@ import { silentLog } from '../../src/lib/log.ts'
 import type { JsonValue } from '../../src/lib/lossless-json.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 import { freshWorkflow } from '../kit/workflows.ts'
-import { createHeldEngine, type HeldEngine } from './held-engine.ts'
+import { createHeldEngine, type HeldEngine, type SamplePace } from './held-engine.ts'
 
 interface Settings {
   readonly engine?: 'held'
@@ -50,6 +50,7 @@ reportToParent(app.url, {
   handle(command, argument) {
     if (command === 'runEngine') return timeEngine(app.engine as Engine, argument as { first: number; count: number })
     if (command === 'waitForRun') return (held as HeldEngine).started.then(() => true)
+    if (command === 'sample') return (held as HeldEngine).sample(argument as SamplePace).then(() => true)
     ;(held as HeldEngine).progress(argument as { value: number; max: number })
     return true
   },

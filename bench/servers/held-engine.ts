@@ -6,7 +6,15 @@ import type { NodeCatalog, NodeDefinition } from '../../src/domain/workflows/nod
 export interface HeldEngine extends Engine {
   readonly started: Promise<void>
   progress(step: { readonly value: number; readonly max: number }): void
+  /** Steps with a preview each, at a steady pace. Each preview begins with its number and the time it was made. */
+  sample(pace: SamplePace): Promise<void>
   release(): void
+}
+
+export interface SamplePace {
+  readonly steps: number
+  readonly everyMs: number
+  readonly previewBytes: number
 }
 
 const NODE = { nodeId: '2', classType: 'SaveImage', displayNodeId: '2', parentNodeId: null }
@@ -23,6 +31,18 @@ export function createHeldEngine(): HeldEngine {
     started: start.promise,
     catalog: () => catalog,
     progress: ({ value, max }) => say({ type: 'node_progress', ...NODE, value, max }),
+    async sample({ steps, everyMs, previewBytes }) {
+      const startedAt = Date.now()
+      for (let value = 1; value <= steps; value++) {
+        const bytes = Buffer.alloc(previewBytes)
+        bytes.writeUInt32BE(value)
+        bytes.writeDoubleBE(Date.now(), 4)
+        say({ type: 'node_progress', ...NODE, value, max: steps })
+        say({ type: 'preview', ...NODE, contentType: 'image/jpeg', bytes })
+        const waitMs = startedAt + value * everyMs - Date.now()
+        if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+      }
+    },
     release: () => say({ type: 'succeeded' }),
     async *run() {
       yield { type: 'started', nodesTotal: 2 } as const

@@ -31,6 +31,7 @@ const LISTS: readonly SettingName[] = [
   'nodes',
   'comfyui',
   'comfyuiLaunch',
+  'catalogs',
 ]
 
 function isList(name: SettingName): boolean {

@@ -1,10 +1,12 @@
 /** Everything that can be done with assets, over one store and one blob store. */
 
 import type { AssetsConfig } from '../config/config.ts'
+import type { PerAccount } from '../domain/accounts/tiers.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/content.ts'
 import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.ts'
 import { createModelPlacement } from '../domain/assets/model-placement.ts'
+import { openShelf } from '../domain/assets/open-shelf.ts'
 import { createStoreBlob } from '../domain/assets/store-blob.ts'
 import { createUploadAsset } from '../domain/assets/upload.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -16,13 +18,14 @@ import type { Store } from './open-store.ts'
 export interface AssetParts {
   readonly store: Store
   readonly opened: Blobs
+  readonly maxUploadBytes: PerAccount
   readonly clock: Clock
   readonly log: Log
 }
 
 export type AssetActions = ReturnType<typeof createAssetActions>
 
-export function createAssetActions(config: AssetsConfig, { store, opened, clock, log }: AssetParts) {
+export function createAssetActions(config: AssetsConfig, { store, opened, maxUploadBytes, clock, log }: AssetParts) {
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
   const shared = {
@@ -34,13 +37,14 @@ export function createAssetActions(config: AssetsConfig, { store, opened, clock,
     retentionMs: config.retentionMs,
   }
   return {
-    uploadAsset: createUploadAsset({ ...shared, keys, maxBytes: config.maxUploadBytes }),
+    uploadAsset: createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes }),
     assetFromHash: createAssetFromHash(shared),
     hasBlob: createHasBlob(shared),
     findAsset: createFindAsset(shared),
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
+    shelf: openShelf({ ...shared, maxBytes: config.maxUploadBytes }),
     collect: createCollect({ ...shared, log }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }

@@ -1,5 +1,6 @@
 /** Everything that can be done with jobs, and what goes on by itself: the worker and the chores. */
 import type { JobsConfig } from '../config/config.ts'
+import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { EngineEvent } from '../domain/engine/engine-event.ts'
 import type { Fleet } from '../domain/engine/fleet.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
@@ -15,15 +16,18 @@ import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
 import { createJobReader } from '../domain/jobs/read.ts'
 import { createRecover } from '../domain/jobs/recover.ts'
 import { createRetryEstimate } from '../domain/jobs/retry-estimate.ts'
+import { createRunRecords } from '../domain/jobs/run-records.ts'
 import { createSubmit } from '../domain/jobs/submit.ts'
+import { createSubmitPrompt } from '../domain/jobs/submit-prompt.ts'
 import { createWatchJob } from '../domain/jobs/watch-job.ts'
-import { createWorker } from '../domain/jobs/worker.ts'
-import { createPrepareWorkflow } from '../domain/workflows/prepare.ts'
+import { createWorker, type Worker } from '../domain/jobs/worker.ts'
+import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { Clock } from '../lib/clock.ts'
 import { createUuidV7, newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/sealer.ts'
 import type { AssetActions } from './asset-actions.ts'
+import type { AccountRules } from './open-accounts.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { Store } from './open-store.ts'
 
@@ -34,71 +38,116 @@ export interface JobParts {
   readonly fleet: Fleet
   readonly assets: AssetActions
   readonly sealer: Sealer | null
+  /** null: the local kind, where nothing is limited by account. */
+  readonly rules: AccountRules | null
+  /** Throws where a deployment takes no jobs now; left out: there are none. */
+  readonly mustTakeJobs?: (pool: string) => void
+  /** Of other parts, done beside those of jobs. */
+  readonly chores: readonly Chore[]
   readonly observer: JobObserver
   readonly clock: Clock
   readonly log: Log
   readonly maxOvertakes: number
 }
 
-/** One queue for everybody until deployments bring pools of their own. */
-const POOL = 'default'
 const MINUTE_MS = 60_000
+
+/** Workers of one pool, not started yet. */
+export type CreatePoolWorker = (pool: string, workers: number) => Worker
 
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, fleet, clock, log } = parts
+  const { store, bus, fleet, rules, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer }
-  const worker = createWorker({
-    ...shared,
-    fleet,
-    storeBlob: parts.assets.storeBlob,
-    blobs: parts.blobs,
-    newId: newUuidV4,
-    pool: POOL,
-    maxOvertakes: parts.maxOvertakes,
-    workers: config.workers,
-    previewOutputs: config.previewOutputs,
-    maxRunMs: config.maxRunMs,
-    cancelGraceMs: config.cancelGraceMs,
-  })
+  const poolWorkers = new Set<Worker>()
+  const createPoolWorker: CreatePoolWorker = (pool, workers) => {
+    const worker = createWorker({
+      ...shared,
+      bus: toPoolBus(bus, pool),
+      fleet,
+      storeBlob: parts.assets.storeBlob,
+      blobs: parts.blobs,
+      newId: newUuidV4,
+      pool,
+      maxOvertakes: parts.maxOvertakes,
+      workers,
+      previewOutputs: config.previewOutputs,
+      maxRunMs: config.maxRunMs,
+      cancelGraceMs: config.cancelGraceMs,
+    })
+    for (const other of poolWorkers)
+      if (other.stats().isDraining && other.stats().running === 0) poolWorkers.delete(other)
+    poolWorkers.add(worker)
+    return worker
+  }
+  const worker = createPoolWorker(DEFAULT_POOL, config.workers)
   const reader = createJobReader(shared)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
-  const lanes = createLaneKeeper({ ...shared, fleet, pool: POOL, newId: newUuidV4 })
+  const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
   const chores: Chore[] = [
     ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
     ...(fleet.hasLanes ? createLaneChores(lanes) : []),
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    ...parts.chores,
   ]
-  const engineDrain = createEngineDrain({ fleet, worker, timeoutMs: config.drainTimeoutMs, log })
+  const workflows = {
+    catalog: () => fleet.catalog(),
+    assets: store.assets,
+    clock,
+    nodeRules: rules?.nodeRules,
+    ...(fleet.hasLanes && { placement: fleet }),
+  }
+  const submit = createSubmit({
+    ...shared,
+    newJobId: createUuidV7(() => clock.now().getTime()),
+    prepareWorkflow: createPrepareWorkflow(workflows),
+    admit: rules?.admit,
+    pool: DEFAULT_POOL,
+    mustTakeJobs: parts.mustTakeJobs,
+    retentionMs: config.retentionMs,
+    retryAfterSeconds: estimate.retryAfterSeconds,
+    isClosing: () => worker.stats().isDraining,
+  })
+  const engineDrain = createEngineDrain({
+    fleet,
+    evict: async (engineId) => void (await Promise.all([...poolWorkers].map((each) => each.evict(engineId)))),
+    timeoutMs: config.drainTimeoutMs,
+    log,
+  })
   return {
     engineDrain,
-    submit: createSubmit({
-      ...shared,
-      newJobId: createUuidV7(() => clock.now().getTime()),
-      prepareWorkflow: createPrepareWorkflow({
-        catalog: () => fleet.catalog(),
-        assets: store.assets,
-        clock,
-        ...(fleet.hasLanes && { placement: fleet }),
-      }),
-      pool: POOL,
-      retentionMs: config.retentionMs,
-      retryAfterSeconds: estimate.retryAfterSeconds,
-      isClosing: () => worker.stats().isDraining,
+    submit,
+    submitPrompt: createSubmitPrompt({
+      inspectWorkflow: createInspectWorkflow(workflows),
+      submit,
+      ...(fleet.hasLanes && { placement: fleet }),
     }),
+    records: createRunRecords({ store: store.records, clock }),
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),
     watching: createWatchJob({ reader, bus, log }),
     worker,
+    createPoolWorker,
     recover,
     lanes,
     housekeeping: createHousekeeping({ tasks: chores, log }),
+  }
+}
+
+/** A worker hears of work in its own pool only: otherwise every submit would wake the workers of every deployment. */
+function toPoolBus(bus: EventBus<EngineEvent>, pool: string): EventBus<EngineEvent> {
+  return {
+    ...bus,
+    onWork: (listener) =>
+      bus.onWork((of) => {
+        if (of === undefined || of === pool) listener(of)
+      }),
   }
 }
 

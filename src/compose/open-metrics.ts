@@ -3,9 +3,15 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { ENGINE_STATES, type EngineStatus } from '../domain/engine/engine-status.ts'
 import type { JobObserver } from '../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
+import type { CallObserver } from '../domain/models/call-observer.ts'
+import { createCallObserver } from './call-metrics.ts'
+import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
+import { withTraces } from './provider-traces.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
+  readonly callObserver: CallObserver
+  readonly observeExchange: ObserveExchange
   readonly contentType: string
   render(): Promise<string>
   /** Hands in what is only known once everything stands. */
@@ -16,6 +22,8 @@ export interface MetricSources {
   readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
   readonly runningHere: () => number
   readonly openStreams: () => number
+  /** Of single surfaces. */
+  readonly gauges?: readonly { readonly name: string; readonly help: string; readonly read: () => number }[]
   readonly engines: () => readonly EngineStatus[]
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
@@ -32,6 +40,8 @@ export function openMetrics(version: string): Metrics {
   )
   return {
     observer: createObserver(registry),
+    callObserver: createCallObserver(registry),
+    observeExchange: withTraces(createExchangeObserver(registry)),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),
@@ -114,6 +124,7 @@ function addGauges(registry: Registry, sources: MetricSources): void {
   addEngineGauges(registry, sources.engines)
   add('atelier_jobs_running_here', 'Jobs that this process runs.', sources.runningHere)
   add('atelier_event_streams', 'Open event streams.', sources.openStreams)
+  for (const { name, help, read } of sources.gauges ?? []) add(name, help, read)
   add('atelier_store_commits', 'Group commits since the start.', () => sources.groupCommit().batches)
   add('atelier_store_operations', 'Writes since the start.', () => sources.groupCommit().operations)
 }

@@ -65,6 +65,8 @@ function toText(name: SettingName, value: unknown, file: string): string {
   const separator = separatorOf(name)
   const isItem = (item: unknown) => typeof item === 'string' && !item.includes(separator)
   if (Array.isArray(value) && value.every(isItem)) return value.join(separator)
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (isObject && 'isBlock' in SETTINGS[name]) return JSON.stringify(value)
   const shown = 'isSecret' in SETTINGS[name] ? 'a value' : quote(JSON.stringify(value))
   throw new ConfigError(
     `${name} in ${quote(file)} has ${shown} that is no text, number, switch or list of texts; see docs/config.md`,

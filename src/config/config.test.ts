@@ -111,8 +111,6 @@ describe('refusals name the setting, its source and the remedy', () => {
     ['host', '127.0.0.1:8189'],
     ['host', 'http://127.0.0.1'],
     ['kind', 'locale'],
-    ['kind', 'cloud'],
-    ['kind', 'serverless'],
     ['retention', '7'],
     ['retention', '0s'],
     ['retention', 'seven days'],
@@ -148,6 +146,15 @@ describe('refusals name the setting, its source and the remedy', () => {
     ['brand', 'X Y'],
     ['dataDir', ''],
     ['maxImagePixels', '0'],
+    ['urlLifetime', '8d'],
+    ['tiers', '{'],
+    ['jwtKeys', 'http://login.example/keys'],
+    ['jwtIssuer', 'two words'],
+    ['jwtAlgorithms', 'HS256'],
+    ['jwtAlgorithms', 'none'],
+    ['deploymentsDomain', 'example.com:443'],
+    ['stagingLabel', 'a.b'],
+    ['poolHook', 'relative/program'],
   ]
   for (const [name, text] of cases) {
     test(`${name} = ${JSON.stringify(text)}`, () => {
@@ -224,6 +231,92 @@ describe('folders of custom nodes', () => {
     const { config } = load({ flags: { nodes: ['a', 'b'] } })
     assert.deepEqual(config.engine.nodeFolders, [path.join(cwd, 'a'), path.join(cwd, 'b')])
     assert.deepEqual([load().config.engine.nodeFolders, load().config.engine.nodeTimeoutMs], [[], 600_000])
+  })
+})
+
+describe('the kinds that many accounts share', () => {
+  const jwt = { jwtKeys: 'keys.json', jwtIssuer: 'https://login.example', jwtAudience: 'atelier' }
+
+  test('start without anything else, also beyond this machine', () => {
+    for (const kind of ['cloud', 'serverless']) {
+      const { config, warnings } = load({ flags: { kind, host: '0.0.0.0' } })
+      assert.equal(config.kind, kind)
+      assert.deepEqual(config.accounts, { tiers: null, tiersFile: null, prices: null, jwt: null })
+      assert.match(warnings.join(), /no adminToken/)
+      assert.doesNotMatch(warnings.join(), /without a token/)
+    }
+    assert.deepEqual([load().config.accounts, load().config.deployments], [null, null])
+  })
+
+  test('refuse what only makes sense for one user, and the local kind what only makes sense for many', () => {
+    for (const flags of [{ token: 'x' }, { modelsDir: 'm' }, { allowInsecureBind: true }]) {
+      const message = refusal({ flags: { kind: 'cloud', ...flags } })
+      assert.match(
+        message,
+        /^(token|modelsDir|allowInsecureBind) \(from --.*does not fit kind = "cloud".*leave it out$/,
+      )
+    }
+    for (const flags of [
+      { tiers: 't.json' },
+      { prices: '{}' },
+      jwt,
+      { deploymentsDomain: 'a.b' },
+      { poolHook: '/x' },
+    ]) {
+      assert.match(refusal({ flags }), /is for the kinds cloud and serverless; add --kind cloud, or leave it out$/)
+    }
+  })
+
+  test('take tokens signed elsewhere only with keys, issuer, audience and algorithms', () => {
+    const { config } = load({ flags: { kind: 'cloud', ...jwt } })
+    assert.deepEqual(config.accounts?.jwt?.keys, { kind: 'file', path: path.join(cwd, 'keys.json') })
+    assert.deepEqual(config.accounts?.jwt?.algorithms, ['RS256', 'PS256', 'ES256', 'EdDSA'])
+    for (const name of ['jwtKeys', 'jwtIssuer', 'jwtAudience']) {
+      const flags = { kind: 'cloud', ...jwt, [name]: 'none' }
+      assert.match(refusal({ flags }), new RegExp(`needs ${name} as well`))
+    }
+    assert.match(refusal({ flags: { kind: 'cloud', ...jwt, jwtAlgorithms: '' } }), /needs jwtAlgorithms as well/)
+  })
+
+  test('read tiers and prices from the config file itself or from a file beside it', () => {
+    const tiers = { free: { concurrentJobs: 1 } }
+    const folder = inFolder({ kind: 'cloud', tiers, prices: 'prices.json' })
+    writeFileSync(path.join(folder, 'prices.json'), '{"perSecond": {}}')
+    const { config } = load({ cwd: folder })
+    assert.deepEqual([config.accounts?.tiers, config.accounts?.prices], [tiers, { perSecond: {} }])
+    assert.match(
+      refusal({ flags: { kind: 'cloud', tiers: 'nowhere.json' } }),
+      /^tiers: there is no JSON file .*nowhere/,
+    )
+    writeFileSync(path.join(folder, 'prices.json'), '[]')
+    assert.match(refusal({ cwd: folder }), /^prices: the file .* must hold one JSON object$/)
+    assert.match(refusal({ cwd: inFolder({ port: {} }) }), /^port in /)
+  })
+
+  test('the admin token must not be the token of callers', () => {
+    assert.match(refusal({ flags: { token: 'same', adminToken: 'same' } }), /^adminToken and token are the same/)
+  })
+})
+
+describe('signing keys', () => {
+  const [one, two] = [Buffer.alloc(32, 1).toString('base64'), '02'.repeat(16)]
+
+  test('may be several, with or without a name, and never show', () => {
+    const loaded = load({ env: { [ENV.signingKeys]: `june:${one}, ${two}` } })
+    const keys = loaded.secrets.signingKeys.map(({ name, secret }) => [name, secret.reveal().length])
+    assert.deepEqual(keys, [
+      ['june', 32],
+      [null, 16],
+    ])
+    assert.ok(!inspect(loaded, { depth: 9 }).includes(one))
+  })
+
+  test('are refused when short, broken or of one name, without being repeated', () => {
+    for (const bad of ['c2hvcnQ=', `a:${one},a:${two}`, `${one},`, 'a b c d e f g h i j k l m']) {
+      const message = refusal({ env: { [ENV.signingKeys]: bad } })
+      assert.match(message, /^signingKeys \(from ATELIER_SIGNING_KEYS\)/)
+      assert.ok(!message.includes(one) && !message.includes('c2hvcnQ='))
+    }
   })
 })
 

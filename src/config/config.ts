@@ -8,10 +8,22 @@ import { availableParallelism, totalmem } from 'node:os'
 import path from 'node:path'
 import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
+import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
+import { loadBlock } from './read-block.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
-import type { Secrets } from './secrets.ts'
-import { envOf, flagOf, type LOG_LEVELS, SETTING_NAMES, SETTINGS, type SettingValues, separatorOf } from './settings.ts'
+import type { KeySource, PoolHook } from './read-remote.ts'
+import { Secret, type Secrets } from './secrets.ts'
+import {
+  envOf,
+  flagOf,
+  type KINDS,
+  type LOG_LEVELS,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingValues,
+  separatorOf,
+} from './settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
 export type Flags = Readonly<Record<string, unknown>>
@@ -53,6 +65,37 @@ export interface AssetsConfig {
   readonly retentionMs: number | null
   /** Absolute; null: uploads cannot be placed as models. */
   readonly modelsDirectory: string | null
+  /** How long a signed address works. */
+  readonly urlLifetimeMs: number
+}
+
+/** Who may call where there are many accounts. What stands in the blocks is checked by whoever knows it. */
+export interface AccountsConfig {
+  readonly tiers: object | null
+  /** The file that they stand in, absolute, so that it can be read again; null: they stand elsewhere. */
+  readonly tiersFile: string | null
+  readonly prices: object | null
+  /** null: API keys only. */
+  readonly jwt: JwtConfig | null
+}
+
+export interface JwtConfig {
+  /** A file's path is absolute. */
+  readonly keys: KeySource
+  readonly issuer: string
+  readonly audience: string
+  readonly algorithms: readonly string[]
+  readonly accountClaim: string
+  readonly scopesClaim: string
+  readonly clockSkewMs: number
+}
+
+export interface DeploymentsConfig {
+  /** null: deployments are reached by prefix only. */
+  readonly domain: string | null
+  readonly stagingLabel: string
+  readonly hook: PoolHook | null
+  readonly idleAfterMs: number
 }
 
 /** Engines of other processes. */
@@ -86,6 +129,22 @@ export type EngineConfig = {
   readonly nodeTimeoutMs: number
 }
 
+export interface RouterConfig {
+  /** Absolute. */
+  readonly catalogs: readonly string[]
+  readonly deadlineMs: number
+  readonly maxBodyBytes: number
+  readonly maxResultBytes: number
+  readonly maxReplayBytes: number
+  /** null: no limit but the tier's. */
+  readonly maxCalls: number | null
+  readonly spendCeilingMicros: number | null
+  readonly requestsPerMinute: number | null
+  readonly maxWaiting: number
+  readonly maxWaitMs: number
+  readonly creditsPerUsd: number
+}
+
 export type StoreConfig = {
   readonly kind: 'sqlite'
   /** The data folder, absolute: database, lock and blobs lie below it. */
@@ -100,13 +159,19 @@ export interface LogConfig {
   readonly requests: boolean
 }
 
+export type DeploymentKind = (typeof KINDS)[number]
+
 export interface Config {
-  readonly kind: 'local'
+  readonly kind: DeploymentKind
   readonly http: HttpConfig
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
+  /** null in the local kind: one account, nothing to configure. */
+  readonly accounts: AccountsConfig | null
+  readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
   readonly fleet: FleetConfig
+  readonly router: RouterConfig
   readonly store: StoreConfig
   readonly blobs: BlobsConfig
   readonly log: LogConfig
@@ -145,10 +210,16 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const where = (name: SettingName) => found.get(name)!.label
   const toAbsolute = (name: SettingName, relative: string) =>
     path.resolve(baseOf(found.get(name)!, sources, file), relative)
-  refuseContradictions(values, where)
+  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default' })
   return {
     config: toConfig(values, toAbsolute),
-    secrets: { token: values.token, secretKey: values.secretKey },
+    secrets: {
+      token: values.token,
+      secretKey: values.secretKey,
+      adminToken: values.adminToken,
+      signingKeys: values.signingKeys,
+      providers: toProvidersSecret(values, toAbsolute),
+    },
     warnings: toWarnings(values, sources.env),
     file: file?.path ?? null,
   }
@@ -185,56 +256,27 @@ function baseOf(source: Source, { cwd }: ConfigSources, file: ConfigFile | null)
   return besideFile ? path.dirname(file.path) : cwd
 }
 
-function refuseContradictions(values: SettingValues, where: (name: SettingName) => string): void {
-  if (values.kind !== 'local') {
-    throw new ConfigError(`kind = "${values.kind}" (from ${where('kind')}) is not available in this version; use local`)
-  }
-  if (!isLoopback(values.host) && values.token === null && !values.allowInsecureBind) {
-    throw new ConfigError(
-      `host = ${quote(values.host)} (from ${where('host')}) is reachable from other machines and there is no token; ` +
-        'set ATELIER_TOKEN, or use 127.0.0.1, or allow it with --allow-insecure-bind',
-    )
-  }
-  refuseFleetContradictions(values, where)
-}
-
-const ONLY_FOR_LAUNCHED = ['recycleJobs', 'recycleMemory', 'recycleAge', 'comfyuiCount'] as const
-
-function refuseFleetContradictions(values: SettingValues, where: (name: SettingName) => string): void {
-  const { comfyui: urls, comfyuiLaunch: commands } = values
-  const twice = urls.find((url, index) => urls.indexOf(url) !== index)
-  if (twice !== undefined) {
-    throw new ConfigError(`comfyui names ${quote(twice)} twice (from ${where('comfyui')}); name each server once`)
-  }
-  if (values.embedded === 'off' && urls.length + commands.length === 0) {
-    throw new ConfigError(
-      `embedded = "off" (from ${where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch`,
-    )
-  }
-  const pointless = ONLY_FOR_LAUNCHED.find((name) => commands.length === 0 && where(name) !== 'the default')
-  if (pointless !== undefined) {
-    throw new ConfigError(
-      `${pointless} (from ${where(pointless)}) is about servers that we start, and there are none; give --comfyui-launch, or leave it out`,
-    )
-  }
-}
-
 function toWarnings(values: SettingValues, env: Environment): string[] {
   const warnings = findUnknownNames(env).map(
     (name) => `the environment variable ${name} is not a setting and has no effect`,
   )
-  if (!isLoopback(values.host) && values.token === null) {
+  if (values.kind === 'local' && !isLoopback(values.host) && values.token === null) {
     warnings.push(`listening on ${quote(values.host)} without a token: whoever reaches the port can use the service`)
   }
   if (values.synchronous === 'normal')
     warnings.push('synchronous = normal: acknowledged jobs may be lost in a power cut')
+  if (values.kind !== 'local' && values.adminToken === null) {
+    warnings.push(
+      'there is no adminToken, and so no admin API: accounts and keys can only be changed while the service is down',
+    )
+  }
   return warnings
 }
 
-function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: string) => string): Config {
+function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
-    kind: 'local',
+    kind: values.kind,
     http: toHttpConfig(values),
     jobs: {
       workers: values.workers === 'auto' ? autoWorkers(values) : values.workers,
@@ -250,7 +292,10 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
       maxUploadBytes: values.maxUpload,
       retentionMs: values.assetRetention,
       modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
+      urlLifetimeMs: values.urlLifetime,
     },
+    accounts: values.kind === 'local' ? null : toAccountsConfig(values, toAbsolute),
+    deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: {
       kind: 'embedded',
       threads: values.engineThreads === 'auto' ? Math.max(1, availableParallelism() - 1) : values.engineThreads,
@@ -261,9 +306,44 @@ function toConfig(values: SettingValues, toAbsolute: (name: SettingName, path: s
       nodeTimeoutMs: values.nodeTimeout,
     },
     fleet: toFleetConfig(values),
+    router: toRouterConfig(values, toAbsolute),
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
     log: { level: values.logLevel, requests: values.logRequests },
+  }
+}
+
+type ToAbsolute = (name: SettingName, path: string) => string
+
+function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {
+  return {
+    tiers: loadBlock(values.tiers, { name: 'tiers', toAbsolute }),
+    tiersFile: values.tiers?.kind === 'file' ? toAbsolute('tiers', values.tiers.path) : null,
+    prices: loadBlock(values.prices, { name: 'prices', toAbsolute }),
+    jwt: toJwtConfig(values, toAbsolute),
+  }
+}
+
+function toJwtConfig(values: SettingValues, toAbsolute: ToAbsolute): JwtConfig | null {
+  const { jwtKeys: keys, jwtIssuer: issuer, jwtAudience: audience } = values
+  if (keys === null || issuer === null || audience === null) return null
+  return {
+    keys: keys.kind === 'file' ? { kind: 'file', path: toAbsolute('jwtKeys', keys.path) } : keys,
+    issuer,
+    audience,
+    algorithms: values.jwtAlgorithms,
+    accountClaim: values.jwtAccountClaim,
+    scopesClaim: values.jwtScopesClaim,
+    clockSkewMs: values.jwtClockSkew,
+  }
+}
+
+function toDeploymentsConfig(values: SettingValues): DeploymentsConfig {
+  return {
+    domain: values.deploymentsDomain,
+    stagingLabel: values.stagingLabel,
+    hook: values.poolHook,
+    idleAfterMs: values.poolIdle,
   }
 }
 
@@ -290,6 +370,27 @@ function toFleetConfig(values: SettingValues): FleetConfig {
     stallAfterMs: values.engineStallAfter,
     recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
+}
+
+function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
+  return {
+    catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
+    deadlineMs: values.routerDeadline,
+    maxBodyBytes: values.routerMaxBody,
+    maxResultBytes: values.routerMaxResult,
+    maxReplayBytes: values.routerMaxReplay,
+    maxCalls: values.routerMaxCalls,
+    spendCeilingMicros: values.routerSpendCeiling,
+    requestsPerMinute: values.routerRate,
+    maxWaiting: values.routerMaxWaiting,
+    maxWaitMs: values.routerMaxWait,
+    creditsPerUsd: values.creditsPerUsd,
+  }
+}
+
+function toProvidersSecret({ providers }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
+  const value = loadBlock(providers, { name: 'providers', toAbsolute })
+  return value === null ? null : new Secret(JSON.stringify(value))
 }
 
 function toHttpConfig(values: SettingValues): HttpConfig {

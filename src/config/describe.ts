@@ -1,6 +1,7 @@
 /** Renders docs/config.md from the table of settings. A test keeps the file in step; `node scripts/write-docs.ts` rewrites it. */
 import { OTHER_ENV, type SettingName } from './env.ts'
-import { envOf, flagOf, GROUPS, SETTING_NAMES, SETTINGS, type SettingGroup } from './settings.ts'
+import { GROUPS, type SettingGroup } from './setting.ts'
+import { envOf, flagOf, SETTING_NAMES, SETTINGS } from './settings.ts'
 
 const INTRODUCTION = `# Configuration
 

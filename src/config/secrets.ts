@@ -30,11 +30,23 @@ export class Secret<Value extends string | Uint8Array> {
   }
 }
 
+/** A key that signs content addresses. Without a name it is called after its secret. */
+export interface SigningSecret {
+  readonly name: string | null
+  readonly secret: Secret<Uint8Array>
+}
+
 export interface Secrets {
   /** The static bearer token of the local kind; null: no authentication. */
   readonly token: Secret<string> | null
   /** 32 bytes that seal `extra_data` while a job waits; null: it lives in memory only. */
   readonly secretKey: Secret<Uint8Array> | null
+  /** Of the admin API; null: there is none. */
+  readonly adminToken: Secret<string> | null
+  /** Newest first; none: one is made and kept in the data folder. */
+  readonly signingKeys: readonly SigningSecret[]
+  /** Keys and settings of providers, as JSON; null: none. */
+  readonly providers: Secret<string> | null
 }
 
 // What a client can put after `Authorization: Bearer `.
@@ -55,4 +67,25 @@ export function readSecretKey(text: string): Secret<Uint8Array> {
   const bytes = isHex ? Buffer.from(text, 'hex') : isBase64 ? Buffer.from(text, 'base64') : Buffer.alloc(0)
   if (bytes.byteLength === KEY_BYTES) return new Secret<Uint8Array>(new Uint8Array(bytes))
   throw new Error('is not 32 bytes in hex or base64; make one with: openssl rand -base64 32')
+}
+
+const SIGNING_KEY = /^(?:([A-Za-z0-9_-]{1,32}):)?([A-Za-z0-9+/_-]{16,}={0,2})$/
+const SIGNING_KEY_MIN_BYTES = 16
+const SIGNING_KEYS_MAX = 16
+
+export function readSigningKeys(text: string): readonly SigningSecret[] {
+  const keys = text.split(',').map((item) => readSigningKey(item.trim()))
+  const names = keys.flatMap(({ name }) => name ?? [])
+  if (keys.length <= SIGNING_KEYS_MAX && new Set(names).size === names.length) return keys
+  throw new Error(`has more than ${SIGNING_KEYS_MAX} keys, or two of one name; give each a name of its own`)
+}
+
+function readSigningKey(text: string): SigningSecret {
+  const [, name = null, spelled = ''] = SIGNING_KEY.exec(text) ?? []
+  const isHex = spelled.length % 2 === 0 && /^[0-9a-f]+$/i.test(spelled)
+  const bytes = Buffer.from(spelled, isHex ? 'hex' : 'base64')
+  if (bytes.byteLength >= SIGNING_KEY_MIN_BYTES) return { name, secret: new Secret<Uint8Array>(new Uint8Array(bytes)) }
+  throw new Error(
+    'has a key that is not at least 16 bytes in hex or base64, with an optional name: before it; make one with: openssl rand -base64 32',
+  )
 }

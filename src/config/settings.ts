@@ -2,6 +2,7 @@
  * The one table of settings: how each is spelled on the command line, its default, how its text is read and what it is for.
  * Flags, the environment, the config file, the documentation and the refusals all come from here.
  */
+import { ACCOUNT_SETTINGS } from './account-settings.ts'
 import { ENV, type SettingName } from './env.ts'
 import { FLEET_SETTINGS } from './fleet-settings.ts'
 import { readChoice, readList, readPath, readSwitch, readWordOr } from './read-choice.ts'
@@ -14,23 +15,9 @@ import {
   readPublicUrl,
 } from './read-network.ts'
 import { readBytes, readCount, readDurationMs } from './read-quantity.ts'
+import { ROUTER_SETTINGS } from './router-settings.ts'
 import { readSecretKey, readToken } from './secrets.ts'
-
-export interface Setting<Value> {
-  readonly group: SettingGroup
-  /** What follows the flag, `''` for a switch, null when there is no flag: other users of the machine see a command line. */
-  readonly argument: string | null
-  /** As a person would write it; read like any other value. */
-  readonly fallback: string
-  readonly read: (text: string) => Value
-  readonly help: string
-  readonly isSecret?: true
-  /** What stands between the items of a list; a comma when absent. */
-  readonly separator?: string
-}
-
-export const GROUPS = ['Service', 'Network', 'Storage', 'Jobs', 'Assets', 'Engine', 'Fleet', 'Logs'] as const
-export type SettingGroup = (typeof GROUPS)[number]
+import type { Setting } from './setting.ts'
 
 const SECOND = 1000
 const DAY = 86_400_000
@@ -60,7 +47,7 @@ export const SETTINGS = {
     argument: '<kind>',
     fallback: 'local',
     read: readChoice(KINDS),
-    help: 'The kind of deployment. `local` serves one implicit account; `cloud` and `serverless` are not available in this version.',
+    help: 'The kind of deployment. `local` serves one implicit account; `cloud` and `serverless` serve many, with keys, tiers and credits. See docs/accounts.md.',
   },
   host: {
     group: 'Network',
@@ -246,6 +233,8 @@ export const SETTINGS = {
     read: readWordOr('none', null, readPath),
     help: 'The folder below which uploads with a `models/…` path are placed. `none`: such uploads are refused.',
   },
+  ...ACCOUNT_SETTINGS,
+  ...ROUTER_SETTINGS,
   engineThreads: {
     group: 'Engine',
     argument: '<count>',

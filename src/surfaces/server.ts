@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
 import { answerBrokenRequests } from './kit/broken-request.ts'
+import type { RouteDeployment } from './kit/deployment-address.ts'
 import { prepareDrain } from './kit/drain.ts'
 import { isStreamSocket } from './kit/event-stream.ts'
 import type { Gate } from './kit/gate.ts'
@@ -14,8 +15,9 @@ import { guardRequests } from './kit/guard-hooks.ts'
 import { writeAnswer } from './kit/raw-answer.ts'
 import { requestIdOf } from './kit/request-id.ts'
 import { routeOf } from './kit/route-name.ts'
-import type { AnswerError, Surface } from './kit/surface.ts'
+import type { AnswerError, Surface, UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
+import { createShouldUpgrade, routeUpgrades } from './kit/upgrades.ts'
 
 /** One answered request, for metrics and the request log. */
 export interface AnsweredRequest {
@@ -43,6 +45,8 @@ export interface ServerOptions {
   /** null, or left out: no request is observed, and none pays for it. */
   readonly onAnswered?: ((request: AnsweredRequest) => void) | null
   readonly trace?: TraceRequest | null
+  /** Takes a deployment's prefix off the address before anything else reads it; left out: no prefix means anything. */
+  readonly routeDeployment?: RouteDeployment | null
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -83,11 +87,13 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
       request.socket.destroy()
       return
     }
+    options.routeDeployment?.(request)
     if (isDraining) response.setHeader('Connection', 'close')
     else for (const route of hotRoutes) if (route(request, response)) return
     framework(request, response)
   }
 
+  routeUpgrades(server, upgradesOf(options), options.gate)
   for (const surface of surfaces) {
     app.register((scope, _options, done) => {
       surface.register(scope)
@@ -127,7 +133,9 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
     // What does not even route: a bad escape in the path, an endless segment. No hook has run for it.
     frameworkErrors(error, request, reply) {
       const headers = gate.answerHeaders(request.headers.origin, request.id)
-      writeAnswer(reply.raw, headers, answerError(error, request.id))
+      const path = (request.raw.url ?? '').split('?', 1)[0]
+      const own = surfaces.map((surface) => surface.answerErrorFor?.(path)).find((answer) => answer != null)
+      writeAnswer(reply.raw, headers, (own ?? answerError)(error, request.id))
     },
     routerOptions: {
       maxParamLength: MAX_SEGMENT_LENGTH,
@@ -157,6 +165,7 @@ function createHttpServer(
     keepAlive: true,
     keepAliveInitialDelay: TCP_PROBE_MS,
     noDelay: true,
+    shouldUpgradeCallback: createShouldUpgrade(upgradesOf(options)),
   })
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS
@@ -171,6 +180,10 @@ function createHttpServer(
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerBrokenRequests(server, options)
   return server
+}
+
+function upgradesOf({ surfaces }: ServerOptions): UpgradeRoute[] {
+  return surfaces.flatMap(({ upgrades }) => upgrades ?? [])
 }
 
 function observe(request: IncomingMessage, response: ServerResponse, tell: (answered: AnsweredRequest) => void): void {

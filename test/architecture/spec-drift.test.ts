@@ -26,18 +26,26 @@ function toFileName(operationId: string): string {
   return operationId.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-test('the operations on disk are the operations of the specification', () => {
-  const spec = readJson('spec/jobs-v2.openapi.json') as OpenApi
-  const files = globSync('src/surfaces/jobs-v2/operations/*.ts', { cwd: project })
-  const onDisk = files.map((file) => path.basename(file, '.ts')).filter((name) => !name.endsWith('.test'))
-  // One route may answer two verbs, so an operation may stand twice in the specification.
-  const specified = [...new Set(operationIds(spec).map(toFileName))]
-  assert.deepEqual(onDisk.sort(), specified.sort())
-})
+/** Every surface with a contract: its document and its folder. */
+const CONTRACTS = [
+  ['spec/jobs-v2.openapi.json', 'src/surfaces/jobs-v2'],
+  ['spec/admin.openapi.json', 'src/surfaces/admin'],
+] as const
 
-test('the specification is OpenAPI 3.1', () => {
-  assert.match((readJson('spec/jobs-v2.openapi.json') as OpenApi).openapi, /^3\.1\./)
-})
+for (const [document, folder] of CONTRACTS) {
+  test(`the operations of ${folder} are those of ${document}`, () => {
+    const spec = readJson(document) as OpenApi
+    const files = globSync(`${folder}/operations/*.ts`, { cwd: project })
+    const onDisk = files.map((file) => path.basename(file, '.ts')).filter((name) => !name.endsWith('.test'))
+    // One route may answer two verbs, so an operation may stand twice in the specification.
+    const specified = [...new Set(operationIds(spec).map(toFileName))]
+    assert.deepEqual(onDisk.sort(), specified.sort())
+  })
+
+  test(`${document} is OpenAPI 3.1`, () => {
+    assert.match((readJson(document) as OpenApi).openapi, /^3\.1\./)
+  })
+}
 
 test('docs/errors.md explains every code that the service answers', () => {
   const table = readFileSync(path.join(project, 'src/surfaces/jobs-v2/errors.ts'), 'utf8')

@@ -175,6 +175,22 @@ export function testAssetStore(opener: StoreOpener): void {
       assert.deepEqual(await store().assets.findNewestByPath(tenant.accountId, query), [plain, inFolder])
     })
 
+    test('a folder holds the newest upload of each path directly in it, of this account and alive', async () => {
+      const tenant = await Tenant.create(store())
+      const stranger = await Tenant.create(store())
+      const put = (filePath: string, text = filePath) => minted(tenant, { hash: hashOf(text), filePath })
+      await put('set/a.png', 'old')
+      const first = await put('set/a.png', 'new')
+      const second = await put('input/set/b.png')
+      for (const other of ['set/deeper/c.png', 'set.png', 'settle/d.png', 'set0/e.png']) await put(other)
+      await minted(tenant, { hash: hashOf('gone'), filePath: 'set/gone.png', expiresAt: at(1) })
+      await minted(stranger, { hash: hashOf('theirs'), filePath: 'set/theirs.png' })
+      const find = (limit: number) =>
+        store().assets.findInFolders(tenant.accountId, { folders: ['set', 'input/set'], limit, now: at(2) })
+      assert.deepEqual(await find(10), [second, first])
+      assert.equal((await find(1)).length, 1)
+    })
+
     test('an output never stands in for an upload of its name, nor an upload for an output', async () => {
       const tenant = await Tenant.create(store())
       const find = async (origin: 'upload' | 'output') => {

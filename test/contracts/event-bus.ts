@@ -17,13 +17,19 @@ export function testEventBus({ open, settle }: BusOpener): void {
     const seen: unknown[] = []
     bus.onChanged((notice) => seen.push(['changed', notice]))
     bus.onLive((notice) => seen.push(['live', notice]))
-    bus.onWork(() => seen.push(['work']))
+    bus.onWork((pool) => seen.push(['work', pool]))
     const live = { jobId: 'job', accountId: 'account', event: 'preview' }
     bus.publishChanged(CHANGED)
     bus.publishLive(live)
     bus.publishWork()
+    bus.publishWork('demo')
     await settle()
-    assert.deepEqual(seen, [['changed', CHANGED], ['live', live], ['work']])
+    assert.deepEqual(seen, [
+      ['changed', CHANGED],
+      ['live', live],
+      ['work', undefined],
+      ['work', 'demo'],
+    ])
   })
 
   test('every listener hears every notice, in the order of publishing', async () => {

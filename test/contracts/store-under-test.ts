@@ -4,8 +4,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { after, before } from 'node:test'
+import type { AccountDirectory } from '../../src/domain/accounts/account-directory.ts'
 import type { AccountStore } from '../../src/domain/accounts/account-store.ts'
+import type { AuditEntry, AuditStore } from '../../src/domain/accounts/audit.ts'
+import type { KeyStore } from '../../src/domain/accounts/key-store.ts'
 import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
+import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
+import type { LimitStore } from '../../src/domain/credits/limit-store.ts'
+import type { DeploymentStore } from '../../src/domain/deployments/deployment-store.ts'
 import type { EngineOffer } from '../../src/domain/engine/lanes.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
@@ -17,11 +23,24 @@ export interface StoreUnderTest {
   readonly assets: AssetStore
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
+  readonly directory: AccountDirectory
+  readonly apiKeys: KeyStore
+  readonly ledger: LedgerStore
+  readonly limits: LimitStore
+  /** Where a test can do that: the next writes end in a crash before their commit. */
+  readonly loseNextWrites?: () => void
 }
 
-export interface StoreOpener {
+/** What operators change as well. */
+export interface OperatorStoreUnderTest extends StoreUnderTest {
+  readonly deployments: DeploymentStore
+  readonly audit: AuditStore
+  audited(entry: AuditEntry): { readonly deployments: DeploymentStore }
+}
+
+export interface StoreOpener<Store extends StoreUnderTest = StoreUnderTest> {
   /** A fresh, empty store. */
-  open(): Promise<{ readonly store: StoreUnderTest; close(): Promise<void> }>
+  open(): Promise<{ readonly store: Store; close(): Promise<void> }>
 }
 
 export const START = new Date('2026-01-01T00:00:00.000Z')
@@ -45,8 +64,8 @@ export function hashOf(text: string): string {
 }
 
 /** One store for all tests of a suite, there once the first of them runs. */
-export function shareStore({ open }: StoreOpener): () => StoreUnderTest {
-  let opened: Awaited<ReturnType<StoreOpener['open']>> | null = null
+export function shareStore<Store extends StoreUnderTest>({ open }: StoreOpener<Store>): () => Store {
+  let opened: Awaited<ReturnType<StoreOpener<Store>['open']>> | null = null
   before(async () => {
     opened = await open()
   })
@@ -58,7 +77,10 @@ export function shareStore({ open }: StoreOpener): () => StoreUnderTest {
 }
 
 /** A store for one test. */
-export async function withStore(opener: StoreOpener, body: (store: StoreUnderTest) => Promise<void>): Promise<void> {
+export async function withStore<Store extends StoreUnderTest>(
+  opener: StoreOpener<Store>,
+  body: (store: Store) => Promise<void>,
+): Promise<void> {
   const { store, close } = await opener.open()
   try {
     await body(store)
@@ -70,6 +92,11 @@ export async function withStore(opener: StoreOpener, body: (store: StoreUnderTes
 export interface Limits {
   readonly maxRunning?: number
   readonly maxQueued?: number
+}
+
+export interface Purse extends Limits {
+  readonly micros?: number
+  readonly floor?: number
 }
 
 export interface ClaimOptions {
@@ -96,6 +123,18 @@ export class Tenant {
   static async create(store: StoreUnderTest, { maxRunning = 10, maxQueued = 1000 }: Limits = {}): Promise<Tenant> {
     const tenant = new Tenant(store, randomUUID(), randomUUID())
     await store.accounts.put({ id: tenant.accountId, maxRunning, maxQueued })
+    return tenant
+  }
+
+  /** An account that pays. */
+  static async metered(store: StoreUnderTest, purse: Purse = {}): Promise<Tenant> {
+    const { maxRunning = 10, maxQueued = 1000, micros = 1_000_000, floor = 0 } = purse
+    const tenant = new Tenant(store, randomUUID(), randomUUID())
+    const account = { id: tenant.accountId, name: 'Metered', tier: 'free', overrides: {}, status: 'active' as const }
+    await store.directory.create({ ...account, createdAt: START }, { maxRunning, maxQueued, creditFloor: floor })
+    if (micros > 0) {
+      await store.ledger.grant({ id: randomUUID(), accountId: tenant.accountId, micros, at: START, memo: 'a gift' })
+    }
     return tenant
   }
 

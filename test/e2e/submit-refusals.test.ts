@@ -145,7 +145,7 @@ describe('an id that is nobody’s job', () => {
         inputs: [],
         needsExtraData: false,
         sealedExtraData: null,
-      needs: '',
+        needs: '',
       },
       null,
     )

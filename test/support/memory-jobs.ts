@@ -14,6 +14,7 @@ export const ASSET_ID = '7b0f4c1e-51f3-4c55-9f43-0d1f4c1e51f3'
 export function makeJob(changes: Partial<Job> = {}): Job {
   return {
     id: JOB_ID,
+    pool: 'default',
     accountId: 'local',
     status: 'running',
     priority: 0,

@@ -5,6 +5,7 @@ import { ServiceError } from '../../src/domain/errors.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Log, silentLog } from '../../src/lib/log.ts'
 import { createDocs } from '../../src/surfaces/docs/index.ts'
+import { createDirectLinks } from '../../src/surfaces/jobs-v2/content-links.ts'
 import { createAnswerError } from '../../src/surfaces/jobs-v2/errors.ts'
 import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../src/surfaces/jobs-v2/index.ts'
 import { loadSpec } from '../../src/surfaces/jobs-v2/spec.ts'
@@ -59,12 +60,13 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     clock: systemClock,
     maxBodyBytes: 1024 * 1024,
     maxStreamsPerAccount: 100,
+    contentLinks: createDirectLinks(systemClock),
     ...options.api,
     jobs: jobs.operations,
     assets: noAssets,
   })
   const operator = createOperatorSurface({
-    gate,
+    guardMetrics: (request) => gate.authenticate(request, 'bearer'),
     notReadyReason: () => options.notReadyReason ?? null,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })

@@ -49,9 +49,10 @@ test('filters reach the domain decoded, alone and combined', async () => {
     `${JOBS}?metadata[a]=x+y%26&metadata%5Bb.c%5D=%C3%A9&status=failed&other=1&metadata[__proto__]=z`,
   )
   assert.deepEqual(service.jobs.listed, [
-    { statuses: null, metadata: {}, limit: 50, cursor: null },
-    { statuses: ['queued', 'running'], metadata: {}, limit: 100, cursor: null },
+    { pool: null, statuses: null, metadata: {}, limit: 50, cursor: null },
+    { pool: null, statuses: ['queued', 'running'], metadata: {}, limit: 100, cursor: null },
     {
+      pool: null,
       statuses: ['failed'],
       metadata: Object.fromEntries([
         ['a', 'x y&'],

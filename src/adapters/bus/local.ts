@@ -40,13 +40,13 @@ function createTopic<Notice>(name: string, log: Log): Topic<Notice> {
 export function createLocalBus<Event>({ log = silentLog }: LocalBusOptions = {}): EventBus<Event> {
   const changed = createTopic<JobChanged>('changed', log)
   const live = createTopic<JobLive<Event>>('live', log)
-  const work = createTopic<undefined>('work', log)
+  const work = createTopic<string | undefined>('work', log)
   return {
     publishChanged: changed.publish,
     publishLive: live.publish,
-    publishWork: () => work.publish(undefined),
+    publishWork: (pool) => work.publish(pool),
     onChanged: changed.subscribe,
     onLive: live.subscribe,
-    onWork: (listener) => work.subscribe(() => listener()),
+    onWork: work.subscribe,
   }
 }

@@ -1,4 +1,6 @@
-/** Whoever owns jobs and assets. The local kind has exactly one, implicit account. */
+import type { LimitOverrides } from './tiers.ts'
+
+/** What the queue enforces for whoever owns jobs. The local kind has exactly one, implicit account. */
 export interface Account {
   readonly id: string
   readonly maxRunning: number
@@ -6,3 +8,25 @@ export interface Account {
 }
 
 export const LOCAL_ACCOUNT_ID = 'local'
+
+/** `suspended`: every credential of the account is refused; what runs, runs on. */
+export type AccountStatus = 'active' | 'suspended'
+
+/** An account of the cloud and serverless kinds, as an operator sees it. */
+export interface AccountRecord {
+  readonly id: string
+  readonly name: string
+  readonly tier: string
+  /** Limits of this account alone, in place of its tier's. */
+  readonly overrides: LimitOverrides
+  readonly status: AccountStatus
+  readonly createdAt: Date
+}
+
+export const ACCOUNT_NAME_MAX_LENGTH = 200
+const ACCOUNT_ID = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+/** Small letters, digits and dashes: fit for addresses, file names and log lines. */
+export function isAccountId(text: string): boolean {
+  return ACCOUNT_ID.test(text) && text !== LOCAL_ACCOUNT_ID
+}

@@ -30,6 +30,27 @@ export interface PathQuery {
   readonly now: Date
 }
 
+export interface FolderQuery {
+  /** Without a slash at the end. */
+  readonly folders: readonly string[]
+  readonly limit: number
+  readonly now: Date
+}
+
+export interface SubfolderQuery {
+  readonly filePath: string
+  readonly subfolder: string
+  readonly now: Date
+}
+
+export interface ListFilesQuery {
+  readonly origin: AssetOrigin
+  /** Paths that begin so; '' for those outside of `temp/`, `output/` and `models/`. */
+  readonly prefix: string
+  readonly limit: number
+  readonly now: Date
+}
+
 export interface AssetStore {
   /**
    * Announces that bytes of this hash are about to be stored, before they get their final name: the blob counts as
@@ -41,6 +62,12 @@ export interface AssetStore {
   findMany(accountId: string, assetIds: readonly string[], now: Date): Promise<Asset[]>
   /** The newest upload, or the newest output, of the account for each of these file paths; the one minted last comes first. */
   findNewestByPath(accountId: string, query: PathQuery): Promise<Asset[]>
+  /** The newest upload under every path of this account that lies directly in one of these folders, at most `limit`. */
+  findInFolders(accountId: string, query: FolderQuery): Promise<Asset[]>
+  /** The newest output of this path that an engine had put into this subfolder ('' for none). */
+  findOutputIn(accountId: string, query: SubfolderQuery): Promise<Asset | null>
+  /** The newest record of each path of one origin, the newest first. */
+  listFiles(accountId: string, query: ListFilesQuery): Promise<Asset[]>
   /** The newest record of the account for each of these hashes. */
   findNewestByHash(accountId: string, hashes: readonly string[], now: Date): Promise<Asset[]>
   /** Removes the record only. `in_use` while it is an output of a job that is still retained. */

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
+import { forAccount, type PerAccount } from '../accounts/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { IdempotencyStore } from '../idempotency/key-record.ts'
 import type { Asset } from './asset.ts'
@@ -44,7 +45,7 @@ export interface UploadDeps {
   readonly placement: ModelPlacement
   readonly clock: Clock
   readonly newId: NewId
-  readonly maxBytes: number
+  readonly maxBytes: PerAccount
   /** null: uploads live for ever unless they say otherwise. */
   readonly retentionMs: number | null
 }
@@ -103,7 +104,10 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     const { filePath, contentType, tags } = await admit(request)
     const { model } = filePath
     const source = model === null ? request.source : checkSafetensors(request.source)
-    const pending = await blobs.receive(source, { maxBytes, signal: request.signal })
+    const pending = await blobs.receive(source, {
+      maxBytes: forAccount(maxBytes, request.accountId),
+      signal: request.signal,
+    })
     await judge(pending, request, filePath)
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending

@@ -42,6 +42,12 @@ export interface EngineFailure {
   readonly traceback: string | null
   /** The engine's own exception name, such as `ValueError`. */
   readonly exceptionType: string
+  /** What the failing node was given, as text or plain values, by input. Never a hidden input: those may be credentials. */
+  readonly currentInputs?: Readonly<Record<string, readonly unknown[]>>
+  /** Nodes that the engine holds results of. */
+  readonly currentOutputs?: readonly string[]
+  /** Nodes that this run itself finished before. */
+  readonly executed?: readonly string[]
 }
 
 export type EngineEvent =
@@ -49,9 +55,24 @@ export type EngineEvent =
   | { readonly type: 'started'; readonly nodesTotal: number }
   | { readonly type: 'cached'; readonly nodeIds: readonly string[] }
   | ({ readonly type: 'node_started' } & NodeRef)
-  | ({ readonly type: 'node_progress'; readonly value: number; readonly max: number } & NodeRef)
+  /** isOwn: a step of our own making, worth a progress bar but not among those that the node is known to report. */
+  | ({
+      readonly type: 'node_progress'
+      readonly value: number
+      readonly max: number
+      readonly isOwn?: boolean
+    } & NodeRef)
   | ({ readonly type: 'node_finished' } & NodeRef)
-  | ({ readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array } & NodeRef)
+  /**
+   * Belongs to the progress of its node that it follows. isResult: not a glimpse but what the node delivers, and no other
+   * copy exists; it must reach everybody who keeps up.
+   */
+  | ({
+      readonly type: 'preview'
+      readonly contentType: string
+      readonly bytes: Uint8Array
+      readonly isResult?: boolean
+    } & NodeRef)
   | ({ readonly type: 'node_text'; readonly text: string } & NodeRef)
   | ({ readonly type: 'node_report'; readonly report: NodeReport; readonly cached: boolean } & NodeRef)
   /** A blocker with a message stopped a branch; the run goes on. */

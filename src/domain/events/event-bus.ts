@@ -7,7 +7,15 @@ export interface JobChanged {
   readonly jobId: string
   readonly accountId: string
   readonly version: number
+  /** Absent when the job only got news, such as progress. */
+  readonly move?: JobMove
 }
+
+/**
+ * A step through the queue, for whoever keeps count: accepted, taken by a worker, given back by one, ended without having
+ * been taken, ended after it.
+ */
+export type JobMove = 'queued' | 'taken' | 'returned' | 'dropped' | 'ended'
 
 export interface JobLive<Event> {
   readonly jobId: string
@@ -20,9 +28,9 @@ export type Unsubscribe = () => void
 export interface EventBus<Event> {
   publishChanged(notice: JobChanged): void
   publishLive(notice: JobLive<Event>): void
-  /** Work may be waiting: a job was queued or room was made. */
-  publishWork(): void
+  /** Work may be waiting: a job was queued or room was made. Without a pool: in any. */
+  publishWork(pool?: string): void
   onChanged(listener: (notice: JobChanged) => void): Unsubscribe
   onLive(listener: (notice: JobLive<Event>) => void): Unsubscribe
-  onWork(listener: () => void): Unsubscribe
+  onWork(listener: (pool: string | undefined) => void): Unsubscribe
 }

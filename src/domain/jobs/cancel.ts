@@ -34,7 +34,8 @@ export function createCancelJob(deps: CancelDeps): CancelJob {
       extraData.forget(jobId)
       observer.finished({ jobId, accountId, status: 'canceled', code: null, executionMs: null })
     }
-    bus.publishChanged({ jobId, accountId, version: job.version })
+    const move = result.outcome === 'canceled' ? 'dropped' : undefined
+    bus.publishChanged({ jobId, accountId, version: job.version, ...(move && { move }) })
     return job
   }
 }

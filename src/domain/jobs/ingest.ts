@@ -45,8 +45,9 @@ export function createIngest(deps: IngestDeps): Ingest {
     const maxBytes = Math.max(0, deps.maxBytes - bytes)
     const { hash, sizeBytes } = await deps.storeBlob(abortable(draft.read(), signal), { maxBytes, signal })
     bytes += sizeBytes
-    const { nodeId, name, type, contentType } = draft
-    return { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
+    const { nodeId, name, type, contentType, place } = draft
+    const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
+    return place === undefined ? output : { ...output, place }
   }
 
   function handOn(output: Output): void {

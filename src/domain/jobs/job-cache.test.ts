@@ -8,6 +8,7 @@ const OPTIONS = { maxEntries: 3, queuedFreshMs: 500, liveFreshMs: 2000 }
 function job(version: number, fields: Partial<Job> = {}): Job {
   return {
     id: 'a',
+    pool: 'default',
     accountId: 'local',
     status: 'running',
     priority: 0,

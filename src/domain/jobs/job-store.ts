@@ -3,9 +3,12 @@
  * worker carries its lease (the fencing token), limits live inside the transaction, a page is found by key and not by offset.
  * The store moves states only as it is told; which moves exist stands in transitions.ts, and every write is a compare-and-set.
  */
+import type { PoolPrice } from '../credits/prices.ts'
 import type { EngineOffer } from '../engine/lanes.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
+import type { RunRecord } from './run-record.ts'
+import type { Submission } from './submission.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface NewJob {
@@ -23,6 +26,11 @@ export interface NewJob {
   readonly needsExtraData: boolean
   /** `extra_data` sealed under the operator's key, or null when it lives in memory only. */
   readonly sealedExtraData: Uint8Array | null
+  /** Held and stored with the job, which is charged by it at its end; absent: the job costs nothing. */
+  readonly price?: PoolPrice | null
+  /** The id was chosen by the caller, so it may be taken. */
+  readonly hasChosenId?: boolean
+  readonly submission?: Submission | null
   /** What it needs of an engine, as the key of its lane; '' where every engine of the pool runs everything. */
   readonly needs: string
 }
@@ -31,6 +39,8 @@ export type SubmitOutcome =
   | { readonly outcome: 'queued'; readonly job: Job }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   | { readonly outcome: 'queue_full' }
+  | { readonly outcome: 'insufficient_credits' }
+  | { readonly outcome: 'id_taken' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -77,6 +87,8 @@ export interface RunChange {
     readonly from: readonly JobStatus[]
     readonly at: Date
     readonly error: JobError | null
+    /** What the run showed; null when it never began. */
+    readonly record?: RunRecord | null
   }
 }
 
@@ -90,6 +102,8 @@ export type CancelOutcome =
   | { readonly outcome: 'not_found' }
 
 export interface ListQuery {
+  /** Jobs of this pool only; left out or null: of every pool. */
+  readonly pool?: string | null
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
   readonly limit: number
@@ -107,12 +121,13 @@ export interface TouchedJob {
 }
 
 export interface WaitingLane {
+  readonly pool: string
   readonly lane: string
   readonly workflow: string
 }
 
 export interface JobStore {
-  /** One transaction: idempotency key, queue bound, job row, counters. */
+  /** One transaction: idempotency key, credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
 
   /** null for a job that is unknown, not this account's, or past its retention. */
@@ -128,10 +143,10 @@ export interface JobStore {
    * order. Costs the same whatever the backlog: it looks at the head of each lane.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
-  /** Lanes with waiting jobs that are not among `known`, each with the workflow of one of its jobs. */
-  findLanes(pool: string, known: readonly string[]): Promise<readonly WaitingLane[]>
-  /** Puts waiting jobs that stand in no lane into this one, and says how many they were. */
-  joinLane(pool: string, lane: string): Promise<number>
+  /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
+  findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
+  /** Puts waiting jobs that stand in no lane into this one, in every pool, and says how many they were. */
+  joinLane(lane: string): Promise<number>
   /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */
   renew(
     leases: readonly Lease[],

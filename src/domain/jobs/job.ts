@@ -11,6 +11,16 @@ export interface Output {
   readonly contentType: string
   readonly sizeBytes: number
   readonly hash: string
+  /** Where the engine had put it; only while it is being committed. */
+  readonly place?: OutputPlace
+}
+
+export interface OutputPlace {
+  readonly folder: 'output' | 'temp' | 'input'
+  /** '' for none. */
+  readonly subfolder: string
+  /** Kept readable by its name, but no output of the job: a preview. */
+  readonly isUnlisted: boolean
 }
 
 /** A complete snapshot; `value` never goes down in the life of a job. */
@@ -36,6 +46,8 @@ export interface JobError {
 export interface Job {
   readonly id: string
   readonly accountId: string
+  /** Whose workers run it: the common pool, or a deployment's. */
+  readonly pool: string
   readonly status: JobStatus
   readonly priority: number
   readonly metadata: Readonly<Record<string, string>>

@@ -10,6 +10,8 @@ export interface JobCursor {
 }
 
 export interface ListRequest {
+  /** Jobs of this pool only; left out or null: of every pool. */
+  readonly pool?: string | null
   /** null: every status. */
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
@@ -31,8 +33,8 @@ export interface ListDeps {
 }
 
 export function createListJobs({ store, clock }: ListDeps): ListJobs {
-  return async function listJobs(accountId, { statuses, metadata, limit, cursor }) {
-    const found = await store.list(accountId, { statuses, metadata, limit, after: cursor, now: clock.now() })
+  return async function listJobs(accountId, { pool = null, statuses, metadata, limit, cursor }) {
+    const found = await store.list(accountId, { pool, statuses, metadata, limit, after: cursor, now: clock.now() })
     // The store looks one job further than asked: its presence is the only proof of another page.
     const jobs = found.slice(0, limit)
     const last = jobs.at(-1)

@@ -95,7 +95,7 @@ test('flags beside an image are no outputs, but an odd value under that key is',
   assert.equal(fromValue('animated', 'yes')?.type, 'text')
 })
 
-test('temporary files are outputs only where the operator wants it', () => {
+test('temporary files are kept, and listed as outputs only where the operator wants it', () => {
   const item: ReportedItem = {
     kind: 'file',
     filename: 'p.png',
@@ -105,6 +105,6 @@ test('temporary files are outputs only where the operator wants it', () => {
     async *read() {},
   }
   const reported = { nodeId: '1', key: 'images', index: 0, item }
-  assert.equal(toOutputDraft(reported, RULES), null)
-  assert.equal(toOutputDraft(reported, { previewOutputs: true })?.name, 'p.png')
+  assert.equal(toOutputDraft(reported, RULES)?.place?.isUnlisted, true)
+  assert.equal(toOutputDraft(reported, { previewOutputs: true })?.place?.isUnlisted, false)
 })

@@ -1,12 +1,13 @@
 /**
  * What a node reported, as an output of the job: its name, its kind and where its bytes come from. Nothing is dropped:
  * a plain string, number or JSON value under any key becomes a small text or JSON file. Only two things are not outputs:
- * the `animated` flags beside an image, and temporary preview files unless the operator wants them.
+ * the `animated` flags beside an image, and temporary preview files unless the operator wants them: those are kept for
+ * whoever asks for them by name, and not listed.
  */
 import { isMediaType, toBareType, typeFromName } from '../../lib/mime.ts'
 import type { ReportedFile } from '../engine/engine-event.ts'
 import type { Reported } from './apply-engine-event.ts'
-import type { OutputType } from './job.ts'
+import type { OutputPlace, OutputType } from './job.ts'
 import { toJsonText } from './json-text.ts'
 
 /** A report that has yet to be stored. */
@@ -15,6 +16,8 @@ export interface OutputDraft {
   readonly name: string
   readonly type: OutputType
   readonly contentType: string
+  /** Absent for what was no file. */
+  readonly place?: OutputPlace
   read(): AsyncIterable<Uint8Array>
 }
 
@@ -38,10 +41,7 @@ const TYPE_OF_KEY: Readonly<Record<string, OutputType>> = {
 /** null when the item is not an output. */
 export function toOutputDraft(reported: Reported, rules: OutputRules): OutputDraft | null {
   const { item, key, nodeId } = reported
-  if (item.kind === 'file') {
-    if (item.folder === 'temp' && !rules.previewOutputs) return null
-    return toFileDraft(reported, item)
-  }
+  if (item.kind === 'file') return toFileDraft(reported, item, rules)
   if (key === 'animated' && typeof item.value === 'boolean') return null
   const isText = typeof item.value === 'string'
   const text = isText ? (item.value as string) : toJsonText(item.value)
@@ -69,7 +69,7 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit < 0xdc00
 }
 
-function toFileDraft(reported: Reported, file: ReportedFile): OutputDraft {
+function toFileDraft(reported: Reported, file: ReportedFile, { previewOutputs }: OutputRules): OutputDraft {
   const name = toBaseName(file.filename) ?? toPlainName(reported)
   const contentType =
     file.contentType !== null && isMediaType(file.contentType) ? file.contentType : (typeFromName(name) ?? OCTETS)
@@ -78,8 +78,18 @@ function toFileDraft(reported: Reported, file: ReportedFile): OutputDraft {
     name,
     type: TYPE_OF_KEY[reported.key] ?? typeOfContent(reported.key, toBareType(contentType)),
     contentType,
+    place: {
+      folder: file.folder,
+      subfolder: toSubfolder(file.subfolder),
+      isUnlisted: file.folder === 'temp' && !previewOutputs,
+    },
     read: () => file.read(),
   }
+}
+
+/** Compared with what a caller asks for, never used as a path. */
+function toSubfolder(subfolder: string): string {
+  return subfolder.replaceAll('\\', '/').slice(0, NAME_MAX_LENGTH).toWellFormed()
 }
 
 function typeOfContent(key: string, bareType: string): OutputType {

@@ -4,6 +4,7 @@
  */
 import type { EngineEvent } from '../engine/engine-event.ts'
 import type { EventBus, JobLive } from '../events/event-bus.ts'
+import { MAX_PREVIEW_BYTES } from './run-notices.ts'
 
 export interface Preview {
   readonly nodeId: string
@@ -39,6 +40,8 @@ export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDe
 
   function onLive({ jobId, event }: JobLive<EngineEvent>): void {
     if (event.type === 'preview') {
+      // A delivered picture may be of any size; as a glimpse it would only fill memory.
+      if (event.bytes.byteLength > MAX_PREVIEW_BYTES) return
       const preview = { nodeId: event.displayNodeId, contentType: event.contentType, bytes: event.bytes }
       keep(jobId, preview)
       if (listeners.has(jobId)) offer(jobId, preview)

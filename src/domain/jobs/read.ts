@@ -47,10 +47,10 @@ export function createJobReader(deps: ReaderDeps): JobReader {
   async function find(accountId: string, jobId: string): Promise<Job> {
     const cached = peek(accountId, jobId)
     if (cached !== undefined) return cached
-    if (!isUuid(jobId)) throw notFound()
+    if (!isUuid(jobId)) throw noSuchJob()
     const now = clock.now()
     const job = await cache.load(jobId, accountId, () => store.find(accountId, jobId, now), now.getTime())
-    if (job === null) throw notFound()
+    if (job === null) throw noSuchJob()
     return job
   }
 
@@ -64,7 +64,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
     },
     async workflow(accountId, jobId) {
       const text = isUuid(jobId) ? await store.findWorkflow(accountId, jobId, clock.now()) : null
-      if (text === null) throw notFound()
+      if (text === null) throw noSuchJob()
       return text
     },
     async log(accountId, jobId) {
@@ -75,6 +75,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
   }
 }
 
-function notFound(): ServiceError {
+/** What is said of an id that is unknown, somebody else's or out of reach: always the same. */
+export function noSuchJob(): ServiceError {
   return new ServiceError('not_found', 'there is no job with this id')
 }

@@ -24,6 +24,7 @@ import { toProgress } from './progress.ts'
 import type { RunDeps, RunEnd, RunPlace } from './run-deps.ts'
 import { publishLive, toTerminalEvent } from './run-notices.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs, toFault } from './run-outputs.ts'
+import { createRunRecorder } from './run-record.ts'
 
 // How many outputs may wait to be stored before the engine is asked to wait too.
 const MAX_WAITING_OUTPUTS = 64
@@ -43,6 +44,7 @@ export class JobRun {
   readonly #gaveUp = Promise.withResolvers<void>()
   readonly #committer: Committer
   readonly #outputs: RunOutputs
+  readonly #recorder = createRunRecorder()
   #state: RunState = startRunState({ graph: new Map(), earlierProgress: null })
   #terminalEvent: EngineEvent | null = null
   #stop: StopCause | null = null
@@ -203,6 +205,7 @@ export class JobRun {
     const before = this.#state
     const after = applyEngineEvent(before, event)
     this.#state = after
+    this.#recorder.take(event, this.#deps.clock.now().getTime())
     if (after.outcome !== null) this.#terminalEvent = event
     else publishLive(this.#deps.bus, this.claim.job, event)
     if (after.reportedCount > this.#deps.limits.maxOutputs) {
@@ -275,7 +278,8 @@ export class JobRun {
     const { clock, bus, observer, extraData } = this.#deps
     const { id: jobId, accountId, startedAt } = this.claim.job
     const at = clock.now()
-    const outcome = await this.#committer.finish({ status, from, at, error }, this.#toLog(at))
+    const record = this.#recorder.finish(at.getTime())
+    const outcome = await this.#committer.finish({ status, from, at, error, record }, this.#toLog(at))
     if (outcome.outcome === 'lost') {
       this.#isDiscarded = true
       observer.leaseLost({ jobId })
@@ -284,7 +288,7 @@ export class JobRun {
     this.version = outcome.version
     extraData.forget(jobId)
     this.#deps.secondChances.forget(jobId)
-    bus.publishChanged({ jobId, accountId, version: outcome.version })
+    bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
     bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, this.#terminalEvent) })
     bus.publishWork()
     const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()

@@ -4,7 +4,9 @@ import type { EventBus } from '../events/event-bus.ts'
 import type { Job, JobError } from './job.ts'
 
 // A preview is a thumbnail; a frame beyond this would only fill the buffers of whoever watches.
-const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
+export const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
+// A picture that is a result has no other way to its reader. Beyond this, clients of the socket refuse the frame themselves.
+const MAX_RESULT_BYTES = 256 * 1024 * 1024
 const MAX_TEXT_LENGTH = 64 * 1024
 
 export function publishLive(bus: EventBus<EngineEvent>, job: Job, event: EngineEvent): void {
@@ -13,7 +15,10 @@ export function publishLive(bus: EventBus<EngineEvent>, job: Job, event: EngineE
 }
 
 function toBounded(event: EngineEvent): EngineEvent | null {
-  if (event.type === 'preview') return event.bytes.byteLength <= MAX_PREVIEW_BYTES ? event : null
+  if (event.type === 'preview') {
+    const maxBytes = event.isResult === true ? MAX_RESULT_BYTES : MAX_PREVIEW_BYTES
+    return event.bytes.byteLength <= maxBytes ? event : null
+  }
   if ((event.type === 'log' || event.type === 'node_text') && event.text.length > MAX_TEXT_LENGTH) {
     return { ...event, text: event.text.slice(-MAX_TEXT_LENGTH) }
   }

@@ -1,5 +1,5 @@
 /**
- * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key and the queue bound, and
+ * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key, its credit hold and the queue bound, and
  * only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may submit, the
  * body's size and the reading of its fields are the surface's business.
  */
@@ -7,20 +7,29 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { JsonValue } from '../../lib/lossless-json.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
+import type { PoolPrice } from '../credits/prices.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
+import type { Submission } from './submission.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
+  /** Left out or null: the common pool. */
+  readonly pool?: string | null
   readonly workflow: JsonValue | undefined
   readonly extraData: Readonly<Record<string, unknown>> | null
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly idempotencyKey: string | null
+  /** Chosen by the caller, who has checked that it is a canonical id. */
+  readonly id?: string | null
+  /** Validated already: `workflow` is not looked at. */
+  readonly prepared?: PreparedJob
+  readonly submission?: Submission
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -41,6 +50,10 @@ export interface SubmitDeps {
   readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   readonly pool: string
+  /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
+  readonly mustTakeJobs?: (pool: string) => void
+  /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
+  readonly admit?: (accountId: string, pool: string) => PoolPrice | null
   readonly retentionMs: number
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
@@ -69,8 +82,12 @@ export function createSubmit(deps: SubmitDeps): Submit {
         },
       )
     }
-    const prepared = await prepareWorkflow(request.accountId, request.workflow)
-    const id = newJobId()
+    const pool = request.pool ?? deps.pool
+    const price = deps.admit?.(request.accountId, pool) ?? null
+    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
+    deps.mustTakeJobs?.(pool)
+    const chosenId = request.id ?? null
+    const id = chosenId ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
@@ -80,7 +97,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
       return await record(request, {
         id,
         accountId: request.accountId,
-        pool: deps.pool,
+        pool,
         priority: request.priority,
         metadata: request.metadata,
         createdAt,
@@ -90,6 +107,9 @@ export function createSubmit(deps: SubmitDeps): Submit {
         needs: prepared.needs,
         needsExtraData: secrets !== null,
         sealedExtraData,
+        price,
+        hasChosenId: chosenId !== null,
+        submission: request.submission ?? null,
       })
     } catch (error) {
       if (secrets !== null) extraData.forget(id)
@@ -101,12 +121,20 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const result = await store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
     switch (result.outcome) {
       case 'queued':
-        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version })
-        bus.publishWork()
+        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version, move: 'queued' })
+        bus.publishWork(job.pool)
         observer.submitted(result.job)
         return result.job
       case 'key_reused':
         throw keyReuse(result.holder)
+      case 'insufficient_credits':
+        throw new ServiceError('insufficient_credits', 'the account has not enough credits to run this job; add some', {
+          details: { required_micros: job.price?.holdMicros ?? 0 },
+        })
+      case 'id_taken':
+        throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
+          details: { field: 'id' },
+        })
       case 'queue_full':
         throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
           retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),

@@ -28,7 +28,7 @@ export function announceTouched(
         executionMs: null,
       })
     }
-    bus.publishChanged({ jobId, accountId, version })
+    bus.publishChanged({ jobId, accountId, version, move: isTerminal(status) ? 'ended' : 'returned' })
   }
   // Requeued or ended, either way there is something to claim or room to claim it.
   if (touched.length > 0) bus.publishWork()

@@ -15,6 +15,8 @@ import type { NodeCatalog } from './node-catalog.ts'
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
 const MODEL_PATH = /^models\/[^/]+\/(.+)$/
+// Nobody means a file of ours by these.
+const LEADS_ELSEWHERE = /^\/|\\|(^|\/)\.\.(\/|$)/
 // Longer than any path that an asset can have: such a name is unknown without a look-up.
 const MAX_NAME_LENGTH = 1_024
 
@@ -44,6 +46,26 @@ export function pathsOfName(name: string): readonly string[] {
   return [path, path.startsWith(folder) ? path.slice(folder.length) : folder + path]
 }
 
+/** The folders that a bare folder name may mean, as `pathsOfName` for files. */
+export function pathsOfFolder(folder: string): readonly string[] {
+  return pathsOfName(folder.replace(/\/+$/, ''))
+}
+
+/**
+ * Where else a bare name may be found when nothing stands under it: without its folders, since names are flat for callers who
+ * think in subfolders, and among uploads that were put into the folder of outputs or previews by name.
+ */
+export function fallbacksOfName(name: string): readonly { readonly origin: AssetOrigin; readonly path: string }[] {
+  const path = name.replace(ANNOTATION, '')
+  if (path === '' || path.length > MAX_NAME_LENGTH || LEADS_ELSEWHERE.test(path)) return []
+  const folder = ANNOTATION.exec(name)?.[1] ?? 'input'
+  const base = path.slice(path.lastIndexOf('/') + 1)
+  const flat = base === path || base === '' ? [] : [base, `${folder}/${base}`]
+  const found = flat.map((one) => ({ origin: originOfName(name), path: one }))
+  if (folder === 'input') return found
+  return [...found, ...[path, base].map((one) => ({ origin: 'upload' as const, path: `${folder}/${one}` }))]
+}
+
 /** The hash that a content-addressed name carries, or null. */
 export function hashOfName(name: string): string | null {
   return CONTENT_NAME.exec(name.replace(ANNOTATION, ''))?.[1].toLowerCase() ?? null
@@ -52,8 +74,12 @@ export function hashOfName(name: string): string | null {
 export interface FileNames {
   /** Distinct bare names, as they are written. */
   readonly names: ReadonlySet<string>
+  /** Distinct folders whose files belong to the graph. */
+  readonly folders: ReadonlySet<string>
   /** The file inputs of the graph by class and path. */
   readonly inputs: ReadonlyMap<string, FileInput>
+  /** The folder inputs, by the same key. */
+  readonly folderInputs: ReadonlySet<string>
 }
 
 function inputKey(classType: string, path: string): string {
@@ -62,8 +88,15 @@ function inputKey(classType: string, path: string): string {
 
 export function findFileNames(graph: Graph, catalog: NodeCatalog): FileNames {
   const names = new Set<string>()
+  const folders = new Set<string>()
   const inputs = new Map<string, FileInput>()
+  const folderInputs = new Set<string>()
   for (const node of graph.values()) {
+    for (const path of catalog.folderInputs?.(node.classType) ?? []) {
+      folderInputs.add(inputKey(node.classType, path))
+      const value = Object.hasOwn(node.inputs, path) ? unwrapConstant(node.inputs[path]) : null
+      if (typeof value === 'string' && value !== '') folders.add(value)
+    }
     for (const input of findFileInputs(catalog, node.classType, node.inputs)) {
       inputs.set(inputKey(node.classType, input.path), input)
       if (!Object.hasOwn(node.inputs, input.path)) continue
@@ -71,14 +104,22 @@ export function findFileNames(graph: Graph, catalog: NodeCatalog): FileNames {
       if (typeof value === 'string' && value !== '') names.add(value)
     }
   }
-  return { names, inputs }
+  return { names, folders, inputs, folderInputs }
+}
+
+export interface KnownFiles {
+  hasFile(name: string): boolean
+  hasFolder(folder: string): boolean
 }
 
 /** The word of the file-loading nodes: a file that the caller does not have is invalid. */
-export function createFileCheck({ inputs }: FileNames, isKnown: (name: string) => boolean): CheckInput {
+export function createFileCheck({ inputs, folderInputs }: FileNames, known: KnownFiles): CheckInput {
   return (classType, path, value) => {
+    if (folderInputs.has(inputKey(classType, path))) {
+      return typeof value === 'string' && known.hasFolder(value) ? true : `No files in the folder: ${pythonStr(value)}`
+    }
     const input = inputs.get(inputKey(classType, path))
     if (input === undefined || (value === '' && input.mayBeEmpty)) return true
-    return typeof value === 'string' && isKnown(value) ? true : `Invalid ${input.noun} file: ${pythonStr(value)}`
+    return typeof value === 'string' && known.hasFile(value) ? true : `Invalid ${input.noun} file: ${pythonStr(value)}`
   }
 }

@@ -35,4 +35,6 @@ export interface NodeCatalog {
    * them do; an engine with other self-checked inputs (CustomCombo.choice) must tell them apart here.
    */
   fileInputs?(classType: string): readonly string[]
+  /** The self-checked inputs that name a folder: every file of the caller that lies directly in it belongs to the job. */
+  folderInputs?(classType: string): readonly string[]
 }

@@ -12,6 +12,7 @@ import type { Graph } from './graph.ts'
 import type { Lack } from './needs.ts'
 import type { NodeCatalog } from './node-catalog.ts'
 import { toLackRefusal, toRefusal, withoutUnknowns } from './node-errors.ts'
+import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { readGraph } from './read-graph.ts'
 import { replaceClasses } from './replace-classes.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
@@ -59,6 +60,8 @@ export interface PrepareDeps {
   readonly catalog: () => NodeCatalog
   readonly assets: AssetFinder
   readonly clock: Clock
+  /** What an account may use; without it, or where it says null, everything. */
+  readonly nodeRules?: (accountId: string) => NodeRules | null
   /** Absent: whatever the catalog has, every engine can run. */
   readonly placement?: Placement
 }
@@ -66,6 +69,8 @@ export interface PrepareDeps {
 export interface InspectOptions {
   /** Only these output nodes are to run. */
   readonly targets?: readonly string[]
+  /** Files are named as by callers who think in subfolders, though names are flat. */
+  readonly hasFlatNames?: boolean
 }
 
 export type InspectWorkflow = (
@@ -77,21 +82,34 @@ export type InspectWorkflow = (
 export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedWorkflow>
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
-export function createInspectWorkflow({ catalog: currentCatalog, assets, clock }: PrepareDeps): InspectWorkflow {
-  return async function inspectWorkflow(accountId, workflow, { targets } = {}) {
+export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
+  const { catalog: currentCatalog, assets, clock, nodeRules } = deps
+  return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
     refuseUiFormat(workflow)
     const catalog = currentCatalog()
     const submitted = replaceClasses(readGraph(workflow), catalog)
+    const rules = nodeRules?.(accountId) ?? null
+    if (rules !== null) checkNodeRules(submitted, rules)
     const found = findAssetRefs(submitted)
     const named = findFileNames(submitted, catalog)
     const refs = [...found.refs.values()]
     const files =
-      refs.length + named.names.size === 0
+      refs.length + named.names.size + named.folders.size === 0
         ? NO_FILES
-        : await resolveFiles(assets, { accountId, refs, names: named.names, now: clock.now() })
+        : await resolveFiles(assets, {
+            accountId,
+            refs,
+            names: named.names,
+            folders: named.folders,
+            now: clock.now(),
+            hasFlatNames,
+          })
     const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
     const inputs = toInputs(files, refs)
-    const checkInput = createFileCheck(named, (name) => inputs.has(name))
+    const checkInput = createFileCheck(named, {
+      hasFile: (name) => inputs.has(name),
+      hasFolder: (folder) => files.byFolder.has(folder),
+    })
     const result = validate(graph, { catalog, checkInput, ...(targets === undefined ? {} : { targets }) })
     return { result, inputs: [...inputs.values()] }
   }
@@ -118,6 +136,7 @@ function toPlacedRefusal(result: ValidationResult, placement: Placement): Servic
 
 const NO_FILES: ResolvedFiles = {
   byName: new Map(),
+  byFolder: new Map(),
   assetOf() {
     throw new Error('no file was looked up')
   },
@@ -136,6 +155,9 @@ function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, 
   const add = (name: string, { hash, sizeBytes, contentType }: Asset) =>
     inputs.set(name, { name, hash, sizeBytes, contentType })
   for (const [name, asset] of files.byName) add(name, asset)
+  for (const [folder, members] of files.byFolder) {
+    for (const [name, asset] of members) add(`${folder}/${name}`, asset)
+  }
   for (const ref of refs) {
     const asset = files.assetOf(ref)
     add(nameInGraph(asset), asset)

@@ -16,6 +16,8 @@ interface Replacement {
   readonly inputs: readonly InputMapping[] | null
   /** Old slot to new slot; slots that are not named stay. */
   readonly outputs: ReadonlyMap<number, number>
+  /** The order of the widgets in the editor's own save format, where editors need it. */
+  readonly oldWidgetIds?: readonly string[]
 }
 
 const SAME_OUTPUTS: ReadonlyMap<number, number> = new Map()
@@ -35,6 +37,7 @@ const REPLACEMENTS: ReadonlyMap<string, Replacement> = new Map<string, Replaceme
         { newId: 'upscale_method', setValue: 'lanczos' },
       ],
       outputs: new Map([[0, 0]]),
+      oldWidgetIds: ['longer_edge'],
     },
   ],
   [
@@ -59,6 +62,7 @@ const REPLACEMENTS: ReadonlyMap<string, Replacement> = new Map<string, Replaceme
         { newId: 'scale_method', oldId: 'upscale_method' },
       ],
       outputs: SAME_OUTPUTS,
+      oldWidgetIds: ['upscale_method', 'scale_by'],
     },
   ],
   [
@@ -74,6 +78,27 @@ const REPLACEMENTS: ReadonlyMap<string, Replacement> = new Map<string, Replaceme
   ['SDV_img2vid_Conditioning', renamed('SVD_img2vid_Conditioning')],
   ['ConditioningAverage ', renamed('ConditioningAverage')],
 ])
+
+/** The table in the form in which editors read it. */
+export function describeReplacements(): object {
+  const entries = Array.from(REPLACEMENTS, ([oldClass, { newClass, inputs, outputs, oldWidgetIds }]) => {
+    const description = {
+      new_node_id: newClass,
+      old_node_id: oldClass,
+      old_widget_ids: oldWidgetIds ?? null,
+      input_mapping: inputs?.map(describeMapping) ?? null,
+      output_mapping: outputs.size === 0 ? null : Array.from(outputs, ([from, to]) => ({ new_idx: to, old_idx: from })),
+    }
+    return [oldClass, [description]] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+function describeMapping(mapping: InputMapping): object {
+  return 'oldId' in mapping
+    ? { new_id: mapping.newId, old_id: mapping.oldId }
+    : { new_id: mapping.newId, set_value: mapping.setValue }
+}
 
 function findReplacement(catalog: NodeCatalog, classType: string): Replacement | null {
   if (catalog.find(classType) !== null) return null

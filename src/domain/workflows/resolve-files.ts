@@ -8,21 +8,28 @@ import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
 import { ServiceError } from '../errors.ts'
 import type { AssetRef } from './asset-refs.ts'
-import { hashOfName, originOfName, pathsOfName } from './file-names.ts'
+import { fallbacksOfName, hashOfName, originOfName, pathsOfFolder, pathsOfName } from './file-names.ts'
 
-export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash'>
+export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash' | 'findInFolders'>
 
 export interface FileQuery {
   readonly accountId: string
   readonly refs: Iterable<AssetRef>
   readonly names: ReadonlySet<string>
+  readonly folders: ReadonlySet<string>
   readonly now: Date
+  /** A name that is unknown as it stands may mean a file of its last part. */
+  readonly hasFlatNames?: boolean
 }
 
 export interface ResolvedFiles {
   assetOf(ref: AssetRef): Asset
   readonly byName: ReadonlyMap<string, Asset>
+  /** By folder as it is written, then by the file's own name. */
+  readonly byFolder: ReadonlyMap<string, ReadonlyMap<string, Asset>>
 }
+
+type ByFolder = ResolvedFiles['byFolder']
 
 // More files than any real graph loads; bounds the size of the look-ups.
 const MAX_FILES = 1_000
@@ -38,11 +45,12 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
     ...refs.flatMap((ref) => (ref.kind === 'hash' ? [ref.hash] : [])),
     ...[...names].flatMap((name) => hashOfName(name) ?? []),
   ])
-  const [foundIds, uploads, outputs, foundHashes] = await Promise.all([
+  const [foundIds, uploads, outputs, foundHashes, inFolders] = await Promise.all([
     ids.length === 0 ? [] : assets.findMany(accountId, ids, now),
     findByPath(assets, 'upload', query),
     findByPath(assets, 'output', query),
     hashes.length === 0 ? [] : assets.findNewestByHash(accountId, hashes, now),
+    findInFolders(assets, query),
   ])
   const byId = new Map(foundIds.map((asset) => [asset.id, asset]))
   const byHash = new Map(foundHashes.map((asset) => [asset.hash, asset]))
@@ -51,15 +59,58 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
     return ref.kind === 'hash' ? byHash.get(ref.hash) : undefined
   }
   refuseMissing(refs.filter((ref) => find(ref) === undefined))
-  return {
-    assetOf: (ref) => find(ref) as Asset,
-    byName: resolveNames(names, { upload: uploads, output: outputs }, byHash),
+  const byName = resolveNames(names, { upload: uploads, output: outputs }, byHash)
+  const missing = query.hasFlatNames === true ? [...names].filter((name) => !byName.has(name)) : []
+  const others = missing.length === 0 ? byName : await findElsewhere(assets, query, missing)
+  return { assetOf: (ref) => find(ref) as Asset, byName: new Map([...byName, ...others]), byFolder: inFolders }
+}
+
+/** Names that nothing stands under exactly: tried in the order of their fallbacks. */
+async function findElsewhere(
+  assets: AssetFinder,
+  query: FileQuery,
+  names: readonly string[],
+): Promise<Map<string, Asset>> {
+  const wanted = new Map(names.map((name) => [name, fallbacksOfName(name)]))
+  const found = await Promise.all(
+    (['upload', 'output'] as const).map(async (origin) => {
+      const paths = unique([...wanted.values()].flat().flatMap((one) => (one.origin === origin ? [one.path] : [])))
+      if (paths.length === 0) return []
+      const records = await assets.findNewestByPath(query.accountId, { filePaths: paths, origin, now: query.now })
+      return records.map((asset): [string, Asset] => [`${origin} ${asset.filePath}`, asset])
+    }),
+  )
+  const byPath = new Map(found.flat())
+  const resolved = new Map<string, Asset>()
+  for (const [name, fallbacks] of wanted) {
+    const hit = fallbacks.find(({ origin, path }) => byPath.has(`${origin} ${path}`))
+    const asset = hit === undefined ? undefined : byPath.get(`${hit.origin} ${hit.path}`)
+    if (asset !== undefined) resolved.set(name, asset)
   }
+  return resolved
 }
 
 async function findByPath(assets: AssetFinder, origin: AssetOrigin, query: FileQuery): Promise<readonly Asset[]> {
   const filePaths = unique([...query.names].filter((name) => originOfName(name) === origin).flatMap(pathsOfName))
   return filePaths.length === 0 ? [] : assets.findNewestByPath(query.accountId, { filePaths, origin, now: query.now })
+}
+
+async function findInFolders(assets: AssetFinder, { accountId, folders, now }: FileQuery): Promise<ByFolder> {
+  const byFolder = new Map<string, Map<string, Asset>>()
+  for (const folder of folders) {
+    const paths = pathsOfFolder(folder)
+    // One more than allowed tells a full folder from one that is too large.
+    const found = await assets.findInFolders(accountId, { folders: paths, limit: MAX_FILES + 1, now })
+    refuseTooMany(found.length)
+    // The newest comes first, whichever of the spellings it was stored under.
+    const files = new Map<string, Asset>()
+    for (const asset of found) {
+      const name = asset.filePath?.slice(asset.filePath.lastIndexOf('/') + 1) ?? ''
+      if (!files.has(name)) files.set(name, asset)
+    }
+    if (files.size > 0) byFolder.set(folder, files)
+  }
+  return byFolder
 }
 
 function unique(values: readonly string[]): string[] {

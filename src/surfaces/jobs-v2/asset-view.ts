@@ -1,18 +1,11 @@
 /** An asset in the words of the wire, and the wire's spelling of a hash. Pure. */
 import type { Asset } from '../../domain/assets/asset.ts'
-import { type LinkBase, toContentUrl } from './links.ts'
+import type { ContentLink, LinkedAsset } from './content-links.ts'
 
-// For records that never end; their URL works on, and clients ask again by then.
-const URL_LIFETIME_MS = 24 * 60 * 60 * 1000
 const WIRE_HASH = /^blake3:([0-9a-f]{64})$/i
 
 /** `created_new` belongs to the answers that create; records of uploads have no `job_id`. */
-export function toAssetView(
-  asset: Asset,
-  base: LinkBase,
-  options: { readonly now: Date; readonly createdNew?: boolean },
-) {
-  const urlExpiresAt = asset.expiresAt ?? new Date(options.now.getTime() + URL_LIFETIME_MS)
+export function toAssetView(asset: Asset, link: ContentLink, options: { readonly createdNew?: boolean } = {}) {
   return {
     id: asset.id,
     hash: toWireHash(asset.hash),
@@ -21,11 +14,16 @@ export function toAssetView(
     file_path: asset.filePath,
     created_at: asset.createdAt.toISOString(),
     expires_at: asset.expiresAt?.toISOString() ?? null,
-    url: toContentUrl(asset.id, base),
-    url_expires_at: urlExpiresAt.toISOString(),
+    url: link.url,
+    url_expires_at: link.expiresAt.toISOString(),
     ...(asset.jobId !== null && { job_id: asset.jobId }),
     ...(options.createdNew !== undefined && { created_new: options.createdNew }),
   }
+}
+
+/** What a link to the content of a record needs to know of it. */
+export function toLinked({ id, accountId, expiresAt }: Asset): LinkedAsset {
+  return { assetId: id, accountId, endsAt: expiresAt }
 }
 
 export function toWireHash(hash: string): string {

@@ -6,10 +6,10 @@ import type { Job } from '../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../domain/jobs/watch-job.ts'
 import type { EventStream, StreamSource } from '../kit/event-stream.ts'
 import { createJobFrames } from './job-frames.ts'
-import type { LinkBase } from './links.ts'
+import type { ViewBase } from './job-view.ts'
 
 export interface ChannelOptions {
-  readonly base: LinkBase
+  readonly base: ViewBase
   readonly now: () => number
   /** A frame waits for its turn: call `flush` again soon. */
   readonly onPending: (channel: EventChannel) => void

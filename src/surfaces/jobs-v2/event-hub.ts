@@ -4,22 +4,27 @@
  * about the job. A place is given back when the socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
+import { forAccount, type PerAccount } from '../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { noSuchJob } from '../../domain/jobs/read.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import { EventStream } from '../kit/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
 import type { Ticker } from '../kit/ticker.ts'
+import type { ContentLinks } from './content-links.ts'
 import { createEventChannel, type EventChannel } from './event-channel.ts'
 import type { LinkBase } from './links.ts'
+import { isWithin, type JobScope } from './scoped-jobs.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
-  readonly maxStreamsPerAccount: number
+  readonly maxStreamsPerAccount: PerAccount
+  readonly contentLinks: ContentLinks
   readonly ticker: Ticker
 }
 
 export interface StreamRequest {
-  readonly accountId: string
+  readonly scope: JobScope
   readonly jobId: string
   readonly base: LinkBase
   /** name, value, name, value. */
@@ -29,7 +34,8 @@ export interface StreamRequest {
 export interface EventHub {
   /** Takes the response over and streams until the job ends. Throws too_many_streams or not_found before the first byte. */
   open(response: ServerResponse, request: StreamRequest): Promise<void>
-  openStreams(): number
+  /** Of one account, or of all. */
+  openStreams(accountId?: string): number
   /** Ends every stream with a closing comment; new ones are refused. */
   close(): void
 }
@@ -47,7 +53,8 @@ const TICK_MS = 125
 const CHECK_EVERY_TICKS = 8
 const RETRY_AFTER_SECONDS = 5
 
-export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOptions): EventHub {
+export function createEventHub(options: HubOptions): EventHub {
+  const { watchJob, maxStreamsPerAccount, contentLinks, ticker } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Set<EventStream>()
@@ -64,7 +71,7 @@ export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOp
 
   function takePlace(accountId: string): void {
     const count = used.get(accountId) ?? 0
-    if (isClosed || count >= maxStreamsPerAccount) throw tooManyStreams()
+    if (isClosed || count >= forAccount(maxStreamsPerAccount, accountId)) throw tooManyStreams()
     used.set(accountId, count + 1)
   }
 
@@ -74,9 +81,10 @@ export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOp
     else used.set(accountId, count)
   }
 
-  function share(key: string, { accountId, jobId, base }: StreamRequest): Shared {
+  function share(key: string, { scope, jobId, base }: StreamRequest): Shared {
+    const { accountId } = scope
     const channel = createEventChannel({
-      base,
+      base: { origin: base.origin, mountPrefix: base.mountPrefix, contentLinks },
       now: ticker.now,
       onPending: (waiting) => pending.add(waiting),
       onLeft: (stream) => {
@@ -87,6 +95,10 @@ export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOp
       },
     })
     const ready = watchJob(accountId, jobId, channel).then(({ job, preview, stop }) => {
+      if (!isWithin(scope, job)) {
+        stop()
+        throw noSuchJob()
+      }
       channel.begin(job, preview)
       return stop
     })
@@ -110,9 +122,10 @@ export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOp
 
   return {
     async open(response, request) {
-      const { accountId, jobId, base } = request
+      const { scope, jobId, base } = request
+      const { accountId, pool } = scope
       takePlace(accountId)
-      const key = `${accountId} ${jobId} ${base.origin}${base.mountPrefix}`
+      const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
       const shared = channels.get(key) ?? share(key, request)
       shared.readers++
       try {
@@ -135,7 +148,7 @@ export function createEventHub({ watchJob, maxStreamsPerAccount, ticker }: HubOp
       shared.channel.join(stream)
       socket.uncork()
     },
-    openStreams: () => streams.size,
+    openStreams: (accountId) => (accountId === undefined ? streams.size : (used.get(accountId) ?? 0)),
     close() {
       isClosed = true
       for (const stream of streams) stream.end()

@@ -3,15 +3,14 @@ import type { Job, Output, Progress } from '../../domain/jobs/job.ts'
 import { isTerminal } from '../../domain/jobs/transitions.ts'
 import type { Preview } from '../../domain/jobs/watch-job.ts'
 import { encodeFrame } from '../kit/sse.ts'
-import { toJobErrorView, toOutputView, toProgressView } from './job-view.ts'
-import type { LinkBase } from './links.ts'
+import { toJobErrorView, toOutputView, toProgressView, type ViewBase } from './job-view.ts'
 
 /** A terminal status carries outputs and error, so that a reader needs no further request. */
-export function toStatusFrame(job: Job, base: LinkBase): Buffer {
+export function toStatusFrame(job: Job, base: ViewBase): Buffer {
   return encodeFrame('status', JSON.stringify(toStatusData(job, base)))
 }
 
-function toStatusData(job: Job, base: LinkBase): object {
+function toStatusData(job: Job, base: ViewBase): object {
   if (job.status === 'queued') return { status: job.status, queue_position: job.queuePosition }
   if (!isTerminal(job.status)) return { status: job.status }
   return {
@@ -39,6 +38,6 @@ export function toPreviewFrame({ nodeId, contentType, bytes }: Preview): Buffer 
   return encodeFrame('preview', JSON.stringify({ node_id: nodeId, content_type: contentType, data_base64: data }))
 }
 
-export function toOutputFrame(output: Output, job: Job, base: LinkBase): Buffer {
+export function toOutputFrame(output: Output, job: Job, base: ViewBase): Buffer {
   return encodeFrame('output', JSON.stringify(toOutputView(output, job, base)))
 }

@@ -1,5 +1,7 @@
 /** The Jobs API v2 as one surface: its operations, its guards beyond the common ones, its envelope, its streams. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import type { PerAccount } from '../../domain/accounts/tiers.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
@@ -8,9 +10,11 @@ import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import type { Spec } from '../kit/spec.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
-import { createEventHub } from './event-hub.ts'
+import type { ContentLinks } from './content-links.ts'
+import { createEventHub, type EventHub } from './event-hub.ts'
 import { createHotPath } from './hot-path.ts'
 import { createJobBytes } from './job-bytes.ts'
 import type { OperationKit, RequestContext } from './operation.ts'
@@ -29,7 +33,9 @@ import { type HeadAssetByHashDeps, headAssetByHash } from './operations/head-ass
 import { listJobs } from './operations/list-jobs.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
-import type { Spec } from './spec.ts'
+import { noDeployments, type PoolOf } from './pool-of.ts'
+import { scopeOf } from './scope-of.ts'
+import { createScopedJobs, type JobScope } from './scoped-jobs.ts'
 
 export interface JobsV2Options {
   readonly gate: Gate
@@ -38,7 +44,11 @@ export interface JobsV2Options {
   readonly clock: Clock
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
-  readonly maxStreamsPerAccount: number
+  readonly maxStreamsPerAccount: PerAccount
+  /** Where the bytes of assets are, for every answer that names them. */
+  readonly contentLinks: ContentLinks
+  /** Left out: no address names a deployment. */
+  readonly poolOf?: PoolOf
   readonly jobs: {
     readonly submit: Submit
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
@@ -52,43 +62,49 @@ export interface JobsV2Options {
 /** What the operations on assets need between them. */
 type AssetOperations = Omit<
   PostAssetsDeps & AssetFromHashDeps & HeadAssetByHashDeps & GetAssetDeps & DeleteAssetDeps & GetAssetContentDeps,
-  'kit'
+  'kit' | 'contentLinks'
 >
 
 export interface JobsV2Surface extends Surface {
-  openStreams(): number
+  openStreams: EventHub['openStreams']
 }
 
 const ASSET_OPERATIONS = [postAssets, assetFromHash, headAssetByHash, getAsset, deleteAsset, getAssetContent]
 
-const ACCOUNT = Symbol('account')
-type Known = FastifyRequest & { [ACCOUNT]?: string }
+const SCOPE = Symbol('scope')
+type Known = FastifyRequest & { [SCOPE]?: JobScope }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
-  const { gate, spec, answerError, jobs } = options
-  const jobBytes = createJobBytes()
+  const { gate, spec, answerError, jobs, contentLinks } = options
+  const { poolOf = noDeployments } = options
+  const scoped = createScopedJobs(jobs)
+  const jobBytes = createJobBytes(contentLinks, options.clock)
   const hub = createEventHub({
     watchJob: jobs.watchJob,
     maxStreamsPerAccount: options.maxStreamsPerAccount,
+    contentLinks,
     ticker: options.ticker ?? systemTicker,
   })
   const kit: OperationKit = { clock: options.clock, contextOf }
 
   function registerGuarded(app: FastifyInstance): void {
-    app.decorateRequest(ACCOUNT, undefined)
+    app.decorateRequest(SCOPE, undefined)
     app.addHook('onRequest', async (request) => {
       const caller = await gate.authenticate(request.raw, 'bearer')
-      ;(request as Known)[ACCOUNT] = caller.accountId
+      const scope = scopeOf(request)
+      if (scope !== null) mustHaveScope(caller, scope)
+      const { accountId } = caller
+      ;(request as Known)[SCOPE] = { accountId, pool: poolOf(placeOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { kit, jobBytes, list: jobs.list })
-    getJob(app, { kit, jobBytes, find: jobs.reader.find })
-    getJobWorkflow(app, { kit, findWorkflow: jobs.reader.workflow })
-    getJobLogs(app, { kit, findLog: jobs.reader.log })
+    getJob(app, { kit, jobBytes, find: scoped.find })
+    getJobWorkflow(app, { kit, findWorkflow: scoped.workflow })
+    getJobLogs(app, { kit, findLog: scoped.log })
     getJobEvents(app, { kit, gate, hub })
-    cancelJob(app, { kit, jobBytes, cancel: jobs.cancel })
+    cancelJob(app, { kit, jobBytes, cancel: scoped.cancel })
     getOpenapi(app, { kit, specFor: spec.textFor })
-    const assets = { kit, ...options.assets }
+    const assets = { kit, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
   }
 
@@ -108,7 +124,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
         { prefix: gate.mountPrefix },
       )
     },
-    hotRoutes: [createHotPath({ gate, peek: jobs.reader.peek, jobBytes, hub, answerError })],
+    hotRoutes: [createHotPath({ gate, peek: scoped.peek, poolOf, jobBytes, hub, answerError })],
     allowedMethods: (path) =>
       path.startsWith(gate.mountPrefix) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [],
     drain: hub.close,
@@ -118,7 +134,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 
 function contextOf(request: FastifyRequest): RequestContext {
   const { origin, mountPrefix } = placeOf(request)
-  const accountId = (request as Known)[ACCOUNT]
-  if (accountId === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return { accountId, requestId: request.id, origin, mountPrefix }
+  const scope = (request as Known)[SCOPE]
+  if (scope === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return { accountId: scope.accountId, pool: scope.pool, requestId: request.id, origin, mountPrefix }
 }

@@ -1,8 +1,11 @@
 /**
  * A job's answer as bytes, made once per snapshot. Jobs are immutable, so the bytes live exactly as long as the snapshot does;
- * the last caller's base is remembered with them, because links depend on it and callers hardly ever differ.
+ * the last caller's base is remembered with them, because links depend on it and callers hardly ever differ. Signed addresses
+ * age: bytes that hold some are made anew in time.
  */
 import type { Job } from '../../domain/jobs/job.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { ContentLinks } from './content-links.ts'
 import { toJobView } from './job-view.ts'
 import type { LinkBase } from './links.ts'
 
@@ -10,16 +13,19 @@ export type JobBytes = (job: Job, base: LinkBase) => Buffer
 
 interface Encoded extends LinkBase {
   readonly bytes: Buffer
+  readonly untilMs: number
 }
 
-export function createJobBytes(): JobBytes {
+export function createJobBytes(contentLinks: ContentLinks, clock: Clock): JobBytes {
   const encoded = new WeakMap<Job, Encoded>()
+  const isCurrent = (untilMs: number) => untilMs === Number.POSITIVE_INFINITY || clock.now().getTime() < untilMs
   return (job, base) => {
+    const { origin, mountPrefix } = base
     const known = encoded.get(job)
-    if (known !== undefined && known.origin === base.origin && known.mountPrefix === base.mountPrefix)
-      return known.bytes
-    const bytes = Buffer.from(JSON.stringify(toJobView(job, base)))
-    encoded.set(job, { origin: base.origin, mountPrefix: base.mountPrefix, bytes })
+    if (known?.origin === origin && known.mountPrefix === mountPrefix && isCurrent(known.untilMs)) return known.bytes
+    const untilMs = job.outputs.length === 0 ? Number.POSITIVE_INFINITY : contentLinks.steadyUntilMs()
+    const bytes = Buffer.from(JSON.stringify(toJobView(job, { origin, mountPrefix, contentLinks })))
+    encoded.set(job, { origin, mountPrefix, bytes, untilMs })
     return bytes
   }
 }

@@ -4,11 +4,11 @@
  * Order: status, then outputs as they are committed, each once; the terminal status last. Progress never falls, and progress
  * and previews come at most twice a second.
  */
-import type { Job } from '../../domain/jobs/job.ts'
+import type { Job, Output } from '../../domain/jobs/job.ts'
 import { isTerminal } from '../../domain/jobs/transitions.ts'
 import type { Preview } from '../../domain/jobs/watch-job.ts'
 import { toOutputFrame, toPreviewFrame, toProgressFrame, toReplayedStatusFrame, toStatusFrame } from './event-view.ts'
-import type { LinkBase } from './links.ts'
+import type { ViewBase } from './job-view.ts'
 import { createPacer } from './pacer.ts'
 
 export interface JobFrames {
@@ -27,9 +27,10 @@ export interface JobFrames {
   present(outputsGiven: number, isFirst: boolean): readonly Buffer[]
 }
 
-export function createJobFrames(base: LinkBase, now: () => number): JobFrames {
-  const outputFrames: Buffer[] = []
-  const seenOutputs = new Set<string>()
+export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
+  const outputs = new Map<string, Output>()
+  let outputFrames: Buffer[] = []
+  let steadyUntilMs = base.contentLinks.steadyUntilMs()
   const progress = createPacer(now)
   const preview = createPacer(now)
   let job: Job | null = null
@@ -37,9 +38,9 @@ export function createJobFrames(base: LinkBase, now: () => number): JobFrames {
   let statusFrame: Buffer | null = null
 
   function takeOutputs(next: Job): readonly Buffer[] {
-    const fresh = next.outputs.filter((output) => !seenOutputs.has(output.assetId))
+    const fresh = next.outputs.filter((output) => !outputs.has(output.assetId))
     const frames = fresh.map((output) => toOutputFrame(output, next, base))
-    for (const output of fresh) seenOutputs.add(output.assetId)
+    for (const output of fresh) outputs.set(output.assetId, output)
     outputFrames.push(...frames)
     return frames
   }
@@ -62,6 +63,16 @@ export function createJobFrames(base: LinkBase, now: () => number): JobFrames {
     return isTerminal(next.status) ? [...outputs, ...asList(progress.take()), frame] : [frame, ...outputs]
   }
 
+  /** Signed addresses age: whoever joins a long job late must not be given old ones. */
+  function renewLinks(): void {
+    const untilMs = base.contentLinks.steadyUntilMs()
+    if (job === null || untilMs === steadyUntilMs) return
+    const current = job
+    steadyUntilMs = untilMs
+    outputFrames = Array.from(outputs.values(), (output) => toOutputFrame(output, current, base))
+    if (hasEnded()) statusFrame = toStatusFrame(current, base)
+  }
+
   function hasEnded(): boolean {
     return job !== null && isTerminal(job.status)
   }
@@ -75,6 +86,7 @@ export function createJobFrames(base: LinkBase, now: () => number): JobFrames {
     hasEnded,
     outputCount: () => outputFrames.length,
     present(outputsGiven, isFirst) {
+      renewLinks()
       const status = asList(statusFrame)
       const missing = outputFrames.slice(outputsGiven)
       if (!hasEnded()) return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]

@@ -1,8 +1,14 @@
 /** A job in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
 import type { Job, JobError, Output, Progress } from '../../domain/jobs/job.ts'
-import { type LinkBase, toContentUrl, toJobUrls } from './links.ts'
+import type { ContentLinks } from './content-links.ts'
+import { type LinkBase, toJobUrls } from './links.ts'
 
-export function toJobView(job: Job, base: LinkBase) {
+/** How this caller reached us, and where bytes are. */
+export interface ViewBase extends LinkBase {
+  readonly contentLinks: ContentLinks
+}
+
+export function toJobView(job: Job, base: ViewBase) {
   return {
     id: job.id,
     status: job.status,
@@ -38,8 +44,10 @@ export function toProgressView(progress: Progress) {
   }
 }
 
-/** The content stays reachable as long as the job is kept, so that is when its URL expires. */
-export function toOutputView(output: Output, job: Job, base: LinkBase) {
+/** The content stays as long as the job is kept: no address outlives that. */
+export function toOutputView(output: Output, job: Job, base: ViewBase) {
+  const asset = { accountId: job.accountId, assetId: output.assetId, endsAt: job.expiresAt }
+  const link = base.contentLinks.steady(asset, base)
   return {
     node_id: output.nodeId,
     name: output.name,
@@ -48,8 +56,8 @@ export function toOutputView(output: Output, job: Job, base: LinkBase) {
     size_bytes: output.sizeBytes,
     id: output.assetId,
     hash: `blake3:${output.hash}`,
-    url: toContentUrl(output.assetId, base),
-    url_expires_at: job.expiresAt.toISOString(),
+    url: link.url,
+    url_expires_at: link.expiresAt.toISOString(),
     job_id: job.id,
   }
 }

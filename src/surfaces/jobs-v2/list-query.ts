@@ -22,16 +22,17 @@ const LIMIT = /^\d{1,3}$/
 const METADATA_NAME = /^metadata(?:\[|$)/
 const METADATA_FILTER = /^metadata\[(.*)\]$/s
 
-export function readListQuery(url: string): ListQuery {
+/** `pool`: what the address is limited to. A cursor of one address means nothing at another. */
+export function readListQuery(url: string, pool: string | null = null): ListQuery {
   const pairs = readQuery(url)
   if (pairs === null) throw badFilter('the query holds a raw ";" or a bad percent escape; escape names and values')
   const metadata = readMetadataFilters(pairs)
   const statuses = readStatuses(findOne(pairs, 'status'))
   const limit = readLimit(findOne(pairs, 'limit'))
-  const filters = JSON.stringify([statuses, Object.entries(metadata).sort()])
+  const filters = JSON.stringify([statuses, Object.entries(metadata).sort(), pool])
   const cursorText = findOne(pairs, 'cursor')
   const cursor = cursorText === undefined ? null : readCursor(cursorText, filters)
-  return { request: { statuses, metadata, limit, cursor }, filters }
+  return { request: { pool, statuses, metadata, limit, cursor }, filters }
 }
 
 function badFilter(message: string): ServiceError {

@@ -4,9 +4,9 @@
  */
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
+import type { JobScope } from './scoped-jobs.ts'
 
-export interface RequestContext {
-  readonly accountId: string
+export interface RequestContext extends JobScope {
   readonly requestId: string
   /** Scheme and authority that the caller used (or the configured public base), without a trailing slash. */
   readonly origin: string

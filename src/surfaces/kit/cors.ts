@@ -11,8 +11,8 @@ export interface Cors {
   preflightHeaders(origin: string): readonly string[]
 }
 
-const ALLOWED_METHODS = 'GET, HEAD, POST, DELETE, OPTIONS'
-const ALLOWED_HEADERS = 'Authorization, Content-Type, Idempotency-Key, Range'
+const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+const ALLOWED_HEADERS = 'Authorization, X-API-Key, Content-Type, Idempotency-Key, Range, Comfy-User'
 const PREFLIGHT_SECONDS = '600'
 
 export function readCorsOrigin(text: string): string {

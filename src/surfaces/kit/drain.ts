@@ -20,6 +20,8 @@ export function prepareDrain(server: Server): Drain {
     socket.once('close', forget)
   })
   server.on('request', (request) => void unused.delete(request.socket))
+  // Whoever took the connection out of HTTP ends it in its own way.
+  server.on('upgrade', (request) => void unused.delete(request.socket))
   function forget(this: Socket): void {
     unused.delete(this)
   }

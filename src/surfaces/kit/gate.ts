@@ -8,6 +8,7 @@ import type { Authenticate, Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { type Cors, createCors } from './cors.ts'
 import { type CredentialRule, readCredential } from './credentials.ts'
+import { addressOf, type DeploymentAddress, type DeploymentHosts } from './deployment-address.ts'
 import { createTrustedProxies, type ProxyNetwork, readForwarded } from './forwarded.ts'
 import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
 import { originRefusal } from './origin-guard.ts'
@@ -31,6 +32,8 @@ export interface GateOptions {
   readonly mountPrefix: string
   /** Networks whose `X-Forwarded-*` we believe. */
   readonly trustedProxies: readonly ProxyNetwork[]
+  /** Host names that name a deployment; null: none does. */
+  readonly deploymentHosts?: DeploymentHosts | null
 }
 
 /** How the caller reached us. One object per Host value, so that it can key caches. */
@@ -40,6 +43,8 @@ export interface Place {
   /** '' or '/some/prefix', before every host-relative link. */
   readonly mountPrefix: string
   readonly host: HostParts
+  /** The deployment that the address names; null: it names none. */
+  readonly deploymentId: string | null
 }
 
 export interface Gate {
@@ -49,16 +54,20 @@ export interface Gate {
   place(request: IncomingMessage): Place
   /** `place`, then the browser guard: throws forbidden_origin as well. */
   admit(request: IncomingMessage): Place
-  /** At once where the answer is known; throws, or rejects with, unauthorized. */
+  /** At once where the answer is known; throws, or rejects with, unauthorized or rate_limited. */
   authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller>
   /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
   answerHeaders(origin: string | undefined, requestId: string): string[]
 }
 
+/** Known from the first time that it is asked for: a request that goes on from the hot path counts once against its rate. */
+const CALLER = Symbol('caller')
+type Known = IncomingMessage & { [CALLER]?: Caller | Promise<Caller> }
+
 // Caches must know that an answer depends on who asks, also where this caller gets no CORS headers.
 const VARY = ['Vary', 'Origin']
 // Bounds what a caller with ever-changing Host values can make us remember.
-const PLACES_MAX = 256
+const PLACES_MAX = 1024
 // Three metadata filters of 512 characters, each character four bytes and so twelve letters once escaped, and a cursor.
 const URL_MAX_LENGTH = 24_576
 
@@ -76,8 +85,14 @@ export function createGate(options: GateOptions): Gate {
     return found
   }
 
-  function authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller> {
-    return options.authenticate(readCredential(request, rule))
+  function authenticate(request: Known, rule: CredentialRule): Caller | Promise<Caller> {
+    const known = request[CALLER]
+    if (known !== undefined) return known
+    const caller = options.authenticate(readCredential(request, rule))
+    request[CALLER] = caller
+    // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
+    if (caller instanceof Promise) caller.catch(() => {})
+    return caller
   }
 
   const common = [...SECURITY_HEADERS, ...(cors.isConfigured ? VARY : [])]
@@ -94,6 +109,15 @@ export function createGate(options: GateOptions): Gate {
   return { mountPrefix: options.mountPrefix, cors, place, admit, authenticate, answerHeaders }
 }
 
+/** What stands before our routes: a proxy's prefix, and the deployment that the path named. */
+interface PlacePath {
+  readonly prefix: string
+  readonly named: DeploymentAddress | null
+}
+
+/** Nobody stands between us and the caller, and the path names no deployment: nearly every request. */
+const DIRECT: PlacePath = { prefix: '', named: null }
+
 function createPlace(options: GateOptions): Gate['place'] {
   const publicUrl = options.publicUrl === null ? null : new URL(options.publicUrl)
   const ownHosts = publicUrl === null ? options.allowedHosts : [...options.allowedHosts, publicUrl.host]
@@ -106,23 +130,31 @@ function createPlace(options: GateOptions): Gate['place'] {
   const believesProxies = options.trustedProxies.length > 0
   const places = new Map<string, Place>()
 
-  function open(scheme: string, hostText: string, prefix: string): Place {
+  function open(scheme: string, hostText: string, { prefix, named }: PlacePath): Place {
     const host = readHost(hostText)
     if (host === null) throw new ServiceError('invalid_request', 'the Host header is not a host name')
-    if (!isAllowed(host.name)) {
+    const ofHost = options.deploymentHosts?.(host.name) ?? null
+    if (ofHost === null && !isAllowed(host.name)) {
       throw new ServiceError(
         'forbidden_host',
         'this host name is not allowed; list it in the allowed hosts to allow it',
       )
     }
-    return { origin: publicUrl?.origin ?? `${scheme}://${hostText}`, mountPrefix: prefix + options.mountPrefix, host }
+    // Two names for one request: neither can be meant.
+    if (ofHost !== null && named !== null) throw new ServiceError('not_found', 'there is nothing under this address')
+    const mountPrefix = prefix + options.mountPrefix + (named?.prefix ?? '')
+    // The public address is not the address of a deployment that has a host of its own; only its scheme is the same.
+    const ownOrigin = `${publicUrl?.protocol.slice(0, -1) ?? scheme}://${hostText}`
+    const origin = publicUrl === null || ofHost !== null ? ownOrigin : publicUrl.origin
+    return { origin, mountPrefix, host, deploymentId: ofHost ?? named?.id ?? null }
   }
 
-  function remember(scheme: string, host: string, prefix: string): Place {
-    const key = `${scheme} ${host} ${prefix}`
+  function remember(scheme: string, host: string, path: PlacePath): Place {
+    // No header holds a line end, so no Host value looks like one of the longer keys.
+    const key = path === DIRECT ? host : `\n${scheme} ${host} ${path.prefix} ${path.named?.prefix ?? ''}`
     const known = places.get(key)
     if (known !== undefined) return known
-    const made = open(scheme, host, prefix)
+    const made = open(scheme, host, path)
     if (places.size >= PLACES_MAX) places.clear()
     places.set(key, made)
     return made
@@ -138,9 +170,12 @@ function createPlace(options: GateOptions): Gate['place'] {
       throw new ServiceError('invalid_request', 'the Host header may be sent only once')
     }
     const host = request.headers.host ?? ''
-    if (!believesProxies || !isTrusted(request.socket.remoteAddress)) return remember('http', host, '')
+    const named = addressOf(request)
+    if (!believesProxies || !isTrusted(request.socket.remoteAddress)) {
+      return remember('http', host, named === null ? DIRECT : { prefix: '', named })
+    }
     const forwarded = readForwarded(request.headers)
-    return remember(forwarded.scheme ?? 'http', forwarded.host ?? host, forwarded.prefix)
+    return remember(forwarded.scheme ?? 'http', forwarded.host ?? host, { prefix: forwarded.prefix, named })
   }
 }
 

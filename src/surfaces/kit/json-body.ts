@@ -27,14 +27,19 @@ export async function readJsonBody(
   request: { readonly raw: IncomingMessage },
   options: JsonBodyOptions,
 ): Promise<JsonValue> {
-  const bytes = await readBytes(request.raw, options)
+  const bytes = await readBodyBytes(request.raw, options)
+  return parseBody(bytes, parseLosslessJson)
+}
+
+/** Parses a body that has been read, within the same bounds. */
+export function parseBody<Value>(bytes: Buffer, parse: (text: string) => Value): Value {
   if (bytes.length === 0) throw malformed('the body is empty; send a JSON object')
   if (!isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
   const fault = findShapeFault(bytes, SHAPE)
   if (fault !== null) throw FAULTS[fault]()
   const text = bytes.toString('utf8')
   try {
-    return parseLosslessJson(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
+    return parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
   } catch (cause) {
     throw new ServiceError('invalid_request', 'the body is not valid JSON', { cause })
   }
@@ -59,7 +64,8 @@ const FAULTS: Readonly<Record<JsonShapeFault, () => ServiceError>> = {
   too_many_digits: () => malformed('the body holds numbers with far too many digits'),
 }
 
-function readBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<Buffer> {
+/** The whole body as it came. */
+export function readBodyBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const { maxBytes } = options
   if (Number(stream.headers['content-length']) > maxBytes) return Promise.reject(tooLarge(maxBytes))

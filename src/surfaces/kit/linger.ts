@@ -42,6 +42,8 @@ export function dropRestOf(request: IncomingMessage): void {
   })
   request.once('end', () => {
     stop()
+    // The connection may carry many more requests.
+    socket.off('close', stop)
     finish()
   })
   socket.once('close', stop)

@@ -25,9 +25,11 @@ export interface MultipartForm {
   abandon(): void
 }
 
-interface PartHead {
+/** What a part says of itself. */
+export interface PartHead {
   readonly name: string
-  readonly isFile: boolean
+  /** null for a part that is no file; '' for a file without a name. */
+  readonly fileName: string | null
 }
 
 const MAX_HEAD_BYTES = 16 * 1024
@@ -37,7 +39,7 @@ const MAX_BOUNDARY_LENGTH = 200
 
 /** Resolves when the file part begins. Refuses with `invalid_field`, `invalid_request` or `payload_too_large`. */
 export async function readMultipart(request: IncomingMessage, options: MultipartOptions): Promise<MultipartForm> {
-  const reader = new FormReader(openChunks(request), readBoundary(request.headers['content-type'] ?? ''))
+  const reader = new FormReader(openFormChunks(request), readBoundary(request.headers['content-type'] ?? ''))
   try {
     await reader.skipPreamble(MAX_AROUND_BYTES)
     const fields = await readFields(reader, options)
@@ -49,7 +51,7 @@ export async function readMultipart(request: IncomingMessage, options: Multipart
 }
 
 /** The request's bytes. Whoever stops in the middle leaves the connection alone: an answer has still to go out on it. */
-function openChunks(request: IncomingMessage): AsyncIterator<Buffer> {
+export function openFormChunks(request: IncomingMessage): AsyncIterator<Buffer> {
   const chunks = request.iterator({ destroyOnReturn: false })[Symbol.asyncIterator]()
   return {
     async next() {
@@ -102,18 +104,42 @@ async function* readFile(reader: FormReader, options: MultipartOptions): AsyncGe
   }
 }
 
-async function nextPart(reader: FormReader, { fileField }: MultipartOptions): Promise<PartHead | null> {
+async function nextPart(
+  reader: FormReader,
+  { fileField }: MultipartOptions,
+): Promise<{ readonly name: string; readonly isFile: boolean } | null> {
   const head = await reader.nextHead(MAX_HEAD_BYTES)
   if (head === null) return null
-  const disposition = /^content-disposition:[ \t]*form-data[ \t]*(;.*)$/im.exec(head)?.[1] ?? ''
-  const found = /;[ \t]*name=(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))/i.exec(disposition)
-  const name = found?.[1]?.replaceAll(/\\(.)/g, '$1') ?? found?.[2] ?? ''
-  if (name === '') throw malformed('a part of the form has no name')
+  const { name, fileName } = readPartHead(head)
   // A part with a file name is a file; so is the file part, should it come without one.
-  return { name, isFile: name === fileField || /;[ \t]*filename\*?=/i.test(disposition) }
+  return { name, isFile: name === fileField || fileName !== null }
 }
 
-function readBoundary(contentType: string): string {
+/** Throws `invalid_request` for a part without a name. */
+export function readPartHead(head: string): PartHead {
+  const disposition = /^content-disposition:[ \t]*form-data[ \t]*(;.*)$/im.exec(head)?.[1] ?? ''
+  const name = readParameter(disposition, 'name') ?? ''
+  if (name === '') throw malformed('a part of the form has no name')
+  return { name, fileName: readExtended(disposition) ?? readParameter(disposition, 'filename') }
+}
+
+function readParameter(disposition: string, name: string): string | null {
+  const found = new RegExp(`;[ \\t]*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s]+))`, 'i').exec(disposition)
+  return found?.[1]?.replaceAll(/\\(.)/g, '$1') ?? found?.[2] ?? null
+}
+
+/** `filename*=UTF-8''…`: some clients send names beyond ASCII so. */
+function readExtended(disposition: string): string | null {
+  const encoded = /;[ \t]*filename\*=utf-8''([^;\s]+)/i.exec(disposition)?.[1]
+  if (encoded === undefined) return null
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    return null
+  }
+}
+
+export function readBoundary(contentType: string): string {
   if (!/^multipart\/form-data\s*(;|$)/i.test(contentType)) throw notMultipart('the body must be multipart/form-data')
   const found = /;\s*boundary=(?:"([^"]*)"|([^;\s]*))/i.exec(contentType)
   const boundary = found?.[1] ?? found?.[2] ?? ''

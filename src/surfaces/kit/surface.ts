@@ -1,5 +1,6 @@
 /** What the listener knows of a surface: how to register it, what it answers before the framework, and how it ends. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 
 /** True when it took the request; false leaves the request, untouched, to the framework. */
@@ -14,6 +15,28 @@ export interface ErrorAnswer {
 /** Turns whatever was thrown into an answer in one surface's envelope. */
 export type AnswerError = (error: unknown, requestId: string) => ErrorAnswer
 
+/** A request to leave HTTP for a WebSocket. */
+export interface Upgrade {
+  readonly request: IncomingMessage
+  readonly socket: Socket
+  /** What came behind the head of the request. */
+  readonly head: Buffer
+}
+
+export interface UpgradeRoute {
+  /** `path` is without query. */
+  takes(path: string): boolean
+  /** Throws refusals until the handshake is sent; from then on the connection is its own. */
+  open(upgrade: Upgrade): Promise<void>
+  readonly answerError: AnswerError
+}
+
+export interface SurfaceGauge {
+  readonly name: string
+  readonly help: string
+  read(): number
+}
+
 export interface Surface {
   readonly name: string
   /** Runs in an encapsulated context: hooks and the error envelope stay inside. */
@@ -21,6 +44,12 @@ export interface Surface {
   readonly hotRoutes: readonly HotRoute[]
   /** Methods that exist under this path (without query), for the `Allow` header; empty when none does. */
   allowedMethods(path: string): readonly string[]
+  /** WebSockets, where the surface speaks them. */
+  readonly upgrades?: UpgradeRoute
+  /** What an operator can watch of it. */
+  readonly gauges?: readonly SurfaceGauge[]
+  /** The envelope of refusals under this path that no route of it can give, such as an address that cannot be read. */
+  readonly answerErrorFor?: (path: string) => AnswerError | null
   /** Ends what the surface holds open, such as event streams. Harmless when called twice. */
   drain(): void
 }

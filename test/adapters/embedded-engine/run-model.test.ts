@@ -75,6 +75,10 @@ describe('RunModel', () => {
       throw new ServiceError('not_found', 'there is no model bfl/flux; did you mean bfl/flux-2?')
     })
     assert.equal(refused.message, 'there is no model bfl/flux; did you mean bfl/flux-2?')
+    const unpaid = await failureWith(async () => {
+      throw new ServiceError('insufficient_credits', 'the balance is too low')
+    })
+    assert.deepEqual([unpaid.exceptionType, unpaid.message], ['InsufficientFundsError', 'the balance is too low'])
     const broken = await failureWith(async () => {
       throw new Error('key=secret')
     })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Asset } from '../../../src/domain/assets/asset.ts'
-import type { PathQuery } from '../../../src/domain/assets/asset-store.ts'
+import type { FolderQuery, PathQuery } from '../../../src/domain/assets/asset-store.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { FieldError } from '../../../src/domain/workflows/node-errors.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
@@ -48,6 +48,12 @@ function storeOf(...assets: Asset[]) {
       calls.push(origin)
       const held = own(accountId).filter(({ jobId }) => (jobId === null ? 'upload' : 'output') === origin)
       return newestFirst(newestBy(held, ({ filePath }) => filePath, filePaths))
+    },
+    findInFolders: async (accountId: string, { folders, limit }: FolderQuery) => {
+      calls.push('folders')
+      const isInside = ({ filePath }: Asset) =>
+        folders.some((folder) => filePath?.startsWith(`${folder}/`) && !filePath.includes('/', folder.length + 1))
+      return newestFirst(own(accountId).filter(isInside)).slice(0, limit)
     },
     findNewestByHash: async (accountId: string, hashes: readonly string[]) => {
       calls.push('hashes')

@@ -16,6 +16,7 @@ const prepareWorkflow = createPrepareWorkflow({
   assets: {
     findMany: async () => [],
     findNewestByPath: async () => [],
+    findInFolders: async () => [],
     findNewestByHash: async () => [],
   },
   clock: { now: () => new Date(0) },

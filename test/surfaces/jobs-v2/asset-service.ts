@@ -13,6 +13,7 @@ import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
 import { openBlake3 } from '../../../src/lib/blake3.ts'
 import { newUuidV4 } from '../../../src/lib/ids.ts'
 import { silentLog } from '../../../src/lib/log.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/content-links.ts'
 import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
 import type { OperationKit } from '../../../src/surfaces/jobs-v2/operation.ts'
 import { assetFromHash } from '../../../src/surfaces/jobs-v2/operations/asset-from-hash.ts'
@@ -49,6 +50,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
     clock,
     contextOf: (request) => ({
       accountId: String(request.headers[ACCOUNT_HEADER] ?? 'local'),
+      pool: null,
       requestId: 'test',
       origin: 'http://atelier.test',
       mountPrefix: '/mounted',
@@ -63,16 +65,18 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
     const answer = answerError(error, 'test')
     return reply.code(answer.status).headers(answer.headers).send(answer.body)
   })
+  const contentLinks = createDirectLinks(clock)
   postAssets(app, {
     kit,
     uploadAsset: createUploadAsset({ ...shared, keys: store.keys, maxBytes: maxUploadBytes }),
     maxUploadBytes,
+    contentLinks,
   })
-  assetFromHash(app, { kit, assetFromHash: createAssetFromHash(shared) })
+  assetFromHash(app, { kit, contentLinks, assetFromHash: createAssetFromHash(shared) })
   headAssetByHash(app, { kit, hasBlob: createHasBlob(shared) })
-  getAsset(app, { kit, findAsset: createFindAsset(shared) })
+  getAsset(app, { kit, contentLinks, findAsset: createFindAsset(shared) })
   deleteAsset(app, { kit, removeAsset: createRemoveAsset(shared) })
-  getAssetContent(app, { kit, openContent: createOpenContent(shared) })
+  getAssetContent(app, { kit, contentLinks, openContent: createOpenContent(shared) })
   const service = {
     aheadMs: 0,
     origin: '',

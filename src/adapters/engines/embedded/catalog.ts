@@ -9,5 +9,6 @@ export function createCatalog(table: NodeTable): NodeCatalog {
     classTypes: () => classTypes,
     selfCheckedInputs: (classType) => table.get(classType)?.selfChecked ?? [],
     fileInputs: (classType) => table.get(classType)?.fileInputs ?? [],
+    folderInputs: (classType) => table.get(classType)?.folderInputs ?? [],
   }
 }

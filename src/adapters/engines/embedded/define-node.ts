@@ -50,6 +50,8 @@ interface Declaration<R extends Kinds, O extends Kinds> {
   readonly selfChecked?: readonly string[]
   /** Those of them that name files; all of them unless said otherwise. */
   readonly fileInputs?: readonly string[]
+  /** Self-checked inputs that name a folder of the caller's files. */
+  readonly folderInputs?: readonly string[]
   /** Inputs that the class does not declare are handed over too, as they are. */
   readonly acceptsAllInputs?: boolean
   /** The same inputs may give another result: two nodes never share one. */
@@ -77,6 +79,7 @@ export interface EngineNode {
   readonly inputKinds: Kinds
   readonly selfChecked: readonly string[]
   readonly fileInputs: readonly string[]
+  readonly folderInputs: readonly string[]
   readonly acceptsAllInputs: boolean
   readonly hiddenTypes: ReadonlySet<string>
   readonly isKeyedById: boolean
@@ -136,6 +139,7 @@ function toEngineNode(node: Declaration<Kinds, Kinds>, isInputList: boolean, run
     inputKinds: { ...node.required, ...node.optional },
     selfChecked: node.selfChecked ?? [],
     fileInputs: node.fileInputs ?? node.selfChecked ?? [],
+    folderInputs: node.folderInputs ?? [],
     acceptsAllInputs: node.acceptsAllInputs === true,
     hiddenTypes,
     isKeyedById: node.isNotIdempotent === true || (node.style === 'classic' && hiddenTypes.has('UNIQUE_ID')),

@@ -7,7 +7,7 @@ import { parseLosslessJson } from '../../../lib/lossless-json.ts'
 import { fromPythonNumber } from '../../../lib/python-values.ts'
 import type { EngineNode } from './define-node.ts'
 import { GraphBuilder } from './graph-builder.ts'
-import type { CallResult, InputFile, NodeContext, ReadInputs } from './node-context.ts'
+import type { CallResult, InputFile, NodeContext, ProgressExtras, ReadInputs } from './node-context.ts'
 import { Interrupted, NodeError } from './node-error.ts'
 import { HEADER_BYTES } from './tensor/memory.ts'
 import { elementCount, Tensor } from './tensor/tensor.ts'
@@ -28,7 +28,7 @@ export interface CallSurroundings {
 
 export interface CallHost {
   isCancelled(): boolean
-  progress(value: number, max: number): void
+  progress(value: number, max: number, also?: ProgressExtras): void
   preview(contentType: string, bytes: Uint8Array): void
   log(text: string): void
   text(text: string): void
@@ -53,6 +53,16 @@ export function findFile(files: Readonly<Record<string, InputFile>>, name: strin
   return Object.hasOwn(files, name) ? files[name] : null
 }
 
+/** Names that lie directly in the folder. */
+export function namesInFolder(files: Readonly<Record<string, InputFile>>, folder: string): readonly string[] {
+  const start = `${folder}/`
+  return Object.keys(files).filter((name) => name.startsWith(start) && !name.includes('/', start.length))
+}
+
+export function toFiles(files: Readonly<Record<string, InputFile>>): NodeContext['files'] {
+  return { find: (name) => findFile(files, name), list: (folder) => namesInFolder(files, folder) }
+}
+
 function createContext(call: CallSurroundings, host: CallHost): NodeContext {
   let graphs = 0
   const checkpoint = () => {
@@ -61,15 +71,15 @@ function createContext(call: CallSurroundings, host: CallHost): NodeContext {
   return {
     nodeId: call.nodeId,
     checkpoint,
-    progress(value, max) {
+    progress(value, max, also) {
       checkpoint()
-      host.progress(Math.min(value, max), max)
+      host.progress(Math.min(value, max), max, also)
     },
     preview: host.preview,
     log: host.log,
     text: host.text,
     allocate: (shape) => allocateTensor(host, shape),
-    files: { find: (name) => findFile(call.files, name) },
+    files: toFiles(call.files),
     reserveNumbers: host.reserveNumbers,
     runModel: host.runModel,
     hidden: {

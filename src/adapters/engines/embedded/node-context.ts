@@ -10,6 +10,13 @@ import type { Blocker, Value } from './value.ts'
 
 export type ReadInputs = Readonly<Record<string, unknown>>
 
+export interface ProgressExtras {
+  /** Shown together with this step. `isResult`: the node delivers it this way only, so no step of it may be left out. */
+  readonly picture?: { readonly contentType: string; readonly bytes: Uint8Array; readonly isResult?: boolean }
+  /** ComfyUI's node of this name reports no steps: ours move the progress of the job, not the events of the node. */
+  readonly isOwn?: boolean
+}
+
 /** An input file of the run. `path` is where its bytes lie; it must not appear in any message. */
 export interface InputFile {
   readonly path: string
@@ -20,7 +27,7 @@ export interface NodeContext {
   readonly nodeId: string
   /** Throws when the run was cancelled. To be called between rows or blocks of every long loop. */
   checkpoint(): void
-  progress(value: number, max: number): void
+  progress(value: number, max: number, also?: ProgressExtras): void
   preview(contentType: string, bytes: Uint8Array): void
   log(text: string): void
   /** Text shown beside the node while it runs. */
@@ -30,6 +37,8 @@ export interface NodeContext {
   readonly files: {
     /** null when the run holds no file of this name. */
     find(name: string): InputFile | null
+    /** Names of the run's files that lie directly in a folder, the folder included, in no order. */
+    list(folder: string): readonly string[]
   }
   /** The first of `count` consecutive numbers for files of this name. */
   reserveNumbers(folder: 'output' | 'temp', subfolder: string, prefix: string, count: number): Promise<number>

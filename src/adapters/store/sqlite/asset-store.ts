@@ -30,6 +30,18 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
     findMany: (accountId, wanted, now) => findAll('findAssets', { accountId, wanted, now: now.getTime() }),
     findNewestByPath: (accountId, { filePaths, origin, now }) =>
       findAll(FIND_BY_PATH[origin], { accountId, wanted: filePaths, now: now.getTime() }),
+    async findInFolders(accountId, { folders, limit, now }) {
+      const rows = await read.call('findInFolders', { accountId, folders, limit, now: now.getTime() })
+      return rows.map(toAsset)
+    },
+    async findOutputIn(accountId, { filePath, subfolder, now }) {
+      const row = await read.call('findOutputsIn', { accountId, filePath, subfolder, now: now.getTime() })
+      return row === null ? null : toAsset(row)
+    },
+    async listFiles(accountId, { now, ...query }) {
+      const rows = await read.call('listFiles', { accountId, ...query, now: now.getTime() })
+      return rows.map(toAsset)
+    },
     findNewestByHash: (accountId, wanted, now) =>
       findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),
     remove: (accountId, assetId, now) => write.call('removeAsset', { accountId, assetId, now: now.getTime() }),

@@ -2,26 +2,45 @@
  * Opens a data directory: locks it, brings its schema up to date, starts the writer and the reader. What it gives back is
  * ready; disposing it answers everything that was asked, closes the database and gives the directory free.
  */
+import type { AccountDirectory } from '../../../domain/accounts/account-directory.ts'
 import type { AccountStore } from '../../../domain/accounts/account-store.ts'
+import type { AuditEntry, AuditStore } from '../../../domain/accounts/audit.ts'
+import type { KeyStore } from '../../../domain/accounts/key-store.ts'
+import type { UserFileStore } from '../../../domain/accounts/user-files.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
+import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
+import type { LimitStore } from '../../../domain/credits/limit-store.ts'
+import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import type { RunRecordStore } from '../../../domain/jobs/run-records.ts'
+import type { CallStore } from '../../../domain/models/call-store.ts'
+import type { RequestStore } from '../../../domain/models/request-store.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
+import { createAccountDirectory } from './account-directory.ts'
 import { createAccountStore } from './account-store.ts'
 import { createAssetStore } from './asset-store.ts'
+import { toAuditedChannels } from './audited-channel.ts'
+import { createCallStore, createRequestStore } from './call-store.ts'
 import type { Synchronous } from './connection.ts'
 import { prepareDataDirectory } from './data-directory.ts'
+import { createDeploymentStore } from './deployment-store.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
 import { createJobStore } from './job-store.ts'
+import { createKeyStore } from './key-store.ts'
+import { createLedgerStore } from './ledger-store.ts'
+import { createLimitStore } from './limit-store.ts'
 import { MIGRATIONS_DIRECTORY } from './migrations.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import type { WriteOperations } from './operations/write-operations.ts'
+import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 import { type ChannelStats, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader.ts'
 import type { WriterData } from './threads/writer.ts'
+import { createUserFileStore } from './user-file-store.ts'
 
 export interface SqliteStoreOptions {
   readonly directory: string
@@ -41,11 +60,27 @@ export interface SqliteStoreStats {
   readonly read: ChannelStats
 }
 
-export interface SqliteStore extends AsyncDisposable {
+/** What operators change: each of these stores can be had with an audit line bound to its writes. */
+export interface OperatorStores {
+  readonly directory: AccountDirectory
+  readonly apiKeys: KeyStore
+  readonly ledger: LedgerStore
+  readonly deployments: DeploymentStore
+}
+
+export interface SqliteStore extends OperatorStores, AsyncDisposable {
   readonly jobs: JobStore
   readonly assets: AssetStore
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
+  readonly calls: CallStore
+  readonly requests: RequestStore
+  readonly limits: LimitStore
+  readonly audit: AuditStore
+  /** The same stores; whatever is written through them is written together with this line, or not at all. */
+  audited(entry: AuditEntry): OperatorStores
+  readonly records: RunRecordStore
+  readonly userFiles: UserFileStore
   readMeta(key: string): Promise<string | null>
   writeMeta(key: string, value: string): Promise<void>
   stats(): SqliteStoreStats
@@ -99,6 +134,15 @@ async function openChannels(path: string, options: SqliteStoreOptions): Promise<
   }
 }
 
+function createOperatorStores(channels: StoreChannels): OperatorStores {
+  return {
+    directory: createAccountDirectory(channels),
+    apiKeys: createKeyStore(channels),
+    ledger: createLedgerStore(channels),
+    deployments: createDeploymentStore(channels),
+  }
+}
+
 interface StoreParts {
   readonly clock: Clock
   readonly lock: DirectoryLock
@@ -112,6 +156,14 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     assets: createAssetStore(channels),
     accounts: createAccountStore(channels),
     keys: createIdempotencyStore(channels),
+    calls: createCallStore(channels),
+    requests: createRequestStore(channels),
+    ...createOperatorStores(channels),
+    limits: createLimitStore(channels),
+    audit: { list: (query) => read.call('listAudit', query) },
+    audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
+    records: createRunRecordStore(channels),
+    userFiles: createUserFileStore(channels),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', [key, value]),
     stats: () => ({ write: write.stats(), read: read.stats() }),

@@ -4,7 +4,8 @@ import type { AssetFromHash } from '../../../domain/assets/from-hash.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { readJsonBody } from '../../kit/json-body.ts'
-import { readWireHash, toAssetView } from '../asset-view.ts'
+import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
+import type { ContentLinks } from '../content-links.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
 import { sendJson } from '../send-json.ts'
@@ -12,17 +13,18 @@ import { sendJson } from '../send-json.ts'
 export interface AssetFromHashDeps {
   readonly kit: OperationKit
   readonly assetFromHash: AssetFromHash
+  readonly contentLinks: ContentLinks
 }
 
 const MAX_BODY_BYTES = 64 * 1024
 
-export function assetFromHash(app: FastifyInstance, { kit, assetFromHash }: AssetFromHashDeps): void {
+export function assetFromHash(app: FastifyInstance, { kit, assetFromHash, contentLinks }: AssetFromHashDeps): void {
   app.post(`${API_PATH}/assets/from-hash`, async (request, reply) => {
     const context = kit.contextOf(request)
     const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
     const { asset, isNewReference } = await assetFromHash({ accountId: context.accountId, ...readFields(body) })
     // `created_new` tells new bytes from bytes that were there already, and these always were.
-    const view = toAssetView(asset, context, { now: kit.clock.now(), createdNew: false })
+    const view = toAssetView(asset, contentLinks.fresh(toLinked(asset), context), { createdNew: false })
     return sendJson(reply, isNewReference ? 201 : 200, JSON.stringify(view))
   })
 }

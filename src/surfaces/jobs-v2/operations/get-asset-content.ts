@@ -1,53 +1,32 @@
-/** The bytes, whole or one range of them, for GET and HEAD. A client that leaves ends the reading of the file at once. */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { AssetContent, OpenContent } from '../../../domain/assets/content.ts'
-import { ServiceError } from '../../../domain/errors.ts'
-import { readRange } from '../../kit/range.ts'
+/**
+ * The bytes of an asset, for GET and HEAD: sent from here in the local kind, and by a signed address that needs no
+ * credential where many accounts share the service.
+ */
+import type { FastifyInstance } from 'fastify'
+import type { OpenContent } from '../../../domain/assets/content.ts'
+import { sendContent } from '../../kit/send-content.ts'
 import { assetIdOf } from '../asset-id.ts'
-import { matchesEtag, toContentHeaders, toEtag } from '../content-headers.ts'
+import type { ContentLinks } from '../content-links.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
 
 export interface GetAssetContentDeps {
   readonly kit: OperationKit
   readonly openContent: OpenContent
+  readonly contentLinks: ContentLinks
 }
 
-export function getAssetContent(app: FastifyInstance, { kit, openContent }: GetAssetContentDeps): void {
+export function getAssetContent(app: FastifyInstance, { kit, openContent, contentLinks }: GetAssetContentDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: `${API_PATH}/assets/:id/content`,
     handler: async (request, reply) => {
-      const { accountId } = kit.contextOf(request)
-      return sendContent(request, reply, await openContent(accountId, assetIdOf(request)))
+      const context = kit.contextOf(request)
+      const content = await openContent(context.accountId, assetIdOf(request))
+      if (!contentLinks.areSigned) return sendContent(request, reply, content)
+      const { id: assetId, accountId, expiresAt: endsAt } = content.asset
+      const { url } = contentLinks.fresh({ assetId, accountId, endsAt }, context)
+      return reply.code(302).header('location', url).send()
     },
   })
-}
-
-async function sendContent(request: FastifyRequest, reply: FastifyReply, { asset, open }: AssetContent) {
-  if (matchesEtag(request.headers['if-none-match'], toEtag(asset))) {
-    return reply.code(304).headers(toContentHeaders(asset)).removeHeader('content-type').send()
-  }
-  const range = readRange(usableRange(request, toEtag(asset)), asset.sizeBytes)
-  if (range.kind === 'unsatisfiable') {
-    reply.header('content-range', `bytes */${asset.sizeBytes}`)
-    throw new ServiceError(
-      'range_not_satisfiable',
-      `the range lies outside of the ${asset.sizeBytes} bytes of this asset`,
-    )
-  }
-  const span = range.kind === 'part' ? range.span : undefined
-  // Before any header is set: a refusal must not carry the headers of the content.
-  const body = request.method === 'HEAD' ? undefined : await open(span)
-  reply.headers(toContentHeaders(asset))
-  const length = span === undefined ? asset.sizeBytes : span.end - span.start + 1
-  reply.code(span === undefined ? 200 : 206).header('content-length', String(length))
-  if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${asset.sizeBytes}`)
-  return reply.send(body)
-}
-
-/** A range is meant for the content that the client knows: `If-Range` with anything else asks for the whole. */
-function usableRange(request: FastifyRequest, etag: string): string | undefined {
-  const condition = request.headers['if-range']
-  return condition === undefined || condition === etag ? request.headers.range : undefined
 }

@@ -16,10 +16,10 @@ export const EVENTS_ROUTE = `${API_PATH}/jobs/:id/events`
 
 export function getJobEvents(app: FastifyInstance, { kit, gate, hub }: GetJobEventsDeps): void {
   app.get(EVENTS_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
-    const { accountId, requestId, ...base } = kit.contextOf(request)
+    const { requestId, ...context } = kit.contextOf(request)
     const jobId = jobIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
-    await hub.open(reply.raw, { accountId, jobId, base, headers })
+    await hub.open(reply.raw, { scope: context, jobId, base: context, headers })
     // Only now: a refusal above must still be answered by the framework.
     return reply.hijack()
   })

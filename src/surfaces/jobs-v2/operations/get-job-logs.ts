@@ -1,20 +1,19 @@
 /** What the run printed, or 204 when there is nothing. */
 import type { FastifyInstance } from 'fastify'
-import type { JobReader } from '../../../domain/jobs/read.ts'
 import { jobIdOf } from '../job-id.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
+import type { ScopedJobs } from '../scoped-jobs.ts'
 import { sendJson } from '../send-json.ts'
 
 export interface GetJobLogsDeps {
   readonly kit: OperationKit
-  readonly findLog: JobReader['log']
+  readonly findLog: ScopedJobs['log']
 }
 
 export function getJobLogs(app: FastifyInstance, { kit, findLog }: GetJobLogsDeps): void {
   app.get(`${API_PATH}/jobs/:id/logs`, async (request, reply) => {
-    const { accountId } = kit.contextOf(request)
-    const log = await findLog(accountId, jobIdOf(request))
+    const log = await findLog(kit.contextOf(request), jobIdOf(request))
     if (log === null) return reply.code(204).send()
     const { text, truncated, capturedAt, complete } = log
     return sendJson(reply, 200, JSON.stringify({ text, truncated, captured_at: capturedAt.toISOString(), complete }))

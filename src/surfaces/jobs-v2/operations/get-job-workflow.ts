@@ -1,20 +1,19 @@
 /** The executed graph. Its text goes out as it was stored: a number must not change on its way through us. */
 import type { FastifyInstance } from 'fastify'
-import type { JobReader } from '../../../domain/jobs/read.ts'
 import { jobIdOf } from '../job-id.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
+import type { ScopedJobs } from '../scoped-jobs.ts'
 import { sendJson } from '../send-json.ts'
 
 export interface GetJobWorkflowDeps {
   readonly kit: OperationKit
-  readonly findWorkflow: JobReader['workflow']
+  readonly findWorkflow: ScopedJobs['workflow']
 }
 
 export function getJobWorkflow(app: FastifyInstance, { kit, findWorkflow }: GetJobWorkflowDeps): void {
   app.get(`${API_PATH}/jobs/:id/workflow`, async (request, reply) => {
-    const { accountId } = kit.contextOf(request)
-    const text = await findWorkflow(accountId, jobIdOf(request))
+    const text = await findWorkflow(kit.contextOf(request), jobIdOf(request))
     return sendJson(reply, 200, `{"workflow":${text},"format":"api"}`)
   })
 }

@@ -3,16 +3,16 @@
  * of the framework (hot-path.ts) with the very same bytes; everything else, refusals included, comes here.
  */
 import type { FastifyInstance } from 'fastify'
-import type { JobReader } from '../../../domain/jobs/read.ts'
 import type { JobBytes } from '../job-bytes.ts'
 import { jobIdOf } from '../job-id.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
+import type { ScopedJobs } from '../scoped-jobs.ts'
 import { sendJson } from '../send-json.ts'
 
 export interface GetJobDeps {
   readonly kit: OperationKit
-  readonly find: JobReader['find']
+  readonly find: ScopedJobs['find']
   readonly jobBytes: JobBytes
 }
 
@@ -21,7 +21,7 @@ export const JOB_ROUTE = `${API_PATH}/jobs/:id`
 export function getJob(app: FastifyInstance, { kit, find, jobBytes }: GetJobDeps): void {
   app.get(JOB_ROUTE, async (request, reply) => {
     const context = kit.contextOf(request)
-    const job = await find(context.accountId, jobIdOf(request))
+    const job = await find(context, jobIdOf(request))
     return sendJson(reply, 200, jobBytes(job, context))
   })
 }

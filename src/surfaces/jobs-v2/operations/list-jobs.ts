@@ -17,7 +17,7 @@ export interface ListJobsDeps {
 export function listJobs(app: FastifyInstance, { kit, list, jobBytes }: ListJobsDeps): void {
   app.get(`${API_PATH}/jobs`, async (request, reply) => {
     const context = kit.contextOf(request)
-    const query = readListQuery(request.raw.url ?? '')
+    const query = readListQuery(request.raw.url ?? '', context.pool)
     const { jobs, next } = await list(context.accountId, query.request)
     const items = jobs.map((job) => jobBytes(job, context).toString()).join(',')
     // Absent rather than null on the last page: clients walk on as long as there is one.

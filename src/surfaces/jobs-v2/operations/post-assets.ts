@@ -4,12 +4,14 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
 import type { UploadAsset, UploadRequest } from '../../../domain/assets/upload.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
-import { readWireHash, toAssetView } from '../asset-view.ts'
+import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
+import type { ContentLinks } from '../content-links.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
 import { sendJson } from '../send-json.ts'
@@ -17,7 +19,8 @@ import { sendJson } from '../send-json.ts'
 export interface PostAssetsDeps {
   readonly kit: OperationKit
   readonly uploadAsset: UploadAsset
-  readonly maxUploadBytes: number
+  readonly maxUploadBytes: PerAccount
+  readonly contentLinks: ContentLinks
 }
 
 // Fields, part headers and boundaries around the file.
@@ -30,7 +33,9 @@ const FORM = {
   maxFieldBytes: 8 * 1024,
 }
 
-export function postAssets(app: FastifyInstance, { kit, uploadAsset, maxUploadBytes }: PostAssetsDeps): void {
+export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
+  const { kit, uploadAsset, maxUploadBytes, contentLinks } = deps
+
   async function upload(form: MultipartForm, caller: Pick<UploadRequest, 'accountId' | 'idempotencyKey'>) {
     try {
       return await uploadAsset({ ...caller, source: form.file, ...readFields(form) })
@@ -43,10 +48,10 @@ export function postAssets(app: FastifyInstance, { kit, uploadAsset, maxUploadBy
   app.post(`${API_PATH}/assets`, async (request, reply) => {
     const context = kit.contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
-    refuseDeclaredLength(request.raw, maxUploadBytes)
+    refuseDeclaredLength(request.raw, forAccount(maxUploadBytes, context.accountId))
     const form = await readMultipart(request.raw, FORM)
     const { asset, createdNew } = await upload(form, { accountId: context.accountId, idempotencyKey })
-    const view = toAssetView(asset, context, { now: kit.clock.now(), createdNew })
+    const view = toAssetView(asset, contentLinks.fresh(toLinked(asset), context), { createdNew })
     return sendJson(reply, createdNew ? 201 : 200, JSON.stringify(view))
   })
 }

@@ -127,6 +127,18 @@ describe('custom nodes', () => {
     assert.match(log, /^a line of the log\nan error line\n/)
   })
 
+  test('each step and the picture that was shown with it arrive together, none is left out', async () => {
+    const events = await engine.run({ 7: { class_type: 'Samples', inputs: { steps: 5 } }, 8: dump('7') })
+    const told = events.flatMap((event) => {
+      if (event.type === 'node_progress') return [`step ${event.value}`]
+      return event.type === 'preview' ? [`picture ${event.bytes[2]}`] : []
+    })
+    assert.deepEqual(
+      told,
+      [1, 2, 3, 4, 5].flatMap((step) => [`step ${step}`, `picture ${step}`]),
+    )
+  })
+
   test('an output node without outputs runs by itself', async () => {
     const events = await engine.run({ 1: { class_type: 'Acts', inputs: {} } })
     assert.ok(events.some((event) => event.type === 'log' && event.text === 'acted\n'))

@@ -45,7 +45,7 @@ export async function callNode(
     preview() {},
     log() {},
     text: (text) => void texts.push(text),
-    files: { find: () => null },
+    files: { find: () => null, list: () => [] },
     reserveNumbers: async () => 1,
     runModel: null,
     hidden: { prompt: () => ({}), extraPngInfo: () => null },

@@ -1,6 +1,6 @@
 /** One call of a custom node inside its thread: what it is given to work with, and how it can end before it returns. */
 import { Interrupted } from '../node-error.ts'
-import type { RunContext } from './nodes-api.ts'
+import type { EncodedPicture, RunContext } from './nodes-api.ts'
 import { createPreviewLine } from './preview.ts'
 import { createPrinter } from './printer.ts'
 import type { FromNodeThread, ToNodeThread } from './protocol.ts'
@@ -36,8 +36,18 @@ export function createCall(
   let strayError: { readonly error: unknown } | null = null
   let progressAt = Number.NEGATIVE_INFINITY
   const printer = createPrinter((text) => post({ type: 'log', text }))
-  const previews = createPreviewLine((picture) => post({ type: 'preview', ...picture }))
+  let step: { readonly value: number; readonly max: number } | null = null
+  const previews = createPreviewLine((picture) => {
+    if (step === null) post({ type: 'preview', ...picture })
+    else postStep(picture)
+  })
   const isCancelled = () => Atomics.load(cancelFlag, 0) !== 0
+
+  /** A picture that is shown right after a step belongs to it, and both travel together. */
+  function postStep(picture?: EncodedPicture): void {
+    if (step !== null) post({ type: 'progress', ...step, ...(picture !== undefined && { picture }) })
+    step = null
+  }
 
   function checkpoint(): void {
     if (isCancelled()) throw new Interrupted()
@@ -51,7 +61,9 @@ export function createCall(
     const now = performance.now()
     if (value < max && now - progressAt < PROGRESS_EVERY_MS) return
     progressAt = now
-    post({ type: 'progress', value: Math.max(0, Math.min(value, max)), max })
+    postStep()
+    step = { value: Math.max(0, Math.min(value, max)), max }
+    queueMicrotask(postStep)
   }
 
   return {
@@ -76,6 +88,9 @@ export function createCall(
     },
     settle: (result) => Promise.race([result, stray.promise]),
     previewsDrained: previews.drained,
-    close: printer.close,
+    close() {
+      postStep()
+      printer.close()
+    },
   }
 }

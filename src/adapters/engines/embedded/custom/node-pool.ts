@@ -98,7 +98,7 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
       thread.isReady = true
       assign()
     },
-    progress: ({ job }, { value, max }) => job?.task.host.progress(value, max),
+    progress: ({ job }, { value, max, picture }) => job?.task.host.progress(value, max, { picture }),
     preview: ({ job }, { contentType, bytes }) => job?.task.host.preview(contentType, bytes),
     log: ({ job }, { text }) => job?.task.host.log(text),
     done(thread, { result, isSpent }) {

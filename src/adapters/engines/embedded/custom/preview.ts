@@ -1,4 +1,4 @@
-/** Pictures that a custom node shows while it runs: tensors become small JPEGs, and of many in a row only some are sent. */
+/** Pictures that a custom node shows while it runs: tensors become small JPEGs, and of a flood only some are sent. */
 import { toBytes } from '../tensor/bytes.ts'
 import type { EncodedPicture, Tensor } from './nodes-api.ts'
 
@@ -8,7 +8,10 @@ export interface PreviewLine {
   drained(): Promise<void>
 }
 
-const EVERY_MS = 100
+// More often than anybody looks, and than ordinary nodes show: a node that shows ten a second loses none to jitter.
+const EVERY_MS = 25
+// As ComfyUI has it.
+const JPEG_QUALITY = 95
 const LONGEST_SIDE = 512
 const MAX_BYTES = 4_194_304
 const CONTENT_TYPES: ReadonlySet<unknown> = new Set(['image/png', 'image/jpeg', 'image/webp'])
@@ -35,7 +38,7 @@ async function toJpeg({ width, height, pixels }: ReturnType<typeof shrink>): Pro
   // Loaded with the first preview: most nodes show none.
   const { default: sharp } = await import('sharp')
   const bytes = await sharp(pixels, { raw: { width, height, channels: 3 } })
-    .jpeg()
+    .jpeg({ quality: JPEG_QUALITY })
     .toBuffer()
   return { contentType: 'image/jpeg', bytes: new Uint8Array(bytes) }
 }
@@ -50,17 +53,27 @@ function checked({ contentType, bytes }: EncodedPicture): EncodedPicture {
 export function createPreviewLine(send: (picture: EncodedPicture) => void): PreviewLine {
   let shownAt = Number.NEGATIVE_INFINITY
   let pending: Promise<void> | null = null
+  /** The newest picture that has yet to be encoded. */
+  let waiting: ReturnType<typeof shrink> | null = null
+
+  async function encodeWaiting(): Promise<void> {
+    for (let next = waiting; next !== null; next = waiting) {
+      waiting = null
+      // A picture that cannot be encoded is only not shown.
+      await toJpeg(next).then(send, () => {})
+    }
+  }
+
   return {
     show(picture) {
-      if (pending !== null || performance.now() - shownAt < EVERY_MS) return
+      if (performance.now() - shownAt < EVERY_MS) return
       shownAt = performance.now()
       if ('bytes' in picture) {
         send(checked(picture))
         return
       }
-      // A picture that cannot be encoded is only not shown.
-      const sent = toJpeg(shrink(picture)).then(send, () => {})
-      pending = sent.finally(() => {
+      waiting = shrink(picture)
+      pending ??= encodeWaiting().finally(() => {
         pending = null
       })
     },

@@ -4,6 +4,7 @@ import type { FailureText } from '../node-error.ts'
 import type { CancelFlag, MemoryLine, WireResult } from '../threads/protocol.ts'
 import type { WireRecord } from '../wire-value.ts'
 import type { CustomNodes } from './custom-nodes.ts'
+import type { EncodedPicture } from './nodes-api.ts'
 
 /** The first message to a thread, over its public port. */
 export interface NodeThreadStart {
@@ -27,7 +28,7 @@ export type ToNodeThread =
 
 export type FromNodeThread =
   | { readonly type: 'ready' }
-  | { readonly type: 'progress'; readonly value: number; readonly max: number }
+  | { readonly type: 'progress'; readonly value: number; readonly max: number; readonly picture?: EncodedPicture }
   | { readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array }
   | { readonly type: 'log'; readonly text: string }
   /** isSpent: something of the call still goes on in the thread, so that it must not be used again. */

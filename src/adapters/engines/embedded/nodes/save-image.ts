@@ -45,7 +45,7 @@ async function saveImages(images: Tensor, options: SaveOptions, context: NodeCon
   const encoded: Uint8Array<ArrayBuffer>[] = []
   for (let index = 0; index < batch; index++) {
     encoded.push(await encodePng(view, { index, level: options.level, texts, checkpoint: context.checkpoint }))
-    if (batch > 1) context.progress(index + 1, batch)
+    if (batch > 1) context.progress(index + 1, batch, { isOwn: true })
   }
   // Numbers are taken last: a failed or cancelled save leaves no gap.
   const first = await firstNumber(context, options, { subfolder, baseName, count: batch })

@@ -1,9 +1,10 @@
 /**
  * Events of nodes that run at the same time, told one node after the other: the node that started first speaks, the others
  * are heard once it is done. So every reader sees whole nodes in the order in which they were started.
- * What waits is bounded: of progress and previews only the newest is kept.
+ * What waits is bounded: of a flood of progress and previews only the newest is kept.
  */
 import type { NodeRef } from '../../../../domain/engine/engine-event.ts'
+import { isReplacedBy, weightOf } from './event-weight.ts'
 import type { RunEvent } from './run-event.ts'
 
 /** An event of one node, before it is told whose it is. */
@@ -21,10 +22,12 @@ export interface EventLine {
   flush(): void
 }
 
-const ONLY_NEWEST: ReadonlySet<RunEvent['type']> = new Set(['node_progress', 'preview'])
+// How much a node may say while it waits for its turn before only its newest steps and glimpses are kept.
+const MAX_WAITING_WEIGHT = 1_048_576
 
 interface Speaker {
   waiting: NodeEvent[]
+  weight: number
   isClosed: boolean
 }
 
@@ -34,6 +37,7 @@ export function createEventLine(emit: (event: RunEvent) => void): EventLine {
   function tell(speaker: Speaker): void {
     for (const event of speaker.waiting) emit(event)
     speaker.waiting = []
+    speaker.weight = 0
   }
 
   function advance(): void {
@@ -44,9 +48,14 @@ export function createEventLine(emit: (event: RunEvent) => void): EventLine {
     }
   }
 
+  function keepNewest(speaker: Speaker, event: NodeEvent): void {
+    speaker.waiting = speaker.waiting.filter((older) => !isReplacedBy(older, event))
+    speaker.weight = speaker.waiting.reduce((sum, kept) => sum + weightOf(kept), 0)
+  }
+
   return {
     open() {
-      const speaker: Speaker = { waiting: [], isClosed: false }
+      const speaker: Speaker = { waiting: [], weight: 0, isClosed: false }
       speakers.push(speaker)
       return {
         send(event) {
@@ -54,7 +63,8 @@ export function createEventLine(emit: (event: RunEvent) => void): EventLine {
             emit(event)
             return
           }
-          if (ONLY_NEWEST.has(event.type)) speaker.waiting = speaker.waiting.filter(({ type }) => type !== event.type)
+          if (speaker.weight > MAX_WAITING_WEIGHT) keepNewest(speaker, event)
+          speaker.weight += weightOf(event)
           speaker.waiting.push(event)
         },
         close() {

@@ -3,7 +3,7 @@
  * as its input lists ask for) and its result is kept. Order and parallelism are run-graph.ts's business.
  */
 import type { NodeRef } from '../../../../domain/engine/engine-event.ts'
-import { type CallHost, type CallSurroundings, findFile } from '../node-call.ts'
+import { type CallHost, type CallSurroundings, findFile, namesInFolder } from '../node-call.ts'
 import type { InputFile, MadeReport } from '../node-context.ts'
 import { NodeError } from '../node-error.ts'
 import { readInputs } from '../read-inputs.ts'
@@ -72,6 +72,7 @@ async function run(state: RunState, live: LiveNode, turn: Turn): Promise<Executi
   voice.send({ type: 'node_started', ...live.ref })
   const asked = state.asked.get(live.id) ?? NO_NAMES
   const gathered = gatherInputs(live, { outputsOf: state.results.outputsOf, asked })
+  state.given.set(live.id, gathered.lists)
   if (live.node.asksLazily && askForMore(state, live, gathered)) return 'waiting'
   const { calls, reports, frees } = await runCalls(state, live, { ...turn, gathered })
   try {
@@ -103,6 +104,7 @@ function finish(
   if (signature !== null) state.deps.cache.set(state.request.accountId, signature, entry)
   voice.send({ type: 'node_finished', ...live.ref })
   state.executed.add(live.id)
+  state.given.delete(live.id)
   state.results.readBy(live.id, producersReadBy(state, live))
   return 'done'
 }
@@ -191,7 +193,10 @@ function call(
 ): CallOutcome | Promise<CallOutcome> {
   const { ref } = live
   const host: Omit<CallHost, 'allocate' | 'isCancelled'> = {
-    progress: (value, max) => voice.send({ type: 'node_progress', ...ref, value, max }),
+    progress(value, max, { picture, isOwn } = {}) {
+      voice.send({ type: 'node_progress', ...ref, value, max, ...(isOwn === true && { isOwn }) })
+      if (picture !== undefined) voice.send({ type: 'preview', ...ref, ...picture })
+    },
     preview: (contentType, bytes) => voice.send({ type: 'preview', ...ref, contentType, bytes }),
     log: (text) => state.deps.emit({ type: 'log', text }),
     text: (text) => voice.send({ type: 'node_text', ...ref, text }),
@@ -206,11 +211,11 @@ function surroundings(
   live: LiveNode,
   { index, inputs }: { readonly index: number; readonly inputs: CallInputs },
 ): CallSurroundings {
-  const { hiddenTypes, classType } = live.node
+  const { hiddenTypes, classType, folderInputs } = live.node
   return {
     nodeId: live.id,
     callIndex: index,
-    files: filesNamedBy(inputs, request.files),
+    files: { ...filesNamedBy(inputs, request.files), ...filesInFolders(folderInputs, inputs, request.files) },
     promptText: hiddenTypes.has('PROMPT') ? request.promptText : null,
     extraPngInfoText: hiddenTypes.has('EXTRA_PNGINFO') ? request.extraPngInfoText : null,
     instanceLetters: deps.instanceLetters(request.accountId, live.id, classType),
@@ -230,4 +235,14 @@ function filesNamedBy(
     if (file !== null) named[value as string] = file
   }
   return named
+}
+
+function filesInFolders(
+  folderInputs: readonly string[],
+  inputs: Readonly<Record<string, Value>>,
+  files: Readonly<Record<string, InputFile>>,
+): Record<string, InputFile> {
+  const folders = folderInputs.map((name) => inputs[name]).filter((value) => typeof value === 'string')
+  const names = folders.flatMap((folder) => namesInFolder(files, folder))
+  return Object.fromEntries(names.map((name) => [name, files[name]]))
 }

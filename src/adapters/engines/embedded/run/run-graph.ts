@@ -5,7 +5,7 @@
  */
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { EngineFailure } from '../../../../domain/engine/engine-event.ts'
-import { findFile } from '../node-call.ts'
+import { toFiles } from '../node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node-error.ts'
 import { readInputs } from '../read-inputs.ts'
 import type { Value } from '../value.ts'
@@ -16,6 +16,7 @@ import type { CacheEntry } from './result-cache.ts'
 import { createRunResults } from './run-results.ts'
 import type { RunDeps, RunRequest, RunState } from './run-state.ts'
 import { createSchedule } from './schedule.ts'
+import { showInputs } from './show-inputs.ts'
 import { createSignatures } from './signature.ts'
 
 // Cheap nodes run without leaving the thread; now and then other runs and messages get their turn.
@@ -75,8 +76,13 @@ function toFailure(error: unknown, nodeId: string | null, classType: string | nu
 }
 
 /** A node made by expansion is nobody the client knows: the submitted node answers for it. */
-function blame({ graph }: RunState, { live, cause }: NodeFailure): EngineFailure {
-  return toFailure(cause, live.realId, graph.get(live.realId).node.classType)
+function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailure): EngineFailure {
+  return {
+    ...toFailure(cause, live.realId, graph.get(live.realId).node.classType),
+    currentInputs: showInputs(given.get(live.id)),
+    currentOutputs: [...graph.ids()],
+    executed: [...executed],
+  }
 }
 
 function begin(request: RunRequest, deps: RunDeps): RunState {
@@ -99,8 +105,9 @@ function begin(request: RunRequest, deps: RunDeps): RunState {
     return true
   }
   const line = createEventLine(deps.emit)
-  const maps = { asked: new Map(), expansions: new Map(), executed: new Set<string>(), toldBlockers: new WeakSet() }
-  const state: RunState = { request, deps, graph, signatures, schedule, results, line, hits, ...maps }
+  const maps = { asked: new Map(), expansions: new Map(), given: new Map(), toldBlockers: new WeakSet() }
+  const executed = new Set<string>()
+  const state: RunState = { request, deps, graph, signatures, schedule, results, line, hits, executed, ...maps }
   announce(state)
   return state
 }
@@ -123,8 +130,7 @@ function changeValue(live: LiveNode, request: RunRequest): string | null {
   const constants: Record<string, Value> = {}
   for (const [name, value] of Object.entries(live.inputs)) if (!isLinkValue(value)) constants[name] = value
   try {
-    const files = { find: (name: string) => findFile(request.files, name) }
-    return live.node.changeValue(readInputs(live.node, constants), { files })
+    return live.node.changeValue(readInputs(live.node, constants), { files: toFiles(request.files) })
   } catch {
     return null
   }

@@ -5,7 +5,7 @@ import type { NodeTable } from '../define-node.ts'
 import type { CallHost } from '../node-call.ts'
 import type { InputFile, MadeReport } from '../node-context.ts'
 import type { MemoryLedger } from '../tensor/memory.ts'
-import type { Blocker } from '../value.ts'
+import type { Blocker, Slot } from '../value.ts'
 import type { NodeCalls } from './call-node.ts'
 import type { EventLine } from './event-line.ts'
 import type { LiveGraph } from './live-graph.ts'
@@ -67,6 +67,8 @@ export interface RunState {
   readonly asked: Map<string, Set<string>>
   readonly expansions: Map<string, PendingExpansion>
   readonly executed: Set<string>
+  /** The inputs of nodes that are at work: whoever fails is asked for them. */
+  readonly given: Map<string, ReadonlyMap<string, Slot>>
   /** Blockers whose message has been told: each speaks once. */
   readonly toldBlockers: WeakSet<Blocker>
 }

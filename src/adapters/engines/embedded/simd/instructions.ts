@@ -126,6 +126,8 @@ export const f32x4 = {
   subtract: binary(0xe5),
   multiply: binary(0xe6),
   divide: binary(0xe7),
+  /** left * right + addend, rounded once where the processor can; every 64-bit ARM and every x86 of the last ten years can. */
+  multiplyAdd: (left: Code, right: Code, addend: Code): Code => [left, right, addend, SIMD, unsigned(0x105)],
   /** `right` where it is less, else `left`: not-a-number on the left stays. */
   least: binary(0xea),
   greatest: binary(0xeb),

@@ -5,6 +5,7 @@
  */
 import { NodeError } from '../node-error.ts'
 import { assemble, type Kernel, PAGE_BYTES, type ParameterTypes } from './assemble.ts'
+import * as areaRows from './kernels/area-rows.ts'
 import * as filterRows from './kernels/filter-rows.ts'
 import * as lanczosRows from './kernels/lanczos-rows.ts'
 import * as mixRows from './kernels/mix-rows.ts'
@@ -12,15 +13,17 @@ import * as pngRows from './kernels/png-rows.ts'
 import * as resizeRows from './kernels/resize-rows.ts'
 import { type WasmMemory, type WasmModule, webAssembly } from './web-assembly.ts'
 
+const { sumSpans, divideSums } = areaRows
 const { sumPairs, filterRow } = filterRows
 const { floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn } = lanczosRows
-const { combineTwo, combineFour, addRow, gatherOne, gatherTwo, gatherThree, gatherFour, gatherMany } = resizeRows
+const { combineFour, gatherOne, gatherFour, gatherSquare } = resizeRows
 const KERNELS = {
   ...mixRows,
   ...pngRows,
+  ...{ sumSpans, divideSums },
   ...{ sumPairs, filterRow },
   ...{ floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn },
-  ...{ combineTwo, combineFour, addRow, gatherOne, gatherTwo, gatherThree, gatherFour, gatherMany },
+  ...{ combineFour, gatherOne, gatherFour, gatherSquare },
 } as const
 
 type NumbersOf<P extends ParameterTypes> = { readonly [Name in keyof P]: number }

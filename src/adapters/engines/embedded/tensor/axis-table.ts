@@ -3,10 +3,11 @@
  * loops over pixels only multiply and add. Coordinates are rounded to single precision where PyTorch does, since a
  * double would fall on the other side of a pixel boundary now and then.
  */
-export type FloatMethod = 'nearest-exact' | 'bilinear' | 'area' | 'bicubic'
+export type SeparableMethod = 'nearest-exact' | 'bicubic'
+export type FloatMethod = SeparableMethod | 'bilinear'
 
 export interface AxisTable {
-  /** Source pixels per target pixel; short windows are padded with weight 0. */
+  /** Source pixels per target pixel: 1, 2 or 4. */
   readonly taps: number
   /** `taps` source indexes per target index, all inside the source. */
   readonly indexes: Int32Array
@@ -43,61 +44,57 @@ function nearestExact(inSize: number, outSize: number): AxisTable {
   })
 }
 
+/** `scale * (target + 0.5) - 0.5`, rounded once: the product of two singles is exact in a double. */
+function centreOf(target: number, scale: number): number {
+  return fround(scale * (target + 0.5) - 0.5)
+}
+
 function bilinear(inSize: number, outSize: number): AxisTable {
   const scale = fround(inSize / outSize)
   return fill(outSize, 2, (target, set) => {
-    const at = Math.max(0, fround(fround(scale * (target + 0.5)) - 0.5))
+    const at = Math.max(0, centreOf(target, scale))
     const first = Math.min(Math.floor(at), inSize - 1)
-    const ratio = fround(at - first)
-    set(0, first, 1 - ratio)
+    const ratio = Math.min(fround(at - first), 1)
+    set(0, first, fround(1 - ratio))
     set(1, clampIndex(first + 1, inSize), ratio)
   })
 }
 
+/** Weight of a pixel at most 1 away. Rounded where PyTorch's own code is, and nowhere else: some operations are fused. */
 function cubicNear(x: number): number {
-  return ((CUBIC_A + 2) * x - (CUBIC_A + 3)) * x * x + 1
+  const slope = fround((CUBIC_A + 2) * x - (CUBIC_A + 3))
+  return fround(fround(fround(slope * x) * x) + 1)
 }
 
+/** Weight of a pixel between 1 and 2 away. */
 function cubicFar(x: number): number {
-  return ((CUBIC_A * x - 5 * CUBIC_A) * x + 8 * CUBIC_A) * x - 4 * CUBIC_A
+  const slope = fround(CUBIC_A * x - 5 * CUBIC_A)
+  const curve = fround(slope * x + 8 * CUBIC_A)
+  return fround(fround(curve * x) - 4 * CUBIC_A)
 }
 
 function bicubic(inSize: number, outSize: number): AxisTable {
   const scale = fround(inSize / outSize)
   return fill(outSize, 4, (target, set) => {
-    const at = fround(fround(scale * (target + 0.5)) - 0.5)
+    const at = centreOf(target, scale)
     const first = Math.floor(at)
-    const ratio = fround(at - first)
-    const weights = [cubicFar(ratio + 1), cubicNear(ratio), cubicNear(1 - ratio), cubicFar(2 - ratio)]
+    const before = fround(at - first)
+    const behind = fround(1 - before)
+    const weights = [cubicFar(fround(before + 1)), cubicNear(before), cubicNear(behind), cubicFar(fround(behind + 1))]
     weights.forEach((weight, tap) => {
       set(tap, clampIndex(first - 1 + tap, inSize), weight)
     })
   })
 }
 
-/** The mean over every source pixel that the target pixel touches. */
-function area(inSize: number, outSize: number): AxisTable {
-  const startOf = (target: number) => Math.floor((target * inSize) / outSize)
-  const endOf = (target: number) => Math.ceil(((target + 1) * inSize) / outSize)
-  let taps = 1
-  for (let target = 0; target < outSize; target++) taps = Math.max(taps, endOf(target) - startOf(target))
-  return fill(outSize, taps, (target, set) => {
-    const [start, end] = [startOf(target), endOf(target)]
-    for (let tap = 0; tap < taps; tap++) {
-      const isInside = start + tap < end
-      set(tap, isInside ? start + tap : end - 1, isInside ? 1 / (end - start) : 0)
-    }
-  })
-}
-
 const BUILDERS: Readonly<Record<FloatMethod, (inSize: number, outSize: number) => AxisTable>> = {
   'nearest-exact': nearestExact,
   bilinear,
-  area,
   bicubic,
 }
 
 export function createAxisTable(method: FloatMethod, inSize: number, outSize: number): AxisTable {
-  // With equal sizes every method reduces to the pixel itself, exactly; one tap is then the cheapest way to say so.
-  return BUILDERS[inSize === outSize ? 'nearest-exact' : method](inSize, outSize)
+  // With equal sizes this one reduces to the pixel itself, exactly; one tap is then the cheapest way to say so.
+  const isPlainCopy = method === 'bicubic' && inSize === outSize
+  return BUILDERS[isPlainCopy ? 'nearest-exact' : method](inSize, outSize)
 }

@@ -1,10 +1,11 @@
 /**
- * Separable resizing in single precision. Each source row that is needed is resized horizontally once, kept in a small
- * ring while target rows use it, and combined vertically; so memory is touched in order and nothing is computed twice.
+ * Resizing in single precision for methods that can do one axis after the other: each source row that is needed is resized
+ * horizontally once, kept in a small ring while target rows use it, and combined vertically; so memory is touched in order
+ * and nothing is computed twice.
  */
 import { TAP_BYTES } from '../simd/kernels/resize-rows.ts'
 import { Layout, openWorkspace, type Workspace } from '../simd/workspace.ts'
-import { type AxisTable, createAxisTable, type FloatMethod } from './axis-table.ts'
+import { type AxisTable, createAxisTable, type SeparableMethod } from './axis-table.ts'
 
 /** A part of an image, or all of it: where its rows begin and how far apart they are. */
 export interface Plane {
@@ -29,9 +30,9 @@ export interface ResizeTables {
   readonly vertical: AxisTable
 }
 
-type Size = { readonly width: number; readonly height: number }
+export type Size = { readonly width: number; readonly height: number }
 
-export function createResizeTables(method: FloatMethod, from: Size, to: Size): ResizeTables {
+export function createResizeTables(method: SeparableMethod, from: Size, to: Size): ResizeTables {
   return {
     horizontal: createAxisTable(method, from.width, to.width),
     vertical: createAxisTable(method, from.height, to.height),
@@ -40,14 +41,11 @@ export function createResizeTables(method: FloatMethod, from: Size, to: Size): R
 
 const FLOAT_BYTES = 4
 const LANES = 4
-// Up to four taps all rows of a target row are kept. With more (a mean over many rows) only the last is shared with the next.
-const MAX_RING = 4
-const MANY_TAPS_RING = 2
 
 /** Resizes the row at one address of the workspace into another. */
 type RowPass = (source: number, target: number) => void
 
-function writeTable({ ints, floats }: Workspace, at: number, { table, channels }: TableOf): void {
+export function writeTable({ ints, floats }: Workspace, at: number, { table, channels }: TableOf): void {
   const { indexes, weights } = table
   for (let tap = 0, word = at / FLOAT_BYTES; tap < indexes.length; tap++, word += 2) {
     ints[word] = indexes[tap] * channels * FLOAT_BYTES
@@ -55,7 +53,7 @@ function writeTable({ ints, floats }: Workspace, at: number, { table, channels }
   }
 }
 
-interface TableOf {
+export interface TableOf {
   readonly table: AxisTable
   readonly channels: number
 }
@@ -63,15 +61,14 @@ interface TableOf {
 function createRowPass(space: Workspace, at: number, { table, channels }: TableOf): RowPass {
   writeTable(space, at, { table, channels })
   const { taps, indexes } = table
-  const { gatherOne, gatherTwo, gatherThree, gatherFour, gatherMany } = space.run
-  const unrolled = [gatherOne, gatherTwo, gatherThree, gatherFour].at(taps - 1) ?? gatherMany
+  const gather = taps === 1 ? space.run.gatherOne : space.run.gatherFour
   const end = at + indexes.length * TAP_BYTES
   const lastGroup = Math.ceil(channels / LANES) - 1
   return (source, target) => {
     // From the last four channels to the first: what they write beyond their pixel belongs to the first of the next.
     for (let group = lastGroup; group >= 0; group--) {
       const offset = group * LANES * FLOAT_BYTES
-      unrolled(target + offset, source + offset, at, end, channels * FLOAT_BYTES, taps * TAP_BYTES)
+      gather(target + offset, source + offset, at, end, channels * FLOAT_BYTES)
     }
   }
 }
@@ -79,8 +76,6 @@ function createRowPass(space: Workspace, at: number, { table, channels }: TableO
 interface Places {
   readonly source: number
   readonly ring: readonly number[]
-  /** A copy of the first row, for target rows that are made of so many that its place is needed again. */
-  readonly first: number
   readonly out: number
   readonly table: number
   readonly layout: Layout
@@ -89,11 +84,9 @@ interface Places {
 function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: ResizeTables): Places {
   const layout = new Layout()
   const rowBytes = target.width * source.channels * FLOAT_BYTES
-  const ringSize = vertical.taps > MAX_RING ? MANY_TAPS_RING : vertical.taps
   return {
     source: layout.take(source.width * source.channels * FLOAT_BYTES),
-    ring: Array.from({ length: ringSize }, () => layout.take(rowBytes)),
-    first: layout.take(rowBytes),
+    ring: Array.from({ length: vertical.taps }, () => layout.take(rowBytes)),
     out: layout.take(rowBytes),
     table: layout.take(horizontal.indexes.length * TAP_BYTES),
     layout,
@@ -124,27 +117,13 @@ interface RowSum {
 }
 
 /** Answers with the address of target row `y`. */
-function combineRows({ run, bytes: memory }: Workspace, { rowAt, vertical, places, bytes }: RowSum, y: number): number {
+function combineRows({ run }: Workspace, { rowAt, vertical, places, bytes }: RowSum, y: number): number {
   const { taps, indexes, weights } = vertical
-  const { first, out } = places
+  const { out } = places
   const start = y * taps
   const row = (tap: number) => rowAt(indexes[start + tap])
   if (taps === 1) return row(0)
-  if (taps === 2) {
-    run.combineTwo(out, bytes, row(0), row(1), weights[start + 1])
-    return out
-  }
-  if (taps === 4) {
-    const [, second, third, fourth] = weights.subarray(start, start + 4)
-    run.combineFour(out, bytes, row(0), row(1), second, row(2), third, row(3), fourth)
-    return out
-  }
-  memory.copyWithin(first, row(0), row(0) + bytes)
-  memory.copyWithin(out, first, first + bytes)
-  for (let tap = 1; tap < taps; tap++) {
-    const weight = weights[start + tap]
-    if (weight !== 0) run.addRow(out, bytes, first, row(tap), weight)
-  }
+  run.combineFour(out, bytes, row(0), row(1), row(2), row(3), ...weights.subarray(start, start + 4))
   return out
 }
 

@@ -4,8 +4,9 @@
  */
 import { roundPython } from '../../../../lib/python-numbers.ts'
 import { NodeError } from '../node-error.ts'
-import type { FloatMethod } from './axis-table.ts'
 import { createLanczosTable } from './lanczos-table.ts'
+import { resizePlaneArea } from './resize-area.ts'
+import { resizePlaneBilinear } from './resize-bilinear.ts'
 import { createResizeTables, type Plane, type ResizeTarget, resizePlane } from './resize-float.ts'
 import { resizePlaneLanczos } from './resize-lanczos.ts'
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
@@ -56,12 +57,16 @@ function createPlaneResizer(from: Window, { width, height, method }: UpscaleOpti
     const vertical = createLanczosTable(from.height, height)
     return (source, target) => resizePlaneLanczos(source, target, { tables: { horizontal, vertical }, checkpoint })
   }
-  const tables = createResizeTables(method satisfies FloatMethod, from, { width, height })
+  if (method === 'bilinear') return (source, target) => resizePlaneBilinear(source, target, { checkpoint })
+  if (method === 'area') return (source, target) => resizePlaneArea(source, target, { checkpoint })
+  const tables = createResizeTables(method, from, { width, height })
   return (source, target) => resizePlane(source, target, { tables, checkpoint })
 }
 
-function checkSizes(from: Window, { width, height }: UpscaleOptions): void {
-  if (from.width > 0 && from.height > 0 && width > 0 && height > 0) return
+function checkSizes(from: Window, { width, height, method }: UpscaleOptions): void {
+  // A mean over nothing is the one resize that PyTorch lets end in an empty image.
+  const hasTarget = (width > 0 && height > 0) || method === 'area'
+  if (from.width > 0 && from.height > 0 && hasTarget) return
   const sizes = `input (H: ${from.height}, W: ${from.width}) output (H: ${height}, W: ${width})`
   throw new NodeError('RuntimeError', `Input and output sizes should be greater than 0, but got ${sizes}`)
 }

@@ -77,7 +77,7 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
       thread.isReady = true
       assign()
     },
-    progress: ({ job }, { value, max }) => job?.task.host.progress(value, max),
+    progress: ({ job }, { value, max, also }) => job?.task.host.progress(value, max, also),
     preview: ({ job }, { contentType, bytes }) => job?.task.host.preview(contentType, bytes),
     log: ({ job }, { text }) => job?.task.host.log(text),
     text: ({ job }, { text }) => job?.task.host.text(text),

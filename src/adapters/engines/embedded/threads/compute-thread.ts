@@ -41,11 +41,12 @@ function createHost(cancelFlag: Int32Array): CallHost {
   let logRoom = LOG_LIMIT
   return {
     isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
-    progress(value, max) {
+    progress(value, max, also) {
       const now = performance.now()
-      if (value < max && now - progressAt < PROGRESS_EVERY_MS) return
+      const mayBeLeftOut = value < max && also?.picture?.isResult !== true
+      if (mayBeLeftOut && now - progressAt < PROGRESS_EVERY_MS) return
       progressAt = now
-      post({ type: 'progress', value, max })
+      post({ type: 'progress', value, max, also })
     },
     preview: (contentType, bytes) => post({ type: 'preview', contentType, bytes }),
     log(text) {

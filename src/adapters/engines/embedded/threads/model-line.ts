@@ -1,6 +1,6 @@
 /** Calls of models on their way from the engine thread to the main thread, where the function lives, and back. */
 import type { ModelAnswer, ModelCall } from '../../../../domain/engine/run-model.ts'
-import { ServiceError } from '../../../../domain/errors.ts'
+import { type Refusal, ServiceError } from '../../../../domain/errors.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { parseLosslessJson, stringifyLosslessJson } from '../../../../lib/lossless-json.ts'
 import { NodeError } from '../node-error.ts'
@@ -12,7 +12,7 @@ export interface WireModelCall extends Omit<ModelCall, 'input'> {
 
 export type WireModelAnswer =
   | { readonly outputText: string; readonly images: readonly Uint8Array[] }
-  | { readonly problem: string }
+  | { readonly problem: string; readonly exceptionType: string }
 
 export interface ModelLine {
   run(runId: number, call: ModelCall): Promise<ModelAnswer>
@@ -34,10 +34,16 @@ export function createModelLine(post: (runId: number, requestId: number, call: W
     answered(requestId, answer) {
       const asked = waiting.get(requestId)
       waiting.delete(requestId)
-      if ('problem' in answer) asked?.reject(new NodeError('RuntimeError', answer.problem))
+      if ('problem' in answer) asked?.reject(new NodeError(answer.exceptionType, answer.problem))
       else asked?.resolve({ output: parseLosslessJson(answer.outputText), images: answer.images })
     },
   }
+}
+
+/** Refusals that clients of a workflow know by a name of their own. */
+const EXCEPTION_TYPES: Readonly<Partial<Record<Refusal, string>>> = {
+  insufficient_credits: 'InsufficientFundsError',
+  subscription_inactive: 'InactiveSubscriptionError',
 }
 
 /** A run's way to a model, bound to its account and its credentials; null when the service has no models. */
@@ -50,14 +56,18 @@ export async function answerModelCall(
 ): Promise<WireModelAnswer> {
   const { model } = rest
   if (runModel === null) {
-    return { problem: `no model router is configured on this server, so the model ${model} cannot be run` }
+    return toProblem(`no model router is configured on this server, so the model ${model} cannot be run`)
   }
   try {
     const { output, images } = await runModel({ ...rest, input: parseLosslessJson(inputText) }, { signal })
     return { outputText: stringifyLosslessJson(output), images }
   } catch (error) {
-    if (error instanceof ServiceError) return { problem: error.message }
+    if (error instanceof ServiceError) return toProblem(error.message, EXCEPTION_TYPES[error.refusal])
     if (!signal.aborted) log.error({ err: error, model }, 'a model could not be run')
-    return { problem: `the model ${model} could not be run` }
+    return toProblem(`the model ${model} could not be run`)
   }
+}
+
+function toProblem(problem: string, exceptionType = 'RuntimeError'): WireModelAnswer {
+  return { problem, exceptionType }
 }

@@ -5,7 +5,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
 import type { CallSurroundings } from '../node-call.ts'
-import type { InputFile, MadeReport } from '../node-context.ts'
+import type { InputFile, MadeReport, ProgressExtras } from '../node-context.ts'
 import type { FailureText } from '../node-error.ts'
 import type { RunEvent } from '../run/run-event.ts'
 import type { WireRecord, WireValue } from '../wire-value.ts'
@@ -94,7 +94,7 @@ export interface WireResult {
 
 export type FromCompute =
   | { readonly type: 'ready' }
-  | { readonly type: 'progress'; readonly value: number; readonly max: number }
+  | { readonly type: 'progress'; readonly value: number; readonly max: number; readonly also?: ProgressExtras }
   | { readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array }
   | { readonly type: 'log'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }

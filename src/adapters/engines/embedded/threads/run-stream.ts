@@ -4,8 +4,8 @@
  */
 import type { EngineEvent, NodeReport, ReportedItem } from '../../../../domain/engine/engine-event.ts'
 import type { MadeFile, MadeReport, MadeValue } from '../node-context.ts'
+import { weightOf } from '../run/event-weight.ts'
 import type { RunEvent } from '../run/run-event.ts'
-import { weightOf } from './outbox.ts'
 
 export interface RunStream {
   push(events: readonly RunEvent[]): void

@@ -1,6 +1,7 @@
 /**
- * Which blobs may go. A blob is referenced by asset records and by the inputs of jobs that have not ended. Whatever may be
- * without reference stands among the candidates; only these are looked at, so collection costs as much as there is to do.
+ * Which blobs may go. A blob is referenced by asset records, by the inputs of jobs that have not ended, and by bodies of
+ * model calls. Whatever may be without reference stands among the candidates; only these are looked at, so collection costs
+ * as much as there is to do.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from './statement.ts'
@@ -22,7 +23,8 @@ export interface RetireAnswer {
   readonly examined: number
 }
 
-const IS_REFERENCED = `(EXISTS (SELECT 1 FROM asset WHERE hash = ?1) OR EXISTS (SELECT 1 FROM job_input WHERE hash = ?1))`
+const IS_REFERENCED = `(EXISTS (SELECT 1 FROM asset WHERE hash = ?1) OR EXISTS (SELECT 1 FROM job_input WHERE hash = ?1)
+  OR EXISTS (SELECT 1 FROM router_result WHERE hash = ?1) OR EXISTS (SELECT 1 FROM router_input WHERE hash = ?1))`
 
 /** Makes the blob a candidate, or a younger one. */
 export function prepareOfferBlob(database: DatabaseSync): (blob: OfferedBlob) => void {

@@ -9,6 +9,7 @@ import type { CommitOutcome, Lease, RunChange } from '../../../../domain/jobs/jo
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
 import type { OutputRow } from './job-row.ts'
+import { prepareAddRun } from './run-records.ts'
 import { prepareRows } from './statement.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
@@ -18,26 +19,38 @@ interface Finish {
   readonly from: readonly JobStatus[]
   readonly at: number
   readonly error: string | null
+  readonly record: string | null
 }
+
+/** An output with its place: the path of its record, its folder below the top, and whether it is listed. */
+type NewOutputRow = readonly [...output: OutputRow, filePath: string, subfolder: string | null, isListed: number]
 
 export interface CommitInput {
   readonly jobId: string
   readonly leaseId: string
   readonly now: number
   readonly progress: string | null
-  readonly outputs: readonly OutputRow[]
+  readonly outputs: readonly NewOutputRow[]
   readonly outputsReused: number | null
   readonly log: LogFields | null
   readonly finish: Finish | null
 }
 
-function toOutputRow(output: Output): OutputRow {
-  const { assetId, nodeId, name, type, contentType, sizeBytes, hash } = output
-  return [assetId, nodeId, name, type, contentType, sizeBytes, hash]
+function toOutputRow(output: Output): NewOutputRow {
+  const { assetId, nodeId, name, type, contentType, sizeBytes, hash, place } = output
+  const filePath = place?.folder === 'temp' ? `temp/${name}` : name
+  const isListed = place?.isUnlisted === true ? 0 : 1
+  return [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, place?.subfolder || null, isListed]
 }
 
-function toFinish({ status, from, at, error }: NonNullable<RunChange['finish']>): Finish {
-  return { status, from, at: at.getTime(), error: error === null ? null : JSON.stringify(error) }
+function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
+  return {
+    status,
+    from,
+    at: at.getTime(),
+    error: error === null ? null : JSON.stringify(error),
+    record: record === null ? null : JSON.stringify(record),
+  }
 }
 
 export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now: Date): CommitInput {
@@ -70,6 +83,7 @@ export function prepareCommit(database: DatabaseSync): (input: CommitInput) => C
   const upsertLog = database.prepare(`
     INSERT OR REPLACE INTO job_log (seq, text, truncated, captured_at, complete) VALUES (?, ?, ?, ?, ?)`)
   const addOutputs = prepareAddOutputs(database)
+  const addRun = prepareAddRun(database)
   const endJob: EndJob = prepareEndJob(database)
   return (input) => {
     const { progress, outputsReused, log, finish } = input
@@ -82,7 +96,8 @@ export function prepareCommit(database: DatabaseSync): (input: CommitInput) => C
     // A finish raises the version itself.
     const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
     if (finish === null) return { outcome: 'committed', version, status }
-    const { status: to, at, error } = finish
+    const { status: to, at, error, record } = finish
+    if (record !== null) addRun(seq, record)
     return { outcome: 'committed', version: endJob({ seq, accountId, from: status, to, at, error }), status: to }
   }
 }
@@ -90,18 +105,20 @@ export function prepareCommit(database: DatabaseSync): (input: CommitInput) => C
 /** Adds the outputs that are not there yet and returns how many the job has: a write repeated after an unknown outcome is harmless. */
 function prepareAddOutputs(database: DatabaseSync): (held: HeldRow, input: CommitInput) => number {
   const insertAsset = database.prepare(`
-    INSERT INTO asset (id, account_id, hash, size_bytes, content_type, file_path, tags, created_at, expires_at, job_id)
-    VALUES (?, ?, ?, ?, ?, ?, '[]', ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
+    INSERT INTO asset
+      (id, account_id, hash, size_bytes, content_type, file_path, subfolder, tags, created_at, expires_at, job_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
   const insertOutput = database.prepare(`
     INSERT INTO job_output (seq, position, asset_id, node_id, name, type, content_type, size_bytes, hash)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   return ([seq, accountId, , expiresAt, outputCount], { jobId, outputs, now }) => {
     let position = outputCount
     for (const output of outputs) {
-      const [assetId, , name, , contentType, sizeBytes, hash] = output
-      const asset = insertAsset.run(assetId, accountId, hash, sizeBytes, contentType, name, now, expiresAt, jobId)
-      if (asset.changes === 0) continue
-      insertOutput.run(seq, position, ...output)
+      const [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, subfolder, isListed] = output
+      const bytes = [hash, sizeBytes, contentType] as const
+      const asset = insertAsset.run(assetId, accountId, ...bytes, filePath, subfolder, now, expiresAt, jobId)
+      if (asset.changes === 0 || isListed === 0) continue
+      insertOutput.run(seq, position, assetId, nodeId, name, type, contentType, sizeBytes, hash)
       position += 1
     }
     return position

@@ -1,9 +1,13 @@
 /**
- * The end of a job, whoever brings it about: the row, its account's counters, its references to input blobs and its sealed
- * credentials change together. The caller has checked that the move is allowed.
+ * The end of a job, whoever brings it about: the row, its account's counters, its credit hold, its references to input blobs
+ * and its sealed credentials change together. The caller has checked that the move is allowed.
  */
 import type { DatabaseSync } from 'node:sqlite'
+import { jobHoldId } from '../../../../domain/credits/ledger.ts'
+import { chargeOf } from '../../../../domain/jobs/charge.ts'
+import type { JobError } from '../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
+import { prepareLedger } from './ledger.ts'
 import { prepareRows } from './statement.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
@@ -15,16 +19,30 @@ export interface JobEnd {
   readonly to: EndStatus
   readonly at: number
   readonly error: string | null
+  /** The run was lost by us, whatever the job ends as: nobody pays for it. */
+  readonly isLost?: boolean
 }
 
 /** Ends the job and returns its new version. */
 export type EndJob = (end: JobEnd) => number
 
+type EndedRow = [
+  version: number,
+  inputCount: number,
+  needsExtraData: number,
+  id: string,
+  attempt: number,
+  startedAt: number | null,
+  priceSecond: number | null,
+  priceMinimum: number | null,
+]
+
 export function prepareEndJob(database: DatabaseSync): EndJob {
-  const update = prepareRows<[version: number, inputCount: number, needsExtraData: number]>(
+  const update = prepareRows<EndedRow>(
     database,
     `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, lease_id = NULL, lease_until = NULL, version = version + 1
-     WHERE seq = ?1 RETURNING version, input_count, needs_extra_data`,
+     WHERE seq = ?1
+     RETURNING version, input_count, needs_extra_data, id, attempt, started_at, price_second, price_minimum`,
   )
   const count = database.prepare(`
     UPDATE account SET queued = queued - ?2, running = running - ?3, succeeded = succeeded + (?4 = 'succeeded'),
@@ -35,7 +53,9 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
     ON CONFLICT (hash) DO UPDATE SET since = max(since, excluded.since)`)
   const dropInputs = database.prepare('DELETE FROM job_input WHERE seq = ?')
   const dropSecret = database.prepare('DELETE FROM job_secret WHERE seq = ?')
-  return ({ seq, accountId, from, to, at, error }) => {
+  const closeHold = prepareCloseHold(database)
+  return (end) => {
+    const { seq, accountId, from, to, at, error } = end
     const row = update.get(seq, to, at, error)
     if (row === undefined) throw new Error(`No job at ${seq}.`)
     const [version, inputCount, needsExtraData] = row
@@ -46,6 +66,21 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
       dropInputs.run(seq)
     }
     if (needsExtraData === 1) dropSecret.run(seq)
+    closeHold(end, row)
     return version
+  }
+}
+
+/** Charges for the run, or gives the hold back. A job is charged once: its hold is closed by whatever ends it first. */
+function prepareCloseHold(database: DatabaseSync): (end: JobEnd, row: EndedRow) => void {
+  const ledger = prepareLedger(database)
+  return ({ from, to, at, error, isLost = false }, [, , , id, attempt, startedAt, perSecondMicros, minimumMicros]) => {
+    if (perSecondMicros === null || minimumMicros === null) return
+    const errorCode = error === null ? null : (JSON.parse(error) as JobError).code
+    const run = { from, to, errorCode, startedAt, endedAt: at }
+    const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)
+    const holdId = jobHoldId(id)
+    if (micros === 0) ledger.release({ holdId, at, memo: errorCode ?? to })
+    else ledger.settle({ holdId, micros, at, memo: `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms` })
   }
 }

@@ -78,11 +78,12 @@ function toDate(millis: number | null): Date | null {
 }
 
 export function toJob([row, outputs, queuePosition]: StoredJob): Job {
-  const [, id, accountId, , status, priority, createdAt, startedAt, completedAt, expiresAt, attempt, version] = row
+  const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, attempt, version] = row
   const [, outputsReused, metadata, progress, error] = row.slice(OUTPUT_COUNT) as [number, number, ...(string | null)[]]
   return {
     id,
     accountId,
+    pool,
     status,
     priority,
     metadata: metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>),

@@ -78,7 +78,7 @@ export function prepareReap(database: DatabaseSync): (input: ReapInput) => Touch
         return { jobId, accountId, version, status: 'queued' }
       }
       const end = from === 'canceling' ? ({ to: 'canceled', error: null } as const) : ({ to: 'failed', error } as const)
-      const version = endJob({ seq, accountId, from, at: now, ...end })
+      const version = endJob({ seq, accountId, from, at: now, isLost: true, ...end })
       return { jobId, accountId, version, status: end.to }
     })
 }

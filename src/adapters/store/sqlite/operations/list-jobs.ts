@@ -13,6 +13,8 @@ export type PageKey = readonly [createdAt: number, jobId: string]
 
 export interface ListInput {
   readonly accountId: string
+  /** null: every pool. */
+  readonly pool: string | null
   readonly statuses: readonly JobStatus[]
   readonly labels: readonly (readonly [key: string, value: string])[]
   readonly limit: number
@@ -49,9 +51,21 @@ export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDep
      WHERE account_id = ?1 AND status = ?2 AND (created_at, id) < (?4, ?5) AND ${IS_RETAINED}
      ORDER BY created_at DESC, id DESC LIMIT ?6`,
   )
+  // Deployments have an index of their own; the common pool is not listed by itself.
+  const selectPoolEntries = prepareRows<Entry>(
+    database,
+    `SELECT created_at, id, seq FROM job INDEXED BY job_pool_listing
+     WHERE pool <> 'default' AND account_id = ?1 AND pool = ?7 AND status = ?2 AND (created_at, id) < (?4, ?5)
+       AND ${IS_RETAINED}
+     ORDER BY created_at DESC, id DESC LIMIT ?6`,
+  )
   const selectRow = prepareRows<JobRow>(database, `SELECT ${JOB_COLUMNS} FROM job WHERE seq = ?`)
-  return ({ accountId, statuses, limit, before, now }) => {
-    const entries = statuses.flatMap((status) => selectEntries.all(accountId, status, now, ...before, limit))
+  return ({ accountId, pool, statuses, limit, before, now }) => {
+    const entries = statuses.flatMap((status) =>
+      pool === null
+        ? selectEntries.all(accountId, status, now, ...before, limit)
+        : selectPoolEntries.all(accountId, status, now, ...before, limit, pool),
+    )
     const page = entries.sort(isNewer).slice(0, limit)
     const jobs: StoredJob[] = []
     for (const [, , seq] of page) {
@@ -78,16 +92,17 @@ export function prepareListLabelledJobs(
   )
   const selectRow = prepareRows<JobRow>(
     database,
-    `SELECT ${JOB_COLUMNS} FROM job WHERE id = ?1 AND status IN (SELECT value FROM json_each(?2)) AND ${IS_RETAINED}`,
+    `SELECT ${JOB_COLUMNS} FROM job WHERE id = ?1 AND status IN (SELECT value FROM json_each(?2)) AND ${IS_RETAINED}
+       AND (?4 IS NULL OR pool = ?4)`,
   )
-  return ({ accountId, statuses, labels, limit, before, now }) => {
+  return ({ accountId, pool, statuses, labels, limit, before, now }) => {
     const [first, ...others] = labels
     const statusList = JSON.stringify(statuses)
     const entries = selectEntries.all(accountId, ...first, ...before)
     const jobs: StoredJob[] = []
     for (const [createdAt, jobId] of entries) {
       if (!others.every((label) => hasLabel.get(accountId, ...label, createdAt, jobId) !== undefined)) continue
-      const row = selectRow.get(jobId, statusList, now)
+      const row = selectRow.get(jobId, statusList, now, pool)
       if (row !== undefined) jobs.push(completeJob(row, jobs.at(-1)))
       if (jobs.length === limit) return { jobs, resumeBefore: null }
     }

@@ -48,6 +48,9 @@ export function prepareRemoveJobs(database: DatabaseSync): (input: RemoveInput) 
   }
 }
 
+// Unlisted files of a job are records with its deadline: they go like every other record past its life.
+const PARTS = ['job_workflow', 'job_log', 'job_output', 'job_submission', 'job_run', 'job_hidden']
+
 function prepareRemoveJob(database: DatabaseSync): (seq: number, now: number) => void {
   const deleteJob = prepareRows<
     [id: string, accountId: string, status: JobStatus, createdAt: number, metadata: string]
@@ -62,9 +65,7 @@ function prepareRemoveJob(database: DatabaseSync): (seq: number, now: number) =>
     INSERT INTO blob_candidate (hash, size_bytes, since) SELECT hash, size_bytes, ?2 FROM job_output WHERE seq = ?1
     ON CONFLICT (hash) DO UPDATE SET since = max(since, excluded.since)`)
   const deleteAssets = database.prepare('DELETE FROM asset WHERE id IN (SELECT asset_id FROM job_output WHERE seq = ?)')
-  const deleteParts = ['job_workflow', 'job_log', 'job_output'].map((table) =>
-    database.prepare(`DELETE FROM ${table} WHERE seq = ?`),
-  )
+  const deleteParts = PARTS.map((table) => database.prepare(`DELETE FROM ${table} WHERE seq = ?`))
   return (seq, now) => {
     const row = deleteJob.get(seq)
     if (row === undefined) return

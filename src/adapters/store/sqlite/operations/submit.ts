@@ -1,10 +1,13 @@
-/** Submit: idempotency key, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
+/** Submit: idempotency key, credit hold, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
 import type { DatabaseSync } from 'node:sqlite'
+import { jobHoldId } from '../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../domain/idempotency/key-record.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../domain/jobs/job-store.ts'
 import { prepareClaimKey, prepareFindHolder } from './keys.ts'
+import { prepareLedger } from './ledger.ts'
 import { prepareNewestPosition } from './queue-position.ts'
+import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './run-records.ts'
 import { prepareRows } from './statement.ts'
 
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
@@ -24,11 +27,16 @@ export type SubmitInput = readonly [
   key: string | null,
   keyClaimedAt: number,
   keyExpiresAt: number,
+  price: readonly [second: number, minimum: number, hold: number] | null,
+  hasChosenId: number,
+  submission: SubmissionRow | null,
   needs: string,
 ]
 
-/** The queue position, the holder of the key, or null when the queue is full. */
-export type SubmitAnswer = number | KeyHolder | null
+/** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
+export type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
+
+const ID_TAKEN = 'id_taken'
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
   const metadata = JSON.stringify(job.metadata)
@@ -49,12 +57,20 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     claim === null ? null : claim.key,
     claim === null ? 0 : claim.claimedAt.getTime(),
     claim === null ? 0 : claim.expiresAt.getTime(),
+    toPrice(job),
+    job.hasChosenId === true ? 1 : 0,
+    job.submission == null ? null : toSubmissionRow(job.submission),
     job.needs,
   ]
 }
 
+function toPrice({ price = null }: NewJob): SubmitInput[14] {
+  return price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros]
+}
+
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
   if (answer === null) return { outcome: 'queue_full' }
+  if (answer === 'insufficient_credits' || answer === ID_TAKEN) return { outcome: answer }
   if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
   return { outcome: 'queued', job: toQueuedJob(job, answer) }
 }
@@ -63,6 +79,7 @@ function toQueuedJob(job: NewJob, queuePosition: number): Job {
   return {
     id: job.id,
     accountId: job.accountId,
+    pool: job.pool,
     status: 'queued',
     priority: job.priority,
     metadata: job.metadata,
@@ -84,19 +101,27 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
   const findHolder = prepareFindHolder(database)
   const claimKey = prepareClaimKey(database)
   const takeQueueRoom = prepareTakeQueueRoom(database)
+  const ledger = prepareLedger(database)
   const insertJob = prepareInsertJob(database)
   const newestPosition = prepareNewestPosition(database)
+  const isTaken = prepareIsTaken(database)
+  const addSubmission = prepareAddSubmission(database)
   return (input) => {
     const [id, accountId, pool, priority] = input
-    const [key, keyClaimedAt, keyExpiresAt] = [input[11], input[12], input[13]]
+    if (input[15] === 1 && isTaken(id)) return ID_TAKEN
+    const [key, keyClaimedAt, keyExpiresAt, price] = [input[11], input[12], input[13], input[14]]
     if (key !== null) {
       const holder = findHolder({ accountId, key, now: keyClaimedAt })
       if (holder !== null) return holder
     }
+    const hold = price === null ? null : { holdId: jobHoldId(id), accountId, micros: price[2], at: input[4] }
+    if (hold !== null && !ledger.canHold(hold)) return 'insufficient_credits'
     const queued = takeQueueRoom(accountId)
     if (queued === null) return null
+    if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: id, assetId: null })
     const seq = insertJob(input)
+    if (input[16] !== null) addSubmission(seq, input[16])
     return newestPosition({ seq, accountId, pool, priority }, queued)
   }
 }
@@ -119,8 +144,8 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      needs)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`)
+      price_second, price_minimum, needs)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -131,6 +156,7 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
     const [id, accountId, pool, priority, createdAt, expiresAt, metadata, workflow, inputs, needsExtraData, sealed] =
       input
     const inputCount = inputs === null ? 0 : inputs.length
+    const price = input[14]
     const inserted = insertJob.run(
       id,
       accountId,
@@ -141,7 +167,9 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
       metadata,
       needsExtraData,
       inputCount,
-      input[14],
+      price === null ? null : price[0],
+      price === null ? null : price[1],
+      input[17],
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, workflow)

@@ -1,10 +1,17 @@
 /** Everything the writer can do. An operation depends on the database and its input alone: a batch may be run again. */
 import type { DatabaseSync } from 'node:sqlite'
 import { preparePutAccount, prepareRepairCounters } from './accounts.ts'
+import { prepareAdmitCall } from './admit-call.ts'
+import { prepareInsertApiKey, prepareRevokeApiKey, prepareRotateApiKey, prepareTouchApiKeys } from './api-keys.ts'
+import { prepareAudited } from './audit.ts'
 import { prepareOfferBlob, prepareRetireBlobs } from './blobs.ts'
 import { prepareCancel } from './cancel.ts'
 import { prepareClaim } from './claim.ts'
 import { prepareCommit } from './commit.ts'
+import { prepareConfigureDeployment, prepareCreateDeployment, prepareMoveDeployment } from './deployments.ts'
+import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } from './directory.ts'
+import { prepareFinishCall } from './finish-call.ts'
+import { prepareGrant, prepareRefund } from './grants.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareSweepKeys } from './keys.ts'
 import { prepareJoinLane } from './lanes.ts'
@@ -12,13 +19,24 @@ import { prepareReap, prepareRelease, prepareRenew } from './leases.ts'
 import { prepareWriteMeta } from './meta.ts'
 import { prepareMint } from './mint-asset.ts'
 import { prepareReserveOutputNumbers } from './output-numbers.ts'
+import {
+  prepareCancelCall,
+  prepareEnqueueCall,
+  preparePutBackCall,
+  prepareTakeCall,
+  prepareTimeOutCalls,
+} from './queued-calls.ts'
+import { prepareTakeRequests } from './rate-limit.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
 import { prepareExpireJobs, prepareRemoveJobs } from './retention.ts'
+import { prepareHideHistory } from './run-records.ts'
 import { prepareSubmit } from './submit.ts'
+import { prepareKeepProgress, prepareSweepCalls } from './unfinished-calls.ts'
+import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './user-files.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
-  return {
+  const operations = {
     submit: prepareSubmit(database),
     claim: prepareClaim(database, { completeJob }),
     joinLane: prepareJoinLane(database),
@@ -38,8 +56,41 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putAccount: preparePutAccount(database),
     repairCounters: prepareRepairCounters(database),
     sweepKeys: prepareSweepKeys(database),
+    admitCall: prepareAdmitCall(database),
+    keepProgress: prepareKeepProgress(database),
+    finishCall: prepareFinishCall(database),
+    sweepCalls: prepareSweepCalls(database),
+    enqueueCall: prepareEnqueueCall(database),
+    takeCall: prepareTakeCall(database),
+    putBackCall: preparePutBackCall(database),
+    cancelCall: prepareCancelCall(database),
+    timeOutCalls: prepareTimeOutCalls(database),
+    createAccount: prepareCreateAccount(database),
+    replaceAccount: prepareReplaceAccount(database),
+    enforceLimits: prepareEnforceLimits(database),
+    insertApiKey: prepareInsertApiKey(database),
+    rotateApiKey: prepareRotateApiKey(database),
+    revokeApiKey: prepareRevokeApiKey(database),
+    touchApiKeys: prepareTouchApiKeys(database),
+    grant: prepareGrant(database),
+    refund: prepareRefund(database),
+    takeRequests: prepareTakeRequests(database),
     writeMeta: prepareWriteMeta(database),
+    createDeployment: prepareCreateDeployment(database),
+    moveDeployment: prepareMoveDeployment(database),
+    configureDeployment: prepareConfigureDeployment(database),
+    hideHistory: prepareHideHistory(database),
+    putUserFile: preparePutUserFile(database),
+    moveUserFile: prepareMoveUserFile(database),
+    removeUserFile: prepareRemoveUserFile(database),
   }
+  return { ...operations, audited: prepareAudited(database, operations) }
 }
 
 export type WriteOperations = ReturnType<typeof prepareWriteOperations>
+
+/**
+ * Letting a model call in need not reach the disk before its provider does: the process may die at any time and the record
+ * is there, and should the power go, the money that the call held goes back with it. Its end is durable before it is told.
+ */
+export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>(['admitCall'])

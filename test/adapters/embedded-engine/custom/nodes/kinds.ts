@@ -96,3 +96,18 @@ export const tells = defineNode({
     return { id: nodeId }
   },
 })
+
+/** Shows a picture with every step, as a sampler does. */
+export const samples = defineNode({
+  classType: 'Samples',
+  inputs: { steps: int({ default: 3 }) },
+  outputs: { done: 'boolean' },
+  async run({ steps }, { progress, preview }) {
+    for (let step = 1; step <= steps; step++) {
+      await new Promise((resolve) => setTimeout(resolve, 40))
+      progress(step, steps)
+      preview({ contentType: 'image/jpeg', bytes: new Uint8Array([0xff, 0xd8, step]) })
+    }
+    return { done: true }
+  },
+})

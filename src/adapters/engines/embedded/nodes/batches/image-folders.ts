@@ -18,16 +18,13 @@ const folderName: InputKind<string> = {
 
 const PICTURE = /\.(?:png|jpe?g|webp)$/i
 
-/** Input files of the run that lie directly in a folder. Present when the engine can enumerate its inputs. */
-interface FolderFiles {
-  list?(folder: string): readonly string[]
-}
-
 function picturesOf(folder: string, { files }: Pick<NodeContext, 'files'>): [string, InputFile][] {
-  const names = (files as FolderFiles).list?.(folder) ?? []
   const found: [string, InputFile][] = []
   // Directories have no order of their own: names give the same one everywhere.
-  for (const name of names.filter((candidate) => PICTURE.test(candidate)).sort()) {
+  for (const name of files
+    .list(folder)
+    .filter((candidate) => PICTURE.test(candidate))
+    .sort()) {
     const file = files.find(name)
     if (file !== null) found.push([name, file])
   }
@@ -42,6 +39,9 @@ export const loadImageDataSetFromFolder = defineNode({
   description: 'Reads all pictures of an input folder as a list.',
   style: 'schema',
   experimental: true,
+  selfChecked: ['folder'],
+  fileInputs: [],
+  folderInputs: ['folder'],
   required: { folder: folderName },
   outputs: [{ type: 'IMAGE', name: 'images', isList: true }],
   cost: 'compute',
@@ -73,7 +73,7 @@ async function encodeAll(images: readonly Tensor[], context: NodeContext): Promi
   for (const batch of images) {
     for (let index = 0; index < batch.shape[0]; index++) {
       encoded.push(await encodePng(viewOf(batch), { index, level: LEVEL, texts, checkpoint: context.checkpoint }))
-      context.progress(encoded.length, total)
+      context.progress(encoded.length, total, { isOwn: true })
     }
   }
   return encoded

@@ -60,7 +60,7 @@ export const saveAnimatedPng = defineNode({
     const stills: Uint8Array[] = []
     for (let index = 0; index < view.batch; index++) {
       stills.push(await encodePng(view, { index, level, texts: [], checkpoint: context.checkpoint }))
-      context.progress(index + 1, view.batch)
+      context.progress(index + 1, view.batch, { isOwn: true })
     }
     const bytes = assembleApng(stills, { frameMs: frameMs(perSecond), texts: madeFromTexts(context) })
     return result(images, await nameFile(bytes, target, context))

@@ -57,7 +57,7 @@ async function encodeAll(
   const encoded: Uint8Array<ArrayBuffer>[] = []
   for (let index = 0; index < view.batch; index++) {
     encoded.push(await encodeOne({ index, texts, checkpoint: context.checkpoint }))
-    if (view.batch > 1) context.progress(index + 1, view.batch)
+    if (view.batch > 1) context.progress(index + 1, view.batch, { isOwn: true })
   }
   return encoded
 }

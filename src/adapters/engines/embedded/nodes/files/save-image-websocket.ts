@@ -23,8 +23,7 @@ export const saveImageWebsocket = defineNode({
     const view = viewOf(images)
     for (let index = 0; index < view.batch; index++) {
       const png = await encodePng(view, { index, level: LEVEL, texts: [], checkpoint: context.checkpoint })
-      context.progress(index, view.batch)
-      context.preview('image/png', png)
+      context.progress(index, view.batch, { picture: { contentType: 'image/png', bytes: png, isResult: true } })
     }
     return { outputs: [] }
   },

@@ -1,0 +1,50 @@
+/** The whole service as a router in front of the fake provider: an account that pays, a priced model, everything durable. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { readModel } from '../../src/domain/models/read-model.ts'
+import { silentLog } from '../../src/lib/log.ts'
+import { addPaidAccount } from '../../test/support/paid-account.ts'
+import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { createBenchProvider } from './bench-provider.ts'
+
+const { providerUrl, ...flags } = readSettings<{ providerUrl: string; [flag: string]: unknown }>()
+const dataDir = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
+const account = await addPaidAccount(dataDir, {
+  micros: 1_000_000_000_000,
+  overrides: { routerConcurrency: 1_000_000, committedSpendMicros: 1_000_000_000_000 },
+})
+const texts = Object.fromEntries(Object.entries(flags).map(([name, value]) => [name, String(value)]))
+const { config, secrets } = loadConfig({
+  flags: { kind: 'cloud', port: '0', dataDir, workers: '0', ...texts },
+  env: {},
+  cwd: dataDir,
+})
+const priced = { price: { parts: [{ unit: 'image', usd: '0.04', times: [{ input: 'n', fallback: 1 }] }] } }
+const schema = {
+  type: 'object',
+  required: ['prompt'],
+  properties: { prompt: { type: 'string' }, n: { type: 'integer' } },
+}
+const models = ['direct', 'poll'].map((returns) => {
+  const { model, problems } = readModel({ id: `bench/${returns}`, returns, input: { schema }, ...priced })
+  if (model === null) throw new Error(problems.join())
+  return model
+})
+const provider = createBenchProvider(providerUrl)
+const app = await startApp(config, secrets, {
+  log: silentLog,
+  version: 'bench',
+  overrides: { models: { providers: [provider], models } },
+})
+
+reportToParent(app.url, {
+  handle: () => account.key,
+  async close() {
+    await app[Symbol.asyncDispose]()
+    await provider[Symbol.asyncDispose]()
+    rmSync(dataDir, { recursive: true, force: true })
+  },
+})

@@ -1,0 +1,94 @@
+/**
+ * Pictures through sharp. Whoever uploads decides what is decoded here, so pixels are bounded before decoding, one picture is
+ * decoded at a time per slot, and what the decoder says never reaches a caller.
+ */
+import sharp, { type Sharp } from 'sharp'
+import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { createSemaphore } from '../../lib/semaphore.ts'
+import { copyTexts } from './png-texts.ts'
+
+export interface PicturesOptions {
+  readonly maxPixels: number
+}
+
+// Decoded pixels are large: more at a time would only trade memory for nothing on a machine of few cores.
+const AT_A_TIME = 2
+
+export function openPictures({ maxPixels }: PicturesOptions): Pictures {
+  const limit = createSemaphore(AT_A_TIME)
+  const read = (bytes: Uint8Array): Sharp => sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', pages: 1 })
+  const decoding = <Result>(work: () => Promise<Result>): Promise<Result> =>
+    limit(async () => {
+      try {
+        return await work()
+      } catch (cause) {
+        if (cause instanceof ServiceError) throw cause
+        throw new ServiceError('invalid_field', `this is no picture of at most ${maxPixels} pixels`, {
+          details: { field: 'image' },
+          cause,
+        })
+      }
+    })
+  return {
+    preview: (source, { format, quality, fitPixels }) =>
+      decoding(async () => {
+        const whole = read(source)
+        const picture =
+          fitPixels === undefined
+            ? whole
+            : whole.resize(fitPixels, fitPixels, { fit: 'inside', withoutEnlargement: true })
+        // A JPEG has no alpha: it is dropped, not blended.
+        const coded = format === 'jpeg' ? picture.removeAlpha().jpeg({ quality }) : picture.webp({ quality })
+        return { bytes: await coded.toBuffer(), contentType: `image/${format}` }
+      }),
+    channel: (source, channel) =>
+      decoding(async () =>
+        channel === 'rgb' ? toPng(read(source).toColourspace('srgb').removeAlpha()) : toAlpha(read(source)),
+      ),
+    replaceAlpha: (original, mask) => decoding(() => replaceAlpha(read, original, mask)),
+  }
+}
+
+async function toPng(picture: Sharp): Promise<Picture> {
+  return { bytes: await picture.png().toBuffer(), contentType: 'image/png' }
+}
+
+/** Black everywhere, with the picture's own alpha: opaque when it has none. */
+async function toAlpha(picture: Sharp): Promise<Picture> {
+  const { data, info } = await readRgba(picture)
+  for (let at = 0; at < data.length; at += 4) data.fill(0, at, at + 3)
+  return toPng(fromRgba(data, info))
+}
+
+async function replaceAlpha(
+  read: (bytes: Uint8Array) => Sharp,
+  original: Uint8Array,
+  mask: Uint8Array,
+): Promise<Picture> {
+  const base = await readRgba(read(original))
+  const alpha = await readRgba(read(mask))
+  if (base.info.width !== alpha.info.width || base.info.height !== alpha.info.height) {
+    throw new ServiceError(
+      'invalid_field',
+      `the mask has ${alpha.info.width}x${alpha.info.height} pixels and the original ${base.info.width}x${base.info.height}; they must be equal`,
+      { details: { field: 'image' } },
+    )
+  }
+  for (let at = 3; at < base.data.length; at += 4) base.data[at] = alpha.data[at]
+  const { bytes, contentType } = await toPng(fromRgba(base.data, base.info))
+  return { bytes: copyTexts(original, bytes), contentType }
+}
+
+interface Size {
+  readonly width: number
+  readonly height: number
+}
+
+async function readRgba(picture: Sharp): Promise<{ data: Buffer; info: Size }> {
+  return picture.toColourspace('srgb').ensureAlpha().raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true })
+}
+
+function fromRgba(data: Buffer, { width, height }: Size): Sharp {
+  return sharp(data, { raw: { width, height, channels: 4 } })
+}

@@ -1,0 +1,41 @@
+/** The data files of a catalogue on disk: one folder per provider, in it `provider.json` and one file per model. */
+import { readdir, readFile, stat } from 'node:fs/promises'
+import path from 'node:path'
+
+// A schema of a few kilobytes is a long one; anything of this size is no data file of ours.
+const FILE_MAX_BYTES = 1024 * 1024
+const MAX_FILES = 10_000
+
+export interface CatalogFile {
+  /** Relative to the catalogue's directory, with slashes: `bfl/flux-2-pro.json`. */
+  readonly file: string
+  readonly text: string
+}
+
+/** In the order of their names. Hidden files and everything that is no `.json` are passed over. */
+export async function readCatalogFiles(directory: string): Promise<CatalogFile[]> {
+  const files: CatalogFile[] = []
+  for (const provider of await subfolders(directory)) {
+    const names = await readdir(path.join(directory, provider))
+    for (const name of names.filter((entry) => entry.endsWith('.json') && !entry.startsWith('.')).sort()) {
+      files.push(await readOne(directory, `${provider}/${name}`))
+      if (files.length > MAX_FILES) throw new Error(`${directory} holds more than ${MAX_FILES} files`)
+    }
+  }
+  return files
+}
+
+async function subfolders(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map(({ name }) => name)
+    .sort()
+}
+
+async function readOne(directory: string, file: string): Promise<CatalogFile> {
+  const full = path.join(directory, file)
+  const { size } = await stat(full)
+  if (size > FILE_MAX_BYTES) throw new Error(`${file} is larger than ${FILE_MAX_BYTES} bytes`)
+  return { file, text: await readFile(full, 'utf8') }
+}

@@ -1,0 +1,146 @@
+/**
+ * A catalogue from the texts of its files: providers, models, and everything that is wrong, each with its file and its place.
+ * It reads no disk and opens nothing, so that `models lint`, a start and a reload judge alike. A catalogue with a problem is
+ * not to be used: half of one would make models vanish.
+ */
+import type { CompileSchema } from '../../../domain/models/check-input.ts'
+import type { Json, Model } from '../../../domain/models/model.ts'
+import { readModel } from '../../../domain/models/read-model.ts'
+import { checkModelRules } from '../declarative/check-rules.ts'
+import { compileOutcomes } from '../declarative/outcome-rules.ts'
+import type { ProviderRules } from '../declarative/rules.ts'
+import { checkProviderShape } from '../declarative/rules-schema.ts'
+import type { CatalogFile } from './catalog-files.ts'
+
+export interface CatalogProblem {
+  readonly file: string
+  readonly problem: string
+}
+
+export interface ReadCatalog {
+  readonly providers: readonly ProviderRules[]
+  readonly models: readonly Model[]
+  readonly problems: readonly CatalogProblem[]
+}
+
+export interface ReadCatalogDeps {
+  readonly compileSchema: CompileSchema
+  /** Providers that need no file of their own, such as `sandbox`: what is wrong with a model of theirs. */
+  readonly builtIn: Readonly<Record<string, (model: Model) => readonly string[]>>
+  /** Files whose schemas were checked before, such as our own: compiling them all would hold up every start. */
+  readonly isChecked?: (file: string) => boolean
+}
+
+const PROVIDER_FILE = 'provider.json'
+
+export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps): ReadCatalog {
+  const problems: CatalogProblem[] = []
+  const note = (file: string, found: readonly string[]) => {
+    for (const problem of found) problems.push({ file, problem })
+  }
+  const parsed = files.flatMap(({ file, text }) => {
+    const document = parse(text)
+    if (document === undefined) note(file, ['is no JSON'])
+    return document === undefined ? [] : [{ file, document }]
+  })
+  const providers = readProviders(parsed, note)
+  const models = readModels(parsed, note)
+  for (const { file, model } of models) {
+    note(file, checkOne(model, file, { ...deps, providers }))
+    note(file, checkSuccessor(model, models))
+  }
+  const ids = models.map(({ model }) => model.id)
+  for (const { file, model } of models) {
+    if (ids.indexOf(model.id) !== ids.lastIndexOf(model.id)) note(file, [`id ${model.id} stands in several files`])
+  }
+  return { providers: [...providers.values()], models: models.map(({ model }) => model), problems }
+}
+
+interface ParsedFile {
+  readonly file: string
+  readonly document: Json
+}
+
+type Note = (file: string, problems: readonly string[]) => void
+
+function parse(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+function readProviders(files: readonly ParsedFile[], note: Note): Map<string, ProviderRules> {
+  const providers = new Map<string, ProviderRules>()
+  for (const { file, document } of files) {
+    const [folder, name] = file.split('/')
+    if (name !== PROVIDER_FILE) continue
+    const problems = checkProvider(document, folder)
+    note(file, problems)
+    if (problems.length === 0) providers.set(folder, document as unknown as ProviderRules)
+  }
+  return providers
+}
+
+function checkProvider(document: Json, folder: string): string[] {
+  const shape = checkProviderShape(document)
+  if (shape.length > 0) return shape.map(({ path, problem }) => `${path === '' ? 'the file' : path} ${problem}`)
+  const rules = document as unknown as ProviderRules
+  const problems = rules.provider === folder ? [] : [`provider is ${rules.provider}, but the folder is ${folder}`]
+  if (!URL.canParse(rules.base_url)) problems.push('base_url is no address')
+  try {
+    compileOutcomes(rules.outcomes)
+  } catch (error) {
+    problems.push(`outcomes ${error instanceof Error ? error.message : 'cannot be read'}`)
+  }
+  return problems
+}
+
+interface FoundModel {
+  readonly file: string
+  readonly model: Model
+}
+
+function readModels(files: readonly ParsedFile[], note: Note): FoundModel[] {
+  return files.flatMap(({ file, document }) => {
+    if (file.endsWith(`/${PROVIDER_FILE}`)) return []
+    const { model, problems } = readModel(document)
+    note(file, problems)
+    return model === null ? [] : [{ file, model }]
+  })
+}
+
+interface CheckContext extends ReadCatalogDeps {
+  readonly providers: ReadonlyMap<string, ProviderRules>
+}
+
+function checkOne(model: Model, file: string, context: CheckContext): string[] {
+  const problems = file === `${model.id}.json` ? [] : [`id is ${model.id}, so the file must be ${model.id}.json`]
+  const isChecked = context.isChecked?.(file) === true
+  return [...problems, ...checkAdapter(model, context), ...(isChecked ? [] : checkSchema(model, context))]
+}
+
+function checkAdapter(model: Model, { builtIn, providers }: CheckContext): readonly string[] {
+  const own = Object.hasOwn(builtIn, model.provider) ? builtIn[model.provider] : undefined
+  if (own !== undefined) return own(model)
+  const rules = providers.get(model.provider)
+  if (rules === undefined) return [`there is no usable ${model.provider}/${PROVIDER_FILE} beside it`]
+  return checkModelRules(model, rules)
+}
+
+/** The published schema is the enforced one, so the example that readers copy must pass it. */
+function checkSchema({ input, state }: Model, { compileSchema }: CheckContext): string[] {
+  if (input.schema === null) return []
+  try {
+    const failures = input.example === null || state === 'retired' ? [] : compileSchema(input.schema)(input.example)
+    return failures.map(({ loc, msg }) => `input.example.${loc.slice(1).join('.')} ${msg}`)
+  } catch (error) {
+    return [`input.schema ${error instanceof Error ? error.message : 'cannot be compiled'}`]
+  }
+}
+
+function checkSuccessor({ successor }: Model, models: readonly FoundModel[]): string[] {
+  if (successor === null || models.some(({ model }) => model.id === successor && model.state !== 'retired')) return []
+  return [`successor ${successor} is no model of this catalogue`]
+}

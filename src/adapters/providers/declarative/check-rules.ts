@@ -1,0 +1,83 @@
+/** What is wrong with a model's rules: their shape, paths and patterns that cannot be read, and names that have no value. */
+import type { Model } from '../../../domain/models/model.ts'
+import { compileModel } from './compile-model.ts'
+import type { ModelRules, OperationRules, ProviderRules } from './rules.ts'
+import { checkModelShape } from './rules-schema.ts'
+import { namesIn } from './template.ts'
+
+export function checkModelRules(model: Model, provider: ProviderRules): string[] {
+  const shape = checkModelShape(model.adapter)
+  if (shape.length > 0) return shape.map(({ path, problem }) => `adapter${path} ${problem}`)
+  const rules = model.adapter as unknown as ModelRules
+  try {
+    compileModel(model, provider)
+  } catch (error) {
+    return [`adapter ${error instanceof Error ? error.message : 'cannot be read'}`]
+  }
+  return [
+    ...rules.operations.flatMap((operation, index) =>
+      checkOperation(operation, `adapter/operations/${index}`, { model, provider }),
+    ),
+    ...checkReturns(model, rules),
+  ]
+}
+
+function checkReturns(model: Model, { operations, assets }: ModelRules): string[] {
+  const problems: string[] = []
+  const isPolled = operations.some(({ returns }) => returns === 'task')
+  if (isPolled !== (model.returns === 'poll')) {
+    problems.push(`returns must be ${isPolled ? 'poll' : 'direct'}, as the operations say`)
+  }
+  if (assets.length === 0 && operations.some(({ returns }) => returns !== 'bytes')) {
+    problems.push('adapter/assets must name where the output is: nothing else proves that a call succeeded')
+  }
+  for (const leaf of model.hosting?.leaves ?? []) {
+    if (!assets.includes(leaf)) problems.push(`hosting.leaves names ${leaf}, which is none of adapter/assets`)
+  }
+  if (operations.at(-1)?.when !== undefined && operations.every(({ when }) => when !== undefined)) {
+    problems.push('adapter/operations: the last one should fit every input that the others leave')
+  }
+  return problems
+}
+
+interface OperationContext {
+  readonly model: Model
+  readonly provider: ProviderRules
+}
+
+function checkOperation(operation: OperationRules, place: string, { model, provider }: OperationContext): string[] {
+  const { task, returns } = operation
+  const problems: string[] = []
+  if ((returns === 'task') !== (task !== undefined))
+    problems.push(`${place}/task is for operations that return a task, and only for them`)
+  if (operation.media !== undefined && operation.encoding !== 'multipart')
+    problems.push(`${place}/media needs encoding multipart`)
+  const fields = model.input.schema?.['properties'] ?? {}
+  const known = ['model', 'submit_key', ...Object.keys(provider.settings ?? {}).map((name) => `setting.${name}`)]
+  const inputs = Object.keys(fields ?? {}).map((field) => `input.${field}`)
+  problems.push(...checkNames(operation.path, `${place}/path`, [...known, ...inputs]))
+  if (task === undefined) return problems
+  const kept = Object.keys(task.keep ?? {})
+  const taken = Object.keys(task.result?.take ?? {})
+  for (const [name, fetch, more] of [
+    ['poll', task.poll, []],
+    ['result', task.result, taken],
+    ['cancel', task.cancel, []],
+  ] as const) {
+    if (fetch === undefined) continue
+    if (fetch.path === undefined && fetch.url === undefined)
+      problems.push(`${place}/task/${name} has neither path nor url`)
+    if (fetch.path !== undefined)
+      problems.push(...checkNames(fetch.path, `${place}/task/${name}/path`, [...known, 'id', ...kept, ...more]))
+    if (fetch.url !== undefined && ![...kept, ...more].includes(fetch.url)) {
+      problems.push(`${place}/task/${name}/url names ${fetch.url}, which is not kept`)
+    }
+  }
+  return problems
+}
+
+function checkNames(text: string, place: string, known: readonly string[]): string[] {
+  return namesIn(text)
+    .filter((name) => !known.includes(name))
+    .map((name) => `${place} names {${name}}, which has no value there`)
+}

@@ -1,0 +1,60 @@
+/**
+ * Sends a submit, and sends it again only where surely nothing was accepted: the connection was refused, or the provider
+ * said "later". Both end before the deadline. Anything else that goes wrong after the first byte left is never repeated.
+ */
+import { createBackoff } from '../../../lib/backoff.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { ExchangeError } from '../outbound/exchange.ts'
+import { readRetryAfterMs } from '../outbound/retry-after.ts'
+import type { ReadAnswer } from './read-answer.ts'
+import type { Meaning } from './rules.ts'
+
+const MAX_CONNECT_TRIES = 3
+const MAX_WAITS = 16
+const FIRST_PAUSE_MS = 500
+const MAX_PAUSE_MS = 30_000
+
+export interface PatienceDeps {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+}
+
+export interface PatienceOptions {
+  readonly signal: AbortSignal
+  readonly deadline: Date
+  /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
+  readonly judge: (answer: ReadAnswer) => Meaning | null
+}
+
+export interface JudgedAnswer {
+  readonly answer: ReadAnswer
+  readonly meaning: Meaning | null
+}
+
+export async function sendPatiently(
+  send: () => Promise<ReadAnswer>,
+  { signal, deadline, judge }: PatienceOptions,
+  { clock, random, sleep }: PatienceDeps,
+): Promise<JudgedAnswer> {
+  const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
+  const pauseFor = async (ms: number): Promise<boolean> => {
+    if (clock.now().getTime() + ms >= deadline.getTime()) return false
+    await sleep(ms, signal)
+    return !signal.aborted
+  }
+  let refusals = 0
+  let waits = 0
+  for (;;) {
+    try {
+      const answer = await send()
+      const meaning = judge(answer)
+      if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
+      const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
+      if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
+    } catch (error) {
+      const mayRepeat = error instanceof ExchangeError && error.fault === 'unreachable' && !error.wasSent
+      if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
+    }
+  }
+}

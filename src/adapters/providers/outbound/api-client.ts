@@ -1,0 +1,69 @@
+/**
+ * Calls to one provider's API. The provider's own address comes from the operator and has its own connections; every other
+ * address came out of an answer, so it must lie on the provider's hosts and goes through the guard. Only these hosts ever
+ * see the key. Every exchange is told to an observer, without address, key or body.
+ */
+import { Agent } from 'undici'
+import { type ExchangeAnswer, ExchangeError, type ExchangeLimits, type ExchangeRequest, exchange } from './exchange.ts'
+import { matchesHost } from './network.ts'
+import type { SafeFetch } from './safe-fetch.ts'
+
+const KEEP_ALIVE_MS = 4000
+// Twice the generations: polls and downloads run beside them.
+const CONNECTIONS_PER_SLOT = 2
+
+export interface ApiRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
+  /** A path below the provider's base, or an absolute address that an answer gave. */
+  readonly target: string
+  /** Sent to the provider's hosts only. */
+  readonly keyHeaders: Readonly<Record<string, string>>
+}
+
+export interface ApiClient extends AsyncDisposable {
+  call(request: ApiRequest, limits: ExchangeLimits): Promise<ExchangeAnswer>
+  /** Whether an address is the provider's API itself, which may see the key. */
+  isApiHost(url: URL): boolean
+}
+
+export interface ApiClientOptions {
+  readonly baseUrl: string
+  readonly apiHosts: readonly string[]
+  readonly concurrency: number
+  readonly fetch: SafeFetch
+}
+
+export function openApiClient({ baseUrl, apiHosts, concurrency, fetch }: ApiClientOptions): ApiClient {
+  const base = new URL(baseUrl)
+  const basePath = base.pathname.replace(/\/$/, '')
+  const agent = new Agent({
+    connections: concurrency * CONNECTIONS_PER_SLOT,
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  })
+  const isApiHost = (url: URL) =>
+    url.origin === base.origin || (url.protocol === base.protocol && matchesHost(url.hostname, apiHosts))
+
+  function callOther({ target, method, keyHeaders, headers }: ApiRequest, limits: ExchangeLimits) {
+    if (method !== 'GET') throw new Error('an address from an answer is only ever read')
+    const headersFor = (url: URL) => (isApiHost(url) ? { ...headers, ...keyHeaders } : headers)
+    return fetch(target, { ...limits, allowedHosts: apiHosts, headersFor })
+  }
+
+  return {
+    isApiHost,
+    async call(request, limits) {
+      const url = request.target.startsWith('/') ? null : URL.parse(request.target)
+      if (url !== null && url.origin !== base.origin) return callOther(request, limits)
+      const path = url === null ? `${basePath}${request.target}` : `${url.pathname}${url.search}`
+      const { method, body } = request
+      const headers = { ...request.headers, ...request.keyHeaders }
+      const answer = await exchange(agent, { origin: base.origin, path, method, body, headers }, limits)
+      if (answer.status < 300 || answer.status >= 400) return answer
+      if (!Buffer.isBuffer(answer.body)) answer.body.destroy()
+      // A redirect of the API could lead anywhere, with the key in hand.
+      throw new ExchangeError('broken', 'the provider redirects', { wasSent: true, status: answer.status })
+    },
+    [Symbol.asyncDispose]: () => agent.destroy(),
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * JSON Web Tokens, checked with the keys of whoever signs them. Only the configured algorithms, issuer and audience count; a
+ * token without an expiry is none. Keys at an address are fetched when they are first needed and when a token names one that
+ * is not known yet, though never in quick succession: nobody can make us hammer their server.
+ */
+import { createPublicKey } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type JSONWebKeySet,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose'
+import { isAccountId } from '../../domain/accounts/account.ts'
+import { isScope } from '../../domain/accounts/scopes.ts'
+import type { VerifiedToken, VerifyToken } from '../../domain/accounts/token-verifier.ts'
+import type { Clock } from '../../lib/clock.ts'
+
+export interface JwtOptions {
+  readonly keys:
+    | { readonly kind: 'url'; readonly url: string }
+    /** A JWKS, or a public key in PEM. */
+    | { readonly kind: 'file'; readonly path: string }
+  readonly issuer: string
+  readonly audience: string
+  readonly algorithms: readonly string[]
+  readonly accountClaim: string
+  readonly scopesClaim: string
+  readonly clockSkewMs: number
+  readonly clock: Clock
+}
+
+const FETCH_TIMEOUT_MS = 5000
+const FETCH_AGAIN_MS = 30_000
+const FETCH_AFTER_FAILURE_MS = 5000
+const MAX_JWKS_BYTES = 1_048_576
+
+/** Throws when the keys are in a file that does not hold any. */
+export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken> {
+  const { keys, clock, clockSkewMs, accountClaim } = options
+  const getKey = keys.kind === 'url' ? createRemoteKeys(keys.url, clock) : await readKeys(keys.path)
+  return async function verifyToken(token) {
+    try {
+      const { payload } = await jwtVerify(token, getKey, {
+        issuer: options.issuer,
+        audience: options.audience,
+        algorithms: [...options.algorithms],
+        clockTolerance: clockSkewMs / 1000,
+        currentDate: clock.now(),
+        requiredClaims: ['exp', accountClaim],
+      })
+      return toVerified(payload, options)
+    } catch (error) {
+      if (isTokensFault(error)) return null
+      throw error
+    }
+  }
+}
+
+function toVerified(payload: JWTPayload, { accountClaim, scopesClaim, clockSkewMs }: JwtOptions): VerifiedToken | null {
+  const accountId = payload[accountClaim]
+  if (typeof accountId !== 'string' || !isAccountId(accountId)) return null
+  const expiresAt = new Date((payload.exp ?? 0) * 1000 + clockSkewMs)
+  return { accountId, scopes: readScopes(payload[scopesClaim]), expiresAt }
+}
+
+/** Scopes that mean nothing here are for somebody else; a token that has only those may do nothing. */
+function readScopes(claim: unknown): readonly string[] | null {
+  if (claim === undefined) return null
+  const scopes: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
+  return scopes.filter((scope) => typeof scope === 'string' && isScope(scope)) as string[]
+}
+
+/** Everything but keys that could not be had. */
+function isTokensFault(error: unknown): boolean {
+  if (error instanceof errors.JWKSTimeout || error instanceof KeysUnavailable) return false
+  // A key of another type than the token's algorithm needs.
+  return error instanceof errors.JOSEError || error instanceof TypeError
+}
+
+class KeysUnavailable extends Error {}
+
+function createRemoteKeys(url: string, clock: Clock): JWTVerifyGetKey {
+  let failedAt = Number.NEGATIVE_INFINITY
+
+  async function fetchKeys(address: string, init: RequestInit): Promise<Response> {
+    if (clock.now().getTime() - failedAt < FETCH_AFTER_FAILURE_MS) {
+      throw new KeysUnavailable(`the keys at ${url} could not be fetched a moment ago`)
+    }
+    try {
+      const response = await fetch(address, init)
+      if (response.status !== 200) throw new Error(`the answer is ${response.status}`)
+      return new Response(await readBounded(response), { status: 200 })
+    } catch (error) {
+      failedAt = clock.now().getTime()
+      throw new KeysUnavailable(`the keys at ${url} cannot be fetched: ${(error as Error).message}`, { cause: error })
+    }
+  }
+
+  return createRemoteJWKSet(new URL(url), {
+    timeoutDuration: FETCH_TIMEOUT_MS,
+    cooldownDuration: FETCH_AGAIN_MS,
+    [customFetch]: fetchKeys,
+  })
+}
+
+async function readBounded(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength
+    if (size > MAX_JWKS_BYTES) throw new Error('the answer is too long for a set of keys')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+async function readKeys(path: string): Promise<JWTVerifyGetKey> {
+  const text = await readFile(path, 'utf8')
+  if (text.trimStart().startsWith('{')) return createLocalJWKSet(JSON.parse(text) as JSONWebKeySet)
+  const key = createPublicKey(text)
+  return async () => key
+}

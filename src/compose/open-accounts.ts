@@ -1,0 +1,158 @@
+/**
+ * Everything about who calls and who pays. The local kind has one account that nothing is asked of; the others have accounts
+ * with tiers, keys, tokens, rates and prices. Both look the same to whoever uses them.
+ */
+import { readFile, stat } from 'node:fs/promises'
+import { openJwtVerifier } from '../adapters/tokens/jwt.ts'
+import type { AccountsConfig, JwtConfig } from '../config/config.ts'
+import { ConfigError } from '../config/config-error.ts'
+import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
+import { type ApiKeys, createApiKeys } from '../domain/accounts/api-keys.ts'
+import { createAuthenticate } from '../domain/accounts/authenticate.ts'
+import type { Authenticate, Caller } from '../domain/accounts/caller.ts'
+import { openKeyRing } from '../domain/accounts/key-ring.ts'
+import { readTiers } from '../domain/accounts/read-limits.ts'
+import { type AccountLimits, DEFAULT_TIERS } from '../domain/accounts/tiers.ts'
+import type { VerifyToken } from '../domain/accounts/token-verifier.ts'
+import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
+import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
+import { ServiceError } from '../domain/errors.ts'
+import type { Chore } from '../domain/jobs/housekeeping.ts'
+import type { NodeRules } from '../domain/workflows/node-rules.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Store } from './open-store.ts'
+
+/** What an account may use, for whoever enforces it. */
+export interface AccountRules {
+  limitsOf(accountId: string): AccountLimits
+  nodeRules(accountId: string): NodeRules | null
+  /** What a job in this pool costs the account; throws subscription_inactive. */
+  admit(accountId: string, pool: string): PoolPrice | null
+}
+
+export interface SharedAccounts extends AccountRules {
+  readonly accounts: Accounts
+  readonly apiKeys: ApiKeys
+  /** Knows the caller and counts the request against its rate. */
+  readonly authenticate: Authenticate
+  readonly chores: readonly Chore[]
+  /** Writes what is only in memory. */
+  flush(): Promise<void>
+}
+
+export interface AccountParts {
+  readonly store: Pick<Store, 'directory' | 'apiKeys' | 'limits'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const MINUTE_MS = 60_000
+const TIERS_CHECK_MS = 5000
+
+export async function openSharedAccounts(config: AccountsConfig, parts: AccountParts): Promise<SharedAccounts> {
+  const { store, clock, log } = parts
+  const tiers = config.tiers === null ? DEFAULT_TIERS : readSetting('tiers', () => readTiers(config.tiers))
+  const prices = config.prices === null ? FREE : readSetting('prices', () => readPrices(config.prices))
+  const accounts = await openAccounts({ directory: store.directory, tiers, clock })
+  const ring = await openKeyRing({ store: store.apiKeys, clock })
+  const verifyToken = config.jwt === null ? null : await openVerifier(config.jwt, clock)
+  const limiter = createRateLimiter({
+    store: store.limits,
+    rateOf: (accountId) => toRate(accounts.limitsOf(accountId)),
+    clock,
+  })
+  const identify = createAuthenticate({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
+  return {
+    accounts,
+    apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),
+    authenticate: withRate(identify, limiter),
+    limitsOf: (accountId) => accounts.limitsOf(accountId),
+    nodeRules: createNodeRules((accountId) => accounts.limitsOf(accountId)),
+    admit(accountId, pool) {
+      const { subscriptionActive, creditFloorMicros } = accounts.limitsOf(accountId)
+      if (!subscriptionActive) {
+        throw new ServiceError(
+          'subscription_inactive',
+          'this account has no active subscription and cannot run anything',
+        )
+      }
+      return creditFloorMicros === null ? null : prices.priceOf(pool)
+    },
+    chores: [
+      { name: 'write-key-uses', everyMs: MINUTE_MS, run: () => ring.flushUses() },
+      ...createTiersChore(config.tiersFile, { accounts, log }),
+    ],
+    flush: () => ring.flushUses(),
+  }
+}
+
+/** What is wrong in a block of settings stops the start with one line, as with any other setting. */
+function readSetting<Value>(name: string, read: () => Value): Value {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof ServiceError ? new ConfigError(`${name}: ${error.message}`) : error
+  }
+}
+
+async function openVerifier(config: JwtConfig, clock: Clock): Promise<VerifyToken> {
+  try {
+    return await openJwtVerifier({ ...config, clock })
+  } catch (error) {
+    throw new ConfigError(`jwtKeys: there are no keys to be read: ${(error as Error).message.replaceAll(/\s+/g, ' ')}`)
+  }
+}
+
+function toRate({ requestsPerMinute, requestBurst }: AccountLimits) {
+  return requestsPerMinute === null ? null : { perMinute: requestsPerMinute, burst: requestBurst }
+}
+
+/** The rate is counted as soon as it is known who calls, before anything is looked up: a 429 reveals nothing. */
+function withRate(identify: Authenticate, limiter: RateLimiter): Authenticate {
+  function count(caller: Caller): Caller | Promise<Caller> {
+    const taken = limiter.take(caller.accountId)
+    return taken === undefined ? caller : taken.then(() => caller)
+  }
+  return (credential) => {
+    const caller = identify(credential)
+    return caller instanceof Promise ? caller.then(count) : count(caller)
+  }
+}
+
+/** Sets are made once per set of limits, which stays the same object until something changes. */
+function createNodeRules(limitsOf: (accountId: string) => AccountLimits): AccountRules['nodeRules'] {
+  const made = new WeakMap<AccountLimits, NodeRules>()
+  return (accountId) => {
+    const limits = limitsOf(accountId)
+    const { allowNodes, denyNodes } = limits
+    if (allowNodes === null && denyNodes.length === 0) return null
+    const known = made.get(limits)
+    if (known !== undefined) return known
+    const rules = { allow: allowNodes === null ? null : new Set(allowNodes), deny: new Set(denyNodes) }
+    made.set(limits, rules)
+    return rules
+  }
+}
+
+/** Tiers that stand in a file of their own are read again when it changes. A file that is wrong changes nothing. */
+function createTiersChore(path: string | null, { accounts, log }: { accounts: Accounts; log: Log }): Chore[] {
+  if (path === null) return []
+  let seen: string | null = null
+  return [
+    {
+      name: 'reload-tiers',
+      everyMs: TIERS_CHECK_MS,
+      async run() {
+        const { mtimeMs, size } = await stat(path)
+        const mark = `${mtimeMs} ${size}`
+        if (mark === seen) return
+        const isFirst = seen === null
+        seen = mark
+        const tiers = readTiers(JSON.parse(await readFile(path, 'utf8')))
+        const changed = await accounts.useTiers(tiers)
+        if (!isFirst || changed > 0) log.info({ accounts: changed }, 'the tiers were read again')
+      },
+    },
+  ]
+}

@@ -1,0 +1,215 @@
+/**
+ * The catalogue and its providers, together: both are read from the same folders, and a reload exchanges both or neither.
+ * Calls under way keep the model and the provider they began with; a provider that was replaced ends when they have.
+ */
+import { watch } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type CatalogFile, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
+import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
+import type { Network } from '../adapters/providers/outbound/network.ts'
+import { createCompileSchema } from '../adapters/schemas/ajv-input.ts'
+import type { RouterConfig } from '../config/config.ts'
+import type { CallStore } from '../domain/models/call-store.ts'
+import { type Catalog, createCatalog } from '../domain/models/catalog.ts'
+import { type CompileSchema, createCheckInput } from '../domain/models/check-input.ts'
+import type { HostAssets } from '../domain/models/hosting.ts'
+import type { Model } from '../domain/models/model.ts'
+import type { Provider } from '../domain/models/provider.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+
+export type { CatalogProblem }
+
+/** The rules of a provider become something that can be called. */
+export type OpenProvider = (rules: ReadCatalog['providers'][number]) => Provider & AsyncDisposable
+
+/** What tests put in the place of parts. */
+export interface ModelOverrides {
+  /** Beside, or instead of, those that come with the service. */
+  readonly providers?: readonly Provider[]
+  /** Further models. */
+  readonly models?: readonly Model[]
+  readonly hostAssets?: HostAssets
+  /** Which addresses of answers and inputs may be reached, and how names are resolved. */
+  readonly network?: Network
+  /** A store that can stop at a chosen step. */
+  readonly wrapCalls?: (calls: CallStore) => CallStore
+}
+
+export interface ModelsParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly builtIn: readonly Provider[]
+  readonly openProvider: OpenProvider
+  readonly hostAssets: HostAssets
+  /** Besides what the folders hold. */
+  readonly models: readonly Model[]
+}
+
+export type ReloadOutcome =
+  | { readonly outcome: 'reloaded'; readonly models: number }
+  /** Nothing was changed. */
+  | { readonly outcome: 'refused'; readonly problems: readonly CatalogProblem[] }
+
+export interface OpenedModels extends AsyncDisposable {
+  catalog(): Catalog
+  providerOf(name: string): Provider | null
+  readonly hostAssets: HostAssets
+  reload(): Promise<ReloadOutcome>
+  /** Reads the folders again whenever something in them changes. */
+  watchFolders(): void
+  /** Called when providers were replaced: resolves when calls that began before have ended. */
+  onReplaced(untilEnded: () => Promise<void>): void
+}
+
+export class CatalogError extends Error {
+  readonly problems: readonly CatalogProblem[]
+  constructor(problems: readonly CatalogProblem[]) {
+    const [first] = problems
+    super(`the model catalogue has ${problems.length} problems, the first in ${first.file}: ${first.problem}`)
+    this.name = 'CatalogError'
+    this.problems = problems
+  }
+}
+
+/** The models that come with the service. */
+export const BUILT_IN_CATALOG = fileURLToPath(new URL('../../models', import.meta.url))
+// An editor writes a file in several steps, and a deployment writes many files.
+const SETTLE_MS = 300
+
+interface Opened {
+  readonly catalog: Catalog
+  readonly providers: ReadonlyMap<string, OpenedProvider>
+}
+
+interface OpenedProvider {
+  readonly provider: Provider
+  /** What it was made of: one with the same rules is kept. */
+  readonly rules: string
+  readonly close: (() => Promise<void>) | null
+}
+
+/** Everything in these folders; a model of a later folder replaces one of the same name in an earlier. */
+export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFile[]> {
+  const files = new Map<string, FoundFile>()
+  for (const folder of folders) {
+    for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+  }
+  return [...files.values()]
+}
+
+interface FoundFile extends CatalogFile {
+  readonly folder: string
+}
+
+export interface JudgeOptions {
+  readonly builtIn: readonly Provider[]
+  /** Also the schemas of our own models, which our tests have checked. */
+  readonly isThorough: boolean
+  readonly compileSchema?: CompileSchema
+}
+
+export function judgeCatalog(files: readonly FoundFile[], options: JudgeOptions): ReadCatalog {
+  const { builtIn, isThorough, compileSchema = createCompileSchema() } = options
+  const checks = Object.fromEntries(
+    builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
+  )
+  const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
+  return readCatalog(files, { compileSchema, builtIn: checks, isChecked: (file) => !isThorough && ours.has(file) })
+}
+
+export async function openModels(
+  { catalogs }: Pick<RouterConfig, 'catalogs'>,
+  parts: ModelsParts,
+): Promise<OpenedModels> {
+  const { clock, log, builtIn, openProvider } = parts
+  const folders = [BUILT_IN_CATALOG, ...catalogs]
+  const compileSchema = createCompileSchema()
+  const first = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false, compileSchema })
+  if (first.problems.length > 0) throw new CatalogError(first.problems)
+  let current = toOpened(first, null)
+  let untilEnded: () => Promise<void> = async () => {}
+  const retiring = new Set<Promise<void>>()
+  const watchers: Disposable[] = []
+
+  function toOpened(read: ReadCatalog, before: Opened | null): Opened {
+    const providers = new Map<string, OpenedProvider>(
+      builtIn.map((provider) => [provider.name, { provider, rules: '', close: null }]),
+    )
+    for (const rules of read.providers) {
+      const text = JSON.stringify(rules)
+      const same = before?.providers.get(rules.provider)
+      providers.set(rules.provider, same?.rules === text ? same : openOne(rules, text))
+    }
+    const entries = [...read.models, ...parts.models].map((model) => ({
+      model,
+      checkInput: createCheckInput(model, compileSchema),
+    }))
+    return { catalog: createCatalog(entries, clock.now()), providers }
+  }
+
+  function openOne(rules: ReadCatalog['providers'][number], text: string): OpenedProvider {
+    const provider = openProvider(rules)
+    return { provider, rules: text, close: async () => provider[Symbol.asyncDispose]() }
+  }
+
+  function retire(before: Opened, after: Opened): void {
+    const kept = new Set([...after.providers.values()])
+    const replaced = [...before.providers.values()].filter((opened) => !kept.has(opened))
+    const ended = untilEnded().then(async () => {
+      for (const { close } of replaced) await close?.()
+    })
+    retiring.add(ended)
+    void ended.finally(() => retiring.delete(ended))
+  }
+
+  async function reload(): Promise<ReloadOutcome> {
+    const read = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false, compileSchema })
+    if (read.problems.length > 0) {
+      log.error({ problems: read.problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
+      return { outcome: 'refused', problems: read.problems }
+    }
+    const before = current
+    current = toOpened(read, before)
+    retire(before, current)
+    log.info({ models: current.catalog.size }, 'the model catalogue was reloaded')
+    return { outcome: 'reloaded', models: current.catalog.size }
+  }
+
+  function watchFolder(folder: string): void {
+    let timer: NodeJS.Timeout | null = null
+    const run = () => {
+      timer = null
+      reload().catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
+    }
+    const watcher = watch(folder, { recursive: true }, () => {
+      if (timer === null) timer = setTimeout(run, SETTLE_MS)
+      else timer.refresh()
+    })
+    watcher.on('error', (error) => log.warn({ err: error, folder }, 'a catalogue folder cannot be watched any more'))
+    watchers.push({
+      [Symbol.dispose]() {
+        if (timer !== null) clearTimeout(timer)
+        watcher.close()
+      },
+    })
+  }
+
+  return {
+    catalog: () => current.catalog,
+    providerOf: (name) => current.providers.get(name)?.provider ?? null,
+    hostAssets: parts.hostAssets,
+    reload,
+    watchFolders() {
+      for (const folder of catalogs) watchFolder(folder)
+    },
+    onReplaced(listener) {
+      untilEnded = listener
+    },
+    async [Symbol.asyncDispose]() {
+      for (const watcher of watchers) watcher[Symbol.dispose]()
+      await Promise.all(retiring)
+      for (const { close } of current.providers.values()) await close?.()
+    },
+  }
+}

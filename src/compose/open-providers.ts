@@ -1,0 +1,97 @@
+/** The providers that models run on: those that come with the service, and one for each set of rules in the catalogue. */
+import { compileAuth } from '../adapters/providers/declarative/auth.ts'
+import type { ObserveExchange, ProviderKey } from '../adapters/providers/declarative/parts.ts'
+import { openDeclarativeProvider } from '../adapters/providers/declarative/provider.ts'
+import type { ProviderRules } from '../adapters/providers/declarative/rules.ts'
+import { createHostAssets, type DownloadHeaders } from '../adapters/providers/hosting/host-assets.ts'
+import { matchesHost, type Network, privateNetwork, publicInternet } from '../adapters/providers/outbound/network.ts'
+import { openSafeFetcher } from '../adapters/providers/outbound/safe-fetch.ts'
+import { createReadOwnMedia } from '../adapters/providers/own-media.ts'
+import { type OperatorSettings, readProviderSettings } from '../adapters/providers/provider-settings.ts'
+import { createSandboxProvider } from '../adapters/providers/sandbox/provider.ts'
+import type { Secrets } from '../config/secrets.ts'
+import type { AssetStore } from '../domain/assets/asset-store.ts'
+import type { ContentSigner } from '../domain/assets/signed-url.ts'
+import type { HostAssets } from '../domain/models/hosting.ts'
+import type { Provider } from '../domain/models/provider.ts'
+import type { Clock } from '../lib/clock.ts'
+import { newUuidV4 } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import { sleep } from '../lib/sleep.ts'
+import type { AssetActions } from './asset-actions.ts'
+import type { OpenProvider } from './open-models.ts'
+
+export interface ProviderParts {
+  readonly secrets: Pick<Secrets, 'providers'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent'>
+  readonly assetStore: Pick<AssetStore, 'mint'>
+  readonly signer: ContentSigner
+  readonly observeExchange: ObserveExchange
+  /** The largest asset that is copied. */
+  readonly maxAssetBytes: number
+  /** null: what the settings say. */
+  readonly network: Network | null
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface OpenedProviders extends AsyncDisposable {
+  /** They need no rules of their own. */
+  readonly builtIn: readonly Provider[]
+  readonly open: OpenProvider
+  readonly hostAssets: HostAssets
+}
+
+export function openProviders(parts: ProviderParts): OpenedProviders {
+  const { secrets, assets, signer, clock, log } = parts
+  const settings = readProviderSettings(secrets.providers?.reveal() ?? null)
+  const network = parts.network ?? (settings.allowsPrivateNetwork ? privateNetwork : publicInternet)
+  const fetcher = openSafeFetcher(network)
+  const { fetch } = fetcher
+  const readOwn = createReadOwnMedia({ verify: signer.verify, openContent: assets.openContent })
+  const media = { fetch, allowedHosts: settings.mediaHosts, readOwn }
+  const opened = new Map<string, ProviderRules>()
+  return {
+    builtIn: [createSandboxProvider({ clock, sleep })],
+    open(rules) {
+      opened.set(rules.provider, rules)
+      const { baseUrl, concurrency, values } = settings.of(rules.provider)
+      const keyFor = (accountId: string) => keyOf(settings, rules.provider, accountId)
+      const shared = { fetch, media, clock, log, observe: parts.observeExchange, sleep, random: Math.random }
+      return openDeclarativeProvider(rules, { baseUrl, concurrency, values }, { ...shared, keyFor })
+    },
+    hostAssets: createHostAssets({
+      fetch,
+      storeBlob: assets.storeBlob,
+      assets: parts.assetStore,
+      sign: signer.sign,
+      newId: newUuidV4,
+      clock,
+      log,
+      maxBytes: parts.maxAssetBytes,
+      downloadHeaders: createDownloadHeaders(settings, opened, clock),
+    }),
+    [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
+  }
+}
+
+function keyOf(settings: OperatorSettings, provider: string, accountId: string): ProviderKey | null {
+  const { key, accountKeys } = settings.of(provider)
+  const own = accountKeys.get(accountId)
+  if (own !== undefined) return { key: own, isOwn: true }
+  return key === null ? null : { key, isOwn: false }
+}
+
+/** Some results lie behind the provider's own API: those hosts see the key, no other ever does. */
+function createDownloadHeaders(
+  settings: OperatorSettings,
+  opened: ReadonlyMap<string, ProviderRules>,
+  clock: Clock,
+): DownloadHeaders {
+  return ({ provider }, accountId, url) => {
+    const rules = opened.get(provider)
+    const access = keyOf(settings, provider, accountId)
+    if (rules === undefined || access === null || !matchesHost(url.hostname, rules.api_hosts)) return {}
+    return compileAuth(rules.auth, clock)(access.key)
+  }
+}

@@ -1,0 +1,97 @@
+/** Settings that cannot stand together. Each is refused at the start with one line that says how to mend it. */
+import { ConfigError, quote } from './config-error.ts'
+import type { SettingName } from './env.ts'
+import { isLoopback } from './read-network.ts'
+import type { SettingValues } from './settings.ts'
+
+export interface SettingOrigins {
+  /** How a message names the place that a setting came from. */
+  readonly where: (name: SettingName) => string
+  readonly isSet: (name: SettingName) => boolean
+}
+
+const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir']
+const JWT: readonly SettingName[] = [
+  'jwtKeys',
+  'jwtIssuer',
+  'jwtAudience',
+  'jwtAlgorithms',
+  'jwtAccountClaim',
+  'jwtScopesClaim',
+  'jwtClockSkew',
+]
+const ONLY_SHARED: readonly SettingName[] = [
+  'tiers',
+  'prices',
+  ...JWT,
+  'deploymentsDomain',
+  'stagingLabel',
+  'poolHook',
+  'poolIdle',
+]
+
+const INSTEAD: Readonly<Partial<Record<SettingName, string>>> = {
+  token: 'callers show keys of their accounts, made with: atelier keys create',
+  modelsDir: 'accounts must not place files for each other',
+  allowInsecureBind: 'callers always show a key',
+}
+
+export function refuseContradictions(values: SettingValues, origins: SettingOrigins): void {
+  refuseWrongKind(values, origins)
+  refuseOpenBind(values, origins)
+  refuseHalfJwt(values, origins)
+  refuseFleetContradictions(values, origins)
+  if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
+    throw new ConfigError('adminToken and token are the same; whoever may run jobs must not be able to do everything')
+  }
+}
+
+function refuseWrongKind({ kind }: SettingValues, { where, isSet }: SettingOrigins): void {
+  const wrong = (kind === 'local' ? ONLY_SHARED : ONLY_LOCAL).find(isSet)
+  if (wrong === undefined) return
+  const remedy =
+    kind === 'local'
+      ? 'is for the kinds cloud and serverless; add --kind cloud, or leave it out'
+      : `does not fit kind = "${kind}" (from ${where('kind')}): ${INSTEAD[wrong]}; leave it out`
+  throw new ConfigError(`${wrong} (from ${where(wrong)}) ${remedy}`)
+}
+
+function refuseOpenBind(values: SettingValues, { where }: SettingOrigins): void {
+  const needsToken = values.kind === 'local' && !isLoopback(values.host)
+  if (!needsToken || values.token !== null || values.allowInsecureBind) return
+  throw new ConfigError(
+    `host = ${quote(values.host)} (from ${where('host')}) is reachable from other machines and there is no token; ` +
+      'set ATELIER_TOKEN, or use 127.0.0.1, or allow it with --allow-insecure-bind',
+  )
+}
+
+function refuseHalfJwt(values: SettingValues, { where, isSet }: SettingOrigins): void {
+  const given = JWT.find(isSet)
+  if (given === undefined) return
+  const missing = (['jwtKeys', 'jwtIssuer', 'jwtAudience'] as const).find((name) => values[name] === null)
+  if (missing === undefined && values.jwtAlgorithms.length > 0) return
+  throw new ConfigError(
+    `${given} (from ${where(given)}) needs ${missing ?? 'jwtAlgorithms'} as well: tokens are checked for their keys, issuer, audience and algorithm`,
+  )
+}
+
+const ONLY_FOR_LAUNCHED = ['recycleJobs', 'recycleMemory', 'recycleAge', 'comfyuiCount'] as const
+
+function refuseFleetContradictions(values: SettingValues, { where, isSet }: SettingOrigins): void {
+  const { comfyui: urls, comfyuiLaunch: commands } = values
+  const twice = urls.find((url, index) => urls.indexOf(url) !== index)
+  if (twice !== undefined) {
+    throw new ConfigError(`comfyui names ${quote(twice)} twice (from ${where('comfyui')}); name each server once`)
+  }
+  if (values.embedded === 'off' && urls.length + commands.length === 0) {
+    throw new ConfigError(
+      `embedded = "off" (from ${where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch`,
+    )
+  }
+  const pointless = ONLY_FOR_LAUNCHED.find((name) => commands.length === 0 && isSet(name))
+  if (pointless !== undefined) {
+    throw new ConfigError(
+      `${pointless} (from ${where(pointless)}) is about servers that we start, and there are none; give --comfyui-launch, or leave it out`,
+    )
+  }
+}

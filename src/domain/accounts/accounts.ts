@@ -1,0 +1,181 @@
+/**
+ * The accounts in memory, so that who may do what is known at once: a few hundred bytes each, and only operators make them.
+ * Every change goes to the store first and counts here as soon as it is stored. `refresh` brings in what other processes
+ * changed.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import { ServiceError } from '../errors.ts'
+import {
+  ACCOUNT_NAME_MAX_LENGTH,
+  type AccountRecord,
+  type AccountStatus,
+  isAccountId,
+  LOCAL_ACCOUNT_ID,
+} from './account.ts'
+import type { AccountDirectory, EnforcedLimits } from './account-directory.ts'
+import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './tiers.ts'
+
+export interface NewAccount {
+  readonly id: string
+  readonly name: string
+  /** null: the default tier. */
+  readonly tier: string | null
+  readonly overrides: LimitOverrides
+}
+
+export interface AccountChange {
+  readonly name?: string
+  readonly tier?: string
+  /** Replaces all of them. */
+  readonly overrides?: LimitOverrides
+  readonly status?: AccountStatus
+}
+
+export interface Accounts {
+  find(accountId: string): AccountRecord | null
+  /** Throws not_found. */
+  limitsOf(accountId: string): AccountLimits
+  /** By id. */
+  list(): readonly AccountRecord[]
+  tiers(): Tiers
+  /** Throws invalid_field, also for an id that is taken. `through`: the directory with an audit line bound to its writes. */
+  create(account: NewAccount, through?: AccountDirectory): Promise<AccountRecord>
+  /** Throws not_found or invalid_field. */
+  change(accountId: string, change: AccountChange, through?: AccountDirectory): Promise<AccountRecord>
+  /** From now on these tiers count; returns how many accounts have other limits than before. */
+  useTiers(tiers: Tiers): Promise<number>
+  refresh(): Promise<void>
+}
+
+export interface AccountsDeps {
+  readonly directory: AccountDirectory
+  readonly tiers: Tiers
+  readonly clock: Clock
+}
+
+interface Known {
+  readonly account: AccountRecord
+  readonly limits: AccountLimits
+}
+
+const PAGE = 1000
+
+/** Loads every account; resolves once all are known and the store enforces what the tiers say now. */
+export async function openAccounts(deps: AccountsDeps): Promise<Accounts> {
+  const accounts = new KnownAccounts(deps)
+  await accounts.refresh()
+  await accounts.useTiers(deps.tiers)
+  return accounts
+}
+
+class KnownAccounts implements Accounts {
+  readonly #directory: AccountDirectory
+  readonly #clock: Clock
+  readonly #known = new Map<string, Known>()
+  #tiers: Tiers
+  #seenVersion = 0
+
+  constructor({ directory, tiers, clock }: AccountsDeps) {
+    this.#directory = directory
+    this.#tiers = tiers
+    this.#clock = clock
+  }
+
+  find(accountId: string): AccountRecord | null {
+    return this.#known.get(accountId)?.account ?? null
+  }
+
+  limitsOf(accountId: string): AccountLimits {
+    const known = this.#known.get(accountId)
+    if (known === undefined) throw notFound()
+    return known.limits
+  }
+
+  list(): readonly AccountRecord[] {
+    return [...this.#known.values()].map(({ account }) => account).sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  tiers(): Tiers {
+    return this.#tiers
+  }
+
+  async create({ id, name, tier, overrides }: NewAccount, through = this.#directory): Promise<AccountRecord> {
+    const createdAt = this.#clock.now()
+    const tierName = tier ?? this.#tiers.defaultName
+    const account: AccountRecord = { id, name, tier: tierName, overrides, status: 'active', createdAt }
+    this.#check(account)
+    if (!isAccountId(id)) {
+      throw invalid('id', `must have 1 to 63 small letters, digits or dashes, and not be ${LOCAL_ACCOUNT_ID}`)
+    }
+    if (!(await through.create(account, this.#enforced(account)))) throw invalid('id', 'is taken')
+    this.#remember(account)
+    return account
+  }
+
+  async change(accountId: string, change: AccountChange, through = this.#directory): Promise<AccountRecord> {
+    const current = this.find(accountId)
+    if (current === null) throw notFound()
+    const account: AccountRecord = { ...current, ...change }
+    this.#check(account)
+    if (!(await through.replace(account, this.#enforced(account)))) throw notFound()
+    this.#remember(account)
+    return account
+  }
+
+  async useTiers(tiers: Tiers): Promise<number> {
+    this.#tiers = tiers
+    const all = [...this.#known.values()]
+    // All of them: the store may still enforce what another configuration said before the last restart.
+    const enforced = all.map(({ account }) => ({ accountId: account.id, ...this.#enforced(account) }))
+    for (let from = 0; from < enforced.length; from += PAGE) {
+      await this.#directory.enforce(enforced.slice(from, from + PAGE))
+    }
+    let changed = 0
+    for (const { account, limits } of all) {
+      this.#remember(account)
+      if (JSON.stringify(limits) !== JSON.stringify(this.limitsOf(account.id))) changed++
+    }
+    return changed
+  }
+
+  async refresh(): Promise<void> {
+    for (;;) {
+      const page = await this.#directory.changedAfter(this.#seenVersion, PAGE)
+      for (const { account, version } of page) {
+        this.#remember(account)
+        this.#seenVersion = version
+      }
+      if (page.length < PAGE) return
+    }
+  }
+
+  #remember(account: AccountRecord): void {
+    this.#known.set(account.id, { account, limits: this.#limits(account) })
+  }
+
+  #limits({ tier, overrides }: AccountRecord): AccountLimits {
+    return limitsFor(this.#tiers, tier, overrides)
+  }
+
+  #enforced(account: AccountRecord): EnforcedLimits {
+    const { concurrentJobs, queuedJobs, creditFloorMicros } = this.#limits(account)
+    return { maxRunning: concurrentJobs, maxQueued: queuedJobs, creditFloor: creditFloorMicros }
+  }
+
+  #check({ name, tier }: AccountRecord): void {
+    if (name.trim() === '' || name.length > ACCOUNT_NAME_MAX_LENGTH) {
+      throw invalid('name', `must have 1 to ${ACCOUNT_NAME_MAX_LENGTH} characters`)
+    }
+    if (!this.#tiers.byName.has(tier)) {
+      throw invalid('tier', `must be one of ${[...this.#tiers.byName.keys()].join(', ')}`)
+    }
+  }
+}
+
+function notFound(): ServiceError {
+  return new ServiceError('not_found', 'there is no account with this id')
+}
+
+function invalid(field: string, problem: string): ServiceError {
+  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
+}

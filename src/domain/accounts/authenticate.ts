@@ -1,0 +1,92 @@
+/**
+ * Who calls, where there are many accounts: an API key, or a token that somebody we trust has signed. Keys are answered at
+ * once. A token costs a signature check the first time and is then remembered until it expires; what is remembered, and what
+ * is being checked at a time, is bounded. All refusals of a credential have one wording.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import { ServiceError } from '../errors.ts'
+import type { AccountRecord } from './account.ts'
+import { digestOf, KEY_PREFIX } from './api-key.ts'
+import type { Authenticate, Caller } from './caller.ts'
+import { type KeyRing, refusedCredential } from './key-ring.ts'
+import type { VerifyToken } from './token-verifier.ts'
+
+export interface AuthenticateDeps {
+  readonly keys: Pick<KeyRing, 'identify'>
+  readonly findAccount: (accountId: string) => AccountRecord | null
+  /** null: API keys only. */
+  readonly verifyToken: VerifyToken | null
+  readonly clock: Clock
+  readonly maxRememberedTokens?: number
+  readonly maxChecksAtOnce?: number
+}
+
+interface RememberedToken {
+  readonly caller: Caller
+  readonly expiresAt: number
+}
+
+// Three parts in base64url. The lengths leave room for any token that a header can carry.
+const TOKEN = /^[\w-]{1,2000}\.[\w-]{1,6000}\.[\w-]{1,2000}$/
+
+export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
+  const { keys, findAccount, verifyToken } = deps
+  const identifyToken = verifyToken === null ? null : createTokenCheck(verifyToken, deps)
+
+  function admit(caller: Caller): Caller {
+    const account = findAccount(caller.accountId)
+    if (account === null) throw new ServiceError('forbidden', 'this credential belongs to no account here')
+    if (account.status === 'suspended') throw new ServiceError('forbidden', 'this account is suspended')
+    return caller
+  }
+
+  return (credential) => {
+    if (credential === null) throw refusedCredential()
+    if (credential.startsWith(KEY_PREFIX)) return admit(keys.identify(credential))
+    if (identifyToken === null || !TOKEN.test(credential)) throw refusedCredential()
+    const caller = identifyToken(credential)
+    return caller instanceof Promise ? caller.then(admit) : admit(caller)
+  }
+}
+
+function createTokenCheck(verify: VerifyToken, deps: AuthenticateDeps): (token: string) => Caller | Promise<Caller> {
+  const { clock, maxRememberedTokens = 10_000, maxChecksAtOnce = 256 } = deps
+  const remembered = new Map<string, RememberedToken>()
+  const underway = new Map<string, Promise<Caller>>()
+
+  function remember(digest: string, token: RememberedToken): void {
+    const oldest = remembered.size < maxRememberedTokens ? undefined : remembered.keys().next().value
+    if (oldest !== undefined) remembered.delete(oldest)
+    remembered.set(digest, token)
+  }
+
+  async function check(token: string, digest: string): Promise<Caller> {
+    try {
+      const verified = await verify(token)
+      if (verified === null) throw refusedCredential()
+      const { accountId, scopes, expiresAt } = verified
+      const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
+      remember(digest, { caller, expiresAt: expiresAt.getTime() })
+      return caller
+    } finally {
+      underway.delete(digest)
+    }
+  }
+
+  return (token) => {
+    const digest = digestOf(token).toString('base64')
+    const known = remembered.get(digest)
+    if (known !== undefined && clock.now().getTime() < known.expiresAt) return known.caller
+    if (known !== undefined) remembered.delete(digest)
+    const running = underway.get(digest)
+    if (running !== undefined) return running
+    if (underway.size >= maxChecksAtOnce) {
+      throw new ServiceError('rate_limited', 'too many tokens are being checked; try again in a moment', {
+        retryAfterSeconds: 1,
+      })
+    }
+    const checking = check(token, digest)
+    underway.set(digest, checking)
+    return checking
+  }
+}

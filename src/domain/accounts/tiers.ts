@@ -1,0 +1,88 @@
+/**
+ * What an account may use. A tier is a named set of limits in the configuration; an account names its tier and may have single
+ * limits of its own. Where a limit is enforced stands beside each.
+ */
+export interface AccountLimits {
+  /** Jobs that run at a time; further ones wait. In the claim. */
+  readonly concurrentJobs: number
+  /** Jobs that wait; further ones get `queue_full`. In the submitting transaction. */
+  readonly queuedJobs: number
+  /** Requests to every surface, refilled evenly; null: no limit, and no bookkeeping. */
+  readonly requestsPerMinute: number | null
+  /** How many of them may come at once after a pause. */
+  readonly requestBurst: number
+  /** Calls of partner models under way. */
+  readonly routerConcurrency: number
+  /** The most that calls of partner models under way may cost together; null: no ceiling. */
+  readonly committedSpendMicros: number | null
+  /** Event streams and sockets open at a time. */
+  readonly streams: number
+  /** The largest uploaded file; null: the service's own limit. */
+  readonly uploadBytes: number | null
+  /** Node classes that workflows may use; null: all. */
+  readonly allowNodes: readonly string[] | null
+  /** Node classes that they may not, also when allowed above. */
+  readonly denyNodes: readonly string[]
+  /** Without it nothing runs; what is there stays readable. */
+  readonly subscriptionActive: boolean
+  /** How far the balance may fall: 0, or less for accounts that pay later; null: the account is not metered at all. */
+  readonly creditFloorMicros: number | null
+}
+
+export type LimitOverrides = { readonly [Name in keyof AccountLimits]?: AccountLimits[Name] }
+
+export interface Tiers {
+  readonly byName: ReadonlyMap<string, AccountLimits>
+  /** The tier of accounts that name none. */
+  readonly defaultName: string
+}
+
+export const BASE_LIMITS: AccountLimits = {
+  concurrentJobs: 1,
+  queuedJobs: 100,
+  // A client polls each job it watches about twice a second.
+  requestsPerMinute: 6000,
+  requestBurst: 600,
+  routerConcurrency: 5,
+  committedSpendMicros: null,
+  streams: 100,
+  uploadBytes: null,
+  allowNodes: null,
+  denyNodes: [],
+  subscriptionActive: true,
+  creditFloorMicros: 0,
+}
+
+/** What an installation starts with: its own tiers replace these as a whole. */
+export const DEFAULT_TIERS: Tiers = {
+  defaultName: 'free',
+  byName: new Map([
+    ['free', BASE_LIMITS],
+    ['standard', { ...BASE_LIMITS, concurrentJobs: 3, queuedJobs: 1000, routerConcurrency: 10, streams: 500 }],
+    ['pro', { ...BASE_LIMITS, concurrentJobs: 5, queuedJobs: 10_000, routerConcurrency: 40, streams: 2000 }],
+  ]),
+}
+
+/** An account may outlive its tier's name; until an operator gives it another it has the least. */
+export function limitsFor(tiers: Tiers, tier: string, overrides: LimitOverrides): AccountLimits {
+  return { ...(tiers.byName.get(tier) ?? { ...BASE_LIMITS, subscriptionActive: false }), ...overrides }
+}
+
+/** The local kind: one machine, one account, nothing to meter. The workers bound what runs. */
+export function localLimits(options: { readonly queuedJobs: number; readonly streams: number }): AccountLimits {
+  return {
+    ...BASE_LIMITS,
+    ...options,
+    concurrentJobs: 1_000_000,
+    requestsPerMinute: null,
+    routerConcurrency: 1_000_000,
+    creditFloorMicros: null,
+  }
+}
+
+/** A limit that is the same for everybody, or each account's own. */
+export type PerAccount = number | ((accountId: string) => number)
+
+export function forAccount(limit: PerAccount, accountId: string): number {
+  return typeof limit === 'number' ? limit : limit(accountId)
+}

@@ -1,0 +1,126 @@
+/**
+ * Requests per account, counted in the store so that the limit holds over all processes. To spare the store a write per
+ * request, a process takes a few requests at a time: the share of a tenth of a second. It asks for the next share while half of
+ * one is left, so that hardly any request waits, and drops what nobody used for a second. Every request uses up one that the
+ * store gave: over any time t an account never makes more than `burst + rate * t`, plus what each process had taken along
+ * before, which is at most a fifth of a second's worth. A refusal is remembered until there is something to take again, so
+ * whoever keeps asking costs the store nothing.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import { ServiceError } from '../errors.ts'
+import type { LimitStore, RequestRate } from './limit-store.ts'
+
+export interface RateLimiter {
+  /** Counts one request. At once where it can; throws, or rejects with, rate_limited. */
+  take(accountId: string): undefined | Promise<void>
+}
+
+export interface RateLimiterDeps {
+  readonly store: LimitStore
+  /** null: this account has no limit, and nothing is counted. */
+  readonly rateOf: (accountId: string) => RequestRate | null
+  readonly clock: Clock
+}
+
+interface Share {
+  left: number
+  /** When what is left is dropped. */
+  keptUntil: number
+  refusedUntil: number
+  /** A request to the store that further callers wait for. */
+  asking: Promise<void> | null
+  waiting: number
+}
+
+const SHARE_MS = 100
+const MAX_SHARE = 100
+const KEPT_MS = 1000
+const MINUTE_MS = 60_000
+// Accounts whose shares are remembered; beyond it those that hold nothing are forgotten.
+const MAX_SHARES = 10_000
+
+export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): RateLimiter {
+  const shares = new Map<string, Share>()
+
+  function shareOf(accountId: string): Share {
+    const known = shares.get(accountId)
+    if (known !== undefined) return known
+    if (shares.size >= MAX_SHARES) forgetIdle(shares, clock.now().getTime())
+    const share: Share = { left: 0, keptUntil: 0, refusedUntil: 0, asking: null, waiting: 0 }
+    shares.set(accountId, share)
+    return share
+  }
+
+  async function ask(accountId: string, share: Share, rate: RequestRate): Promise<void> {
+    // Whoever waits already is served in the same go.
+    const wanted = share.waiting + sizeOf(rate)
+    const now = clock.now()
+    try {
+      const { granted, nextAt } = await store.takeRequests(accountId, rate, wanted, now)
+      share.left = (now.getTime() < share.keptUntil ? share.left : 0) + granted
+      share.keptUntil = now.getTime() + KEPT_MS
+      share.refusedUntil = granted < wanted ? nextAt.getTime() : 0
+    } finally {
+      share.asking = null
+    }
+  }
+
+  async function takeLater(accountId: string, share: Share, rate: RequestRate): Promise<void> {
+    share.waiting++
+    try {
+      while (!takeNow(share)) {
+        // Asked in the next turn, so that all requests of this one are asked for together.
+        share.asking ??= Promise.resolve().then(() => ask(accountId, share, rate))
+        await share.asking
+      }
+    } finally {
+      share.waiting--
+    }
+  }
+
+  function askAhead(accountId: string, share: Share, rate: RequestRate): void {
+    if (share.asking !== null || clock.now().getTime() < share.refusedUntil) return
+    share.asking = ask(accountId, share, rate)
+    // Whoever finds nothing left asks again, and hears what is wrong.
+    share.asking.catch(() => {})
+  }
+
+  function takeNow(share: Share): boolean {
+    const now = clock.now().getTime()
+    if (share.left > 0 && now < share.keptUntil) {
+      share.left--
+      return true
+    }
+    if (now < share.refusedUntil) throw refusal(share.refusedUntil - now)
+    return false
+  }
+
+  return {
+    take(accountId) {
+      const rate = rateOf(accountId)
+      if (rate === null) return undefined
+      const share = shareOf(accountId)
+      if (!takeNow(share)) return takeLater(accountId, share, rate)
+      if (share.left < sizeOf(rate) / 2) askAhead(accountId, share, rate)
+      return undefined
+    },
+  }
+}
+
+/** How many requests are taken along: nobody takes a large part of a small burst for later. */
+function sizeOf({ perMinute, burst }: RequestRate): number {
+  return Math.min(MAX_SHARE, Math.floor((perMinute * SHARE_MS) / MINUTE_MS), Math.floor(burst / 10))
+}
+
+function forgetIdle(shares: Map<string, Share>, now: number): void {
+  for (const [accountId, share] of shares) {
+    const isIdle = share.asking === null && share.waiting === 0 && now >= share.keptUntil && now >= share.refusedUntil
+    if (isIdle) shares.delete(accountId)
+  }
+}
+
+function refusal(waitMs: number): ServiceError {
+  return new ServiceError('rate_limited', 'too many requests for this account; slow down and try again', {
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+  })
+}

@@ -1,0 +1,37 @@
+import type { Deployment, DeploymentState } from './deployment.ts'
+
+/** What a pool has to do. Counts stop at a bound: nobody acts on the exact size of a large backlog. */
+export interface PoolLoad {
+  readonly pool: string
+  readonly queued: number
+  /** Running and canceling. */
+  readonly running: number
+}
+
+export interface DeploymentMove {
+  readonly id: string
+  readonly from: readonly DeploymentState[]
+  readonly to: DeploymentState
+  readonly at: Date
+  /** Only while no job of its pool waits or runs. */
+  readonly onlyWhenEmpty?: boolean
+}
+
+export interface DeploymentSettings {
+  readonly id: string
+  readonly workers: number
+  readonly idleAfterMs: number | null
+  readonly at: Date
+}
+
+export interface DeploymentStore {
+  /** false: the id is taken. */
+  create(deployment: Deployment): Promise<boolean>
+  /** The deployment after the move; null when it is unknown, in another state, or not empty where it must be. */
+  move(move: DeploymentMove): Promise<Deployment | null>
+  /** null when it is unknown. */
+  configure(settings: DeploymentSettings): Promise<Deployment | null>
+  /** By id. */
+  list(): Promise<readonly Deployment[]>
+  loads(pools: readonly string[]): Promise<readonly PoolLoad[]>
+}

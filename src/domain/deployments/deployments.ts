@@ -1,0 +1,172 @@
+/**
+ * The deployments in memory, so that an address is known at once, and the only place that changes them: the store first, then
+ * here. A deployment of another account looks exactly like one that does not exist.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import { ServiceError } from '../errors.ts'
+import {
+  canMove,
+  DEFAULT_POOL,
+  type Deployment,
+  type DeploymentState,
+  isDeploymentId,
+  statesBefore,
+} from './deployment.ts'
+import type { DeploymentMove, DeploymentStore } from './deployment-store.ts'
+
+export interface NewDeployment {
+  readonly id: string
+  /** null: every account may use it. */
+  readonly accountId: string | null
+  readonly workers: number
+  readonly idleAfterMs: number | null
+}
+
+export interface Deployments {
+  find(id: string): Deployment | null
+  /** Throws not_found, in one wording, unless this account may use it. */
+  findFor(accountId: string, id: string): Deployment
+  list(): readonly Deployment[]
+  /** Throws deployment_not_ready or deployment_stopped when this pool takes no new jobs now. */
+  mustTakeJobs(pool: string): void
+  /** `through`: the store with an audit line bound to its writes. Throws invalid_field. */
+  create(deployment: NewDeployment, through?: DeploymentStore): Promise<Deployment>
+  /** Throws not_found. Each does nothing when it is so already. */
+  start(id: string, through?: DeploymentStore): Promise<Deployment>
+  /** Takes no new jobs and ends when those it has are done; with `now` those that wait stay until it is started again. */
+  stop(id: string, options: { readonly now: boolean }, through?: DeploymentStore): Promise<Deployment>
+  configure(
+    id: string,
+    change: Partial<Pick<Deployment, 'workers' | 'idleAfterMs'>>,
+    through?: DeploymentStore,
+  ): Promise<Deployment>
+  /** For the lifecycle itself; null when it was not possible any more. */
+  move(move: Omit<DeploymentMove, 'at'>): Promise<Deployment | null>
+  /** Brings in what others changed in the store. */
+  refresh(): Promise<void>
+  onChange(listener: (deployment: Deployment) => void): void
+}
+
+export interface DeploymentsDeps {
+  readonly store: DeploymentStore
+  readonly clock: Clock
+}
+
+const MAX_WORKERS = 1024
+const MAX_IDLE_MS = 365 * 86_400_000
+// Long enough not to be asked at once again, short enough for clients that wait a minute in all.
+const NOT_READY_SECONDS = 5
+
+export async function openDeployments(deps: DeploymentsDeps): Promise<Deployments> {
+  const deployments = createDeployments(deps)
+  await deployments.refresh()
+  return deployments
+}
+
+function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
+  const known = new Map<string, Deployment>()
+  const listeners: ((deployment: Deployment) => void)[] = []
+
+  function remember(deployment: Deployment): Deployment {
+    known.set(deployment.id, deployment)
+    for (const tell of listeners) tell(deployment)
+    return deployment
+  }
+
+  function mustFind(id: string): Deployment {
+    const found = known.get(id)
+    if (found === undefined) throw noDeployment()
+    return found
+  }
+
+  /** Always later than the last change, so that of two states the newer one can be told. */
+  function timeOf({ changedAt }: Deployment): Date {
+    return new Date(Math.max(clock.now().getTime(), changedAt.getTime() + 1))
+  }
+
+  async function moveTo(id: string, to: DeploymentState, through: DeploymentStore): Promise<Deployment> {
+    const current = mustFind(id)
+    if (!canMove(current.state, to)) return current
+    // From wherever it may be by now: the lifecycle moves it too, and an operator's word must not get lost between.
+    const moved = await through.move({ id, from: statesBefore(to), to, at: timeOf(current) })
+    return moved === null ? mustFind(id) : remember(moved)
+  }
+
+  return {
+    find: (id) => known.get(id) ?? null,
+    findFor(accountId, id) {
+      const found = mustFind(id)
+      if (found.accountId !== null && found.accountId !== accountId) throw noDeployment()
+      return found
+    },
+    list: () => [...known.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    mustTakeJobs(pool) {
+      if (pool === DEFAULT_POOL) return
+      const { state } = mustFind(pool)
+      if (state !== 'ready') throw REFUSED[state]()
+    },
+    async create({ id, accountId, workers, idleAfterMs }, through = store) {
+      if (!isDeploymentId(id))
+        throw invalid('id', 'must be one DNS label that is not reserved: 1 to 63 small letters, digits or dashes')
+      checkSettings({ workers, idleAfterMs })
+      const now = clock.now()
+      const settings = { accountId, workers, idleAfterMs }
+      const deployment: Deployment = { id, ...settings, state: 'provisioning', createdAt: now, changedAt: now }
+      if (!(await through.create(deployment))) throw invalid('id', 'is taken')
+      return remember(deployment)
+    },
+    async start(id, through = store) {
+      const { state } = mustFind(id)
+      return state === 'ready' ? mustFind(id) : moveTo(id, 'provisioning', through)
+    },
+    stop: (id, { now }, through = store) => moveTo(id, now ? 'stopped' : 'draining', through),
+    async configure(id, change, through = store) {
+      const { workers, idleAfterMs } = { ...mustFind(id), ...change }
+      checkSettings({ workers, idleAfterMs })
+      const changed = await through.configure({ id, workers, idleAfterMs, at: timeOf(mustFind(id)) })
+      if (changed === null) throw noDeployment()
+      return remember(changed)
+    },
+    async move(move) {
+      const moved = await store.move({ ...move, at: timeOf(mustFind(move.id)) })
+      return moved === null ? null : remember(moved)
+    },
+    async refresh() {
+      for (const deployment of await store.list()) {
+        const current = known.get(deployment.id)
+        if (current === undefined || current.changedAt < deployment.changedAt) known.set(deployment.id, deployment)
+      }
+    },
+    onChange: (listener) => void listeners.push(listener),
+  }
+}
+
+const REFUSED: Readonly<Record<Exclude<DeploymentState, 'ready'>, () => ServiceError>> = {
+  provisioning: () =>
+    new ServiceError('deployment_not_ready', 'the deployment is being started; send the job again in a moment', {
+      retryAfterSeconds: NOT_READY_SECONDS,
+    }),
+  draining: stopped,
+  stopped,
+}
+
+function stopped(): ServiceError {
+  return new ServiceError('deployment_stopped', 'the deployment was stopped; its operator must start it again')
+}
+
+function checkSettings({ workers, idleAfterMs }: Pick<Deployment, 'workers' | 'idleAfterMs'>): void {
+  if (!(Number.isInteger(workers) && workers >= 0 && workers <= MAX_WORKERS)) {
+    throw invalid('workers', `must be a whole number from 0 to ${MAX_WORKERS}`)
+  }
+  const isIdle =
+    idleAfterMs === null || (Number.isInteger(idleAfterMs) && idleAfterMs >= 1000 && idleAfterMs <= MAX_IDLE_MS)
+  if (!isIdle) throw invalid('idle_after_ms', `must be a whole number from 1000 to ${MAX_IDLE_MS}, or null`)
+}
+
+function noDeployment(): ServiceError {
+  return new ServiceError('not_found', 'there is no deployment under this address')
+}
+
+function invalid(field: string, problem: string): ServiceError {
+  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
+}

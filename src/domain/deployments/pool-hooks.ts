@@ -1,0 +1,86 @@
+/**
+ * Tells whoever brings machines up and down: `workers_wanted` when jobs wait (or a deployment starts) and no worker is there,
+ * `workers_idle` when a pool has had nothing to do for its idle time. Calls are bounded, tried again and never waited for by
+ * a job; while a pool still wants workers the call is repeated now and then, an idle pool is told of once.
+ */
+import { createBackoff } from '../../lib/backoff.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import { settlesWithin, sleep } from '../../lib/sleep.ts'
+import type { PoolLoad } from './deployment-store.ts'
+
+export type PoolEventName = 'workers_wanted' | 'workers_idle'
+
+export interface PoolEvent extends PoolLoad {
+  readonly event: PoolEventName
+  readonly at: Date
+}
+
+/** Must end when the signal does. Rejects when the other side did not take it. */
+export type CallHook = (event: PoolEvent, signal: AbortSignal) => Promise<void>
+
+export interface PoolHooks extends AsyncDisposable {
+  wanted(load: PoolLoad): void
+  idle(load: PoolLoad): void
+  /** The pool has workers, or work: the next want or idleness is a new one. */
+  served(pool: string): void
+}
+
+export interface PoolHooksDeps {
+  readonly call: CallHook
+  readonly clock: Clock
+  readonly log: Log
+  readonly attempts?: number
+  readonly firstPauseMs?: number
+  readonly callTimeoutMs?: number
+  /** While workers are still wanted. */
+  readonly repeatMs?: number
+}
+
+const PARALLEL_CALLS_MAX = 16
+const END_WITHIN_MS = 1000
+
+export function createPoolHooks(deps: PoolHooksDeps): PoolHooks {
+  const { call, clock, log, attempts = 4, firstPauseMs = 1000, callTimeoutMs = 10_000, repeatMs = 30_000 } = deps
+  const ending = new AbortController()
+  const underway = new Map<string, Promise<void>>()
+  /** What a pool was last told, and when. */
+  const told = new Map<string, { readonly event: PoolEventName; readonly at: number }>()
+
+  async function deliver(event: PoolEvent): Promise<void> {
+    const backoff = createBackoff({ firstMs: firstPauseMs, maxMs: 30_000 })
+    for (let attempt = 1; attempt <= attempts && !ending.signal.aborted; attempt++) {
+      try {
+        await call(event, AbortSignal.any([ending.signal, AbortSignal.timeout(callTimeoutMs)]))
+        return
+      } catch (error) {
+        log.warn({ err: error, pool: event.pool, event: event.event, attempt }, 'a pool hook failed')
+        if (attempt < attempts) await sleep(backoff.nextMs(), ending.signal)
+      }
+    }
+  }
+
+  function tell(event: PoolEventName, { pool, queued, running }: PoolLoad): void {
+    // One call per pool at a time; what is true by then is told after it.
+    if (underway.has(pool) || underway.size >= PARALLEL_CALLS_MAX || ending.signal.aborted) return
+    told.set(pool, { event, at: clock.now().getTime() })
+    const delivery = deliver({ event, pool, queued, running, at: clock.now() }).finally(() => underway.delete(pool))
+    underway.set(pool, delivery)
+  }
+
+  return {
+    wanted(load) {
+      const last = told.get(load.pool)
+      const isRecent = last?.event === 'workers_wanted' && clock.now().getTime() - last.at < repeatMs
+      if (!isRecent) tell('workers_wanted', load)
+    },
+    idle(load) {
+      if (told.get(load.pool)?.event !== 'workers_idle') tell('workers_idle', load)
+    },
+    served: (pool) => void told.delete(pool),
+    async [Symbol.asyncDispose]() {
+      ending.abort()
+      await settlesWithin(Promise.all(underway.values()), END_WITHIN_MS)
+    },
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * A submit in ComfyUI's terms: the caller may choose the id, ask for some of the outputs only, and get a job although a part
+ * of the graph cannot run. That part is left out of what is executed and told in `nodeErrors`. It ends in the same submit, so
+ * the job is one like any other.
+ */
+import type { JsonValue } from '../../lib/lossless-json.ts'
+import { toLackRefusal, withoutUnknowns } from '../workflows/node-errors.ts'
+import type { InspectWorkflow, Placement } from '../workflows/prepare.ts'
+import { pruneGraph } from '../workflows/prune-graph.ts'
+import type { NodeErrors, WorkflowError } from '../workflows/validation-result.ts'
+import { writeGraph } from '../workflows/write-graph.ts'
+import type { Job } from './job.ts'
+import type { Submission } from './submission.ts'
+import type { Submit } from './submit.ts'
+
+export interface PromptRequest {
+  readonly accountId: string
+  readonly id: string | null
+  readonly workflow: JsonValue | undefined
+  /** Output nodes; null: all. */
+  readonly targets: readonly string[] | null
+  readonly extraData: Readonly<Record<string, unknown>> | null
+  readonly priority: number
+  readonly submission: Omit<Submission, 'outputs' | 'wholeWorkflow'>
+}
+
+export type PromptNodeErrors = Readonly<Record<string, NodeErrors>>
+
+export type PromptOutcome =
+  | { readonly outcome: 'accepted'; readonly job: Job; readonly nodeErrors: PromptNodeErrors }
+  | { readonly outcome: 'rejected'; readonly error: WorkflowError; readonly nodeErrors: PromptNodeErrors }
+
+/** Throws like a submit; a graph that cannot run at all is an outcome. */
+export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
+
+export interface SubmitPromptDeps {
+  readonly inspectWorkflow: InspectWorkflow
+  readonly submit: Submit
+  /** Absent: whatever the catalog has, every engine can run. */
+  readonly placement?: Placement
+}
+
+export function createSubmitPrompt({ inspectWorkflow, submit, placement }: SubmitPromptDeps): SubmitPrompt {
+  return async function submitPrompt(request) {
+    const { accountId, targets } = request
+    const inspected = await inspectWorkflow(accountId, request.workflow, {
+      hasFlatNames: true,
+      ...(targets !== null && { targets }),
+    })
+    const { inputs } = inspected
+    const result = placement?.isCatalogOpen() === true ? withoutUnknowns(inspected.result) : inspected.result
+    if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }
+    const isWhole = targets === null && Object.keys(result.nodeErrors).length === 0
+    const whole = writeGraph(result.graph)
+    const graph = isWhole ? result.graph : pruneGraph(result.graph, result.goodOutputs)
+    const lacks = placement === undefined || placement.isCatalogOpen() ? [] : placement.findLacks(graph)
+    if (lacks.length > 0) throw toLackRefusal(result, lacks)
+    const text = isWhole ? whole : writeGraph(graph)
+    const job = await submit({
+      accountId,
+      workflow: undefined,
+      extraData: request.extraData,
+      metadata: {},
+      priority: request.priority,
+      idempotencyKey: null,
+      id: request.id,
+      prepared: { text, inputs, needs: placement?.laneOf(graph) ?? '' },
+      submission: { ...request.submission, outputs: result.goodOutputs, wholeWorkflow: isWhole ? null : whole },
+    })
+    return { outcome: 'accepted', job, nodeErrors: result.nodeErrors }
+  }
+}

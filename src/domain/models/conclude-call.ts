@@ -1,0 +1,257 @@
+/**
+ * The end of a call: assets copied, bytes put away, the price found, and then one transaction that remembers the answer and
+ * settles the money. What it gives back goes to whoever waits.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import { toBareType } from '../../lib/mime.ts'
+import type { StoreBlob } from '../assets/store-blob.ts'
+import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
+import type { HostAssets } from './hosting.ts'
+import type { LiveCall } from './live-call.ts'
+import { type Consumption, priceOf, type Quote } from './pricing.ts'
+import type { ProviderRefusal, ProviderResult } from './provider.ts'
+import { RouterError, type RouterRefusal } from './router-error.ts'
+
+export interface ConcludeDeps {
+  readonly store: Pick<CallStore, 'finish'>
+  readonly hostAssets: HostAssets
+  readonly storeBlob: StoreBlob
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits: ResultLimits
+  /** Aborted when calls under way must let go. */
+  readonly stopping: AbortSignal
+}
+
+export interface ResultLimits {
+  /** A larger result is cut off and fails. */
+  readonly maxResultBytes: number
+  /** A larger result is delivered once and cannot be told again. */
+  readonly maxReplayBytes: number
+  /** How long an answer that names the provider's own addresses may be told again. */
+  readonly foreignUrlMs: number
+  /** How long the result of a queued call is kept. */
+  readonly keepQueuedMs: number
+}
+
+/** What is known of a call that has been let in. */
+export interface DrivenCall {
+  readonly live: LiveCall
+  readonly baseUrl: string
+  readonly isKeyed: boolean
+  readonly isQueued: boolean
+  readonly isOwnKey: boolean
+  readonly quote: Quote
+}
+
+export interface Conclusion {
+  readonly end: CallEnd | RouterError
+  readonly chargedMicros: number | null
+}
+
+export type ConcludeResult = (call: DrivenCall, result: ProviderResult) => Promise<Conclusion>
+export type ConcludeRefusal = (call: DrivenCall, refusal: ProviderRefusal) => Promise<Conclusion>
+
+// Small enough to travel to the writer and back without anybody noticing.
+const INLINE_BYTES = 65_536
+// Copying happens while the caller waits, but a hanging asset host must not hold the answer for ever.
+const HOSTING_MS = 300_000
+
+export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
+  const { limits, clock } = deps
+  const finish = createFinish(deps)
+
+  return async function concludeResult(call, result) {
+    const hosted = await host(deps, call, result)
+    const stored = await putAway(deps, call, hosted.result)
+    if (stored instanceof RouterError) return finish(call, { fate: 'spend', end: stored, chargeMicros: 0 })
+    const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
+    const end: CallEnd = { kind: 'result', result: { ...stored, costMicros: chargeMicros } }
+    const fate: CallFate = stored.sizeBytes > limits.maxReplayBytes && !call.isQueued ? 'spend' : 'keep'
+    const replayUntil = hosted.hasForeignUrls ? untilForgotten(call, limits, clock.now()) : null
+    return finish(call, { fate, end, chargeMicros, replayUntil })
+  }
+}
+
+/**
+ * A provider's own addresses die, so an answer that names them is told again for a short time only. Of a model that is
+ * polled, the answer counts as collected once somebody got it; until then it must stay collectable.
+ */
+function untilForgotten({ live, isQueued }: DrivenCall, { foreignUrlMs }: ResultLimits, now: Date): Date | null {
+  if (isQueued) return null
+  if (live.model.returns === 'direct') return new Date(now.getTime() + foreignUrlMs)
+  return live.isAwaited ? now : null
+}
+
+interface Hosted {
+  readonly result: ProviderResult
+  readonly hasForeignUrls: boolean
+  readonly consumption: Consumption
+}
+
+async function host(
+  { hostAssets, clock, log, stopping }: ConcludeDeps,
+  call: DrivenCall,
+  result: ProviderResult,
+): Promise<Hosted> {
+  const { usage, costMicros } = result
+  const consumption = { output: null, usage, costMicros }
+  const isJson = Buffer.isBuffer(result.body) && toBareType(result.contentType).endsWith('json')
+  if (!isJson) return { result, hasForeignUrls: false, consumption }
+  const { live, baseUrl } = call
+  const body = result.body as Buffer
+  const output = needsOutput(call) ? parse(body) : null
+  try {
+    const deadline = new Date(clock.now().getTime() + HOSTING_MS)
+    const { accountId, id: callId } = live.ref
+    const { inlineParts = null } = result
+    const request = { model: live.model, accountId, callId, baseUrl, body, inlineParts }
+    const hosted = await hostAssets(request, { signal: stopping, deadline })
+    return {
+      result: { ...result, body: hosted.body },
+      hasForeignUrls: hosted.hasForeignUrls,
+      consumption: { ...consumption, output },
+    }
+  } catch (error) {
+    // Best effort: the generation is there and paid for.
+    log.warn({ err: error, callId: live.ref.id, model: live.model.id }, 'assets of a result could not be copied')
+    return { result, hasForeignUrls: true, consumption: { ...consumption, output } }
+  }
+}
+
+function needsOutput({ live }: DrivenCall): boolean {
+  const { price } = live.model
+  if (price.kind !== 'sum') return false
+  return price.parts.some(({ rate, times }) => {
+    const sources = rate.kind === 'table' ? [...rate.by, ...times] : times
+    return sources.some(({ from }) => from === 'output')
+  })
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    return null
+  }
+}
+
+type Stored = Omit<CallResult, 'costMicros'>
+
+/** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
+async function putAway(
+  { storeBlob, limits, log }: ConcludeDeps,
+  call: DrivenCall,
+  result: ProviderResult,
+): Promise<Stored | RouterError> {
+  const { body, contentType } = result
+  const { maxResultBytes } = limits
+  const isWhole = Buffer.isBuffer(body)
+  // Without a key nobody can ask for it again: the bytes in hand are all that is needed.
+  const staysInline = isWhole && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))
+  if (staysInline) return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length }
+  try {
+    const source = isWhole ? toChunks(body) : body
+    const { hash, sizeBytes } = await storeBlob(source, { maxBytes: maxResultBytes })
+    return { contentType, body: { kind: 'blob', hash }, sizeBytes }
+  } catch (error) {
+    log.error({ err: error, callId: call.live.ref.id, model: call.live.model.id }, 'a result could not be stored')
+    return new RouterError('provider_failed', 'the provider answered, and its answer could not be read or stored')
+  }
+}
+
+async function* toChunks(body: Buffer): AsyncGenerator<Uint8Array> {
+  yield body
+}
+
+export function createConcludeRefusal(deps: ConcludeDeps): ConcludeRefusal {
+  const finish = createFinish(deps)
+  return function concludeRefusal(call, refusal) {
+    const isCanceled = call.live.isAskedToStop && refusal.reason === 'failed'
+    const stored: StoredRefusal = {
+      refusal: isCanceled ? 'cancelled' : toRouterRefusal(refusal),
+      message: refusal.message,
+      upstreamStatus: refusal.upstreamStatus,
+      failures: refusal.reason === 'invalid' ? refusal.failures : null,
+    }
+    const end: CallEnd = { kind: 'refusal', refusal: stored }
+    return finish(call, { fate: fateOf(refusal, call.isQueued), end, chargeMicros: chargeFor(call, refusal) })
+  }
+}
+
+function toRouterRefusal(refusal: ProviderRefusal): RouterRefusal {
+  if (refusal.reason === 'invalid') return refusal.failures === null ? 'provider_refused_input' : 'invalid_fields'
+  return REASONS[refusal.reason]
+}
+
+const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, RouterRefusal>> = {
+  policy: 'policy',
+  failed: 'provider_failed',
+  timeout: 'provider_timeout',
+  unavailable: 'unavailable',
+}
+
+/**
+ * What a provider actually answered is remembered. A failure without any generation frees the key, so that a retry runs for
+ * real; one that may have left a generation behind must not be repeated. A queued call has no caller who could retry.
+ */
+function fateOf({ reason, generation }: ProviderRefusal, isQueued: boolean): CallFate {
+  if (reason === 'policy' || reason === 'invalid' || isQueued) return 'keep'
+  if (generation === 'possible') return 'interrupt'
+  return generation === 'ended' ? 'keep' : 'forget'
+}
+
+function chargeFor({ live, isOwnKey, quote }: DrivenCall, refusal: ProviderRefusal): number | null {
+  if (refusal.reason !== 'policy' || isOwnKey) return null
+  const { chargesOnPolicyRejection, price } = live.model
+  if (chargesOnPolicyRejection !== 'yes') return refusal.costMicros
+  return priceOf(price, quote, { output: null, usage: null, costMicros: refusal.costMicros })
+}
+
+interface Ending {
+  readonly fate: CallFate
+  readonly end: CallEnd | RouterError
+  readonly chargeMicros: number | null
+  readonly replayUntil?: Date | null
+}
+
+function createFinish({ store, clock, limits, log }: ConcludeDeps) {
+  return async function finish(call: DrivenCall, ending: Ending): Promise<Conclusion> {
+    const { live, isQueued, isKeyed } = call
+    const { end, fate, chargeMicros, replayUntil = null } = ending
+    const at = clock.now()
+    const isRemembered = isKeyed || isQueued
+    try {
+      const outcome = await store.finish(live.ref, {
+        fate,
+        end: isRemembered && !(end instanceof RouterError) ? withOwnBytes(end) : toStoredEnd(end),
+        chargeMicros,
+        memo: `${live.model.id} ${live.ref.id}`,
+        at,
+        replayUntil,
+        expiresAt: isQueued ? new Date(at.getTime() + limits.keepQueuedMs) : null,
+      })
+      return { end, chargedMicros: outcome?.chargedMicros ?? null }
+    } catch (error) {
+      // The generation is there: its caller gets it. The record stays as it was, so nothing is charged twice.
+      log.error({ err: error, callId: live.ref.id, model: live.model.id }, 'the end of a call could not be stored')
+      return { end, chargedMicros: null }
+    }
+  }
+}
+
+function toStoredEnd(end: CallEnd | RouterError): CallEnd | null {
+  if (!(end instanceof RouterError)) return null
+  const { refusal, message, upstreamStatus, failures } = end
+  return { kind: 'refusal', refusal: { refusal, message, upstreamStatus, failures } }
+}
+
+/** A view of a larger buffer would travel to the writer as the whole buffer. */
+function withOwnBytes(end: CallEnd): CallEnd {
+  if (end.kind === 'refusal' || end.result.body.kind === 'blob') return end
+  const { bytes } = end.result.body
+  if (bytes.byteLength === bytes.buffer.byteLength) return end
+  const body: CallBody = { kind: 'inline', bytes: new Uint8Array(bytes) }
+  return { kind: 'result', result: { ...end.result, body } }
+}

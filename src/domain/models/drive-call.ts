@@ -1,0 +1,198 @@
+/**
+ * Takes a call that was let in to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never
+ * throws; whatever happens ends in the store, or, when the process stops, is left to the next one.
+ */
+import { sleep } from '../../lib/sleep.ts'
+import type { CallObserver } from './call-observer.ts'
+import type { CallStore } from './call-store.ts'
+import {
+  type ConcludeDeps,
+  type Conclusion,
+  createConcludeRefusal,
+  createConcludeResult,
+  type DrivenCall,
+} from './conclude-call.ts'
+import type { Json, JsonRecord } from './model.ts'
+import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from './provider.ts'
+import { ROUTER_REFUSALS, RouterError } from './router-error.ts'
+
+export interface DriveDeps extends ConcludeDeps {
+  readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
+  readonly observer: CallObserver
+  /** How long a submit may take beyond the time that its caller waits: its answer is paid for. */
+  readonly submitGraceMs: number
+  /** How long a generation is asked for before it is given up. */
+  readonly collectForMs: number
+}
+
+/** What a first submit needs; gone as soon as the provider has it. */
+export interface Dispatch {
+  readonly body: Buffer
+  readonly input: JsonRecord
+  readonly deadlineMs: number
+}
+
+export interface DriveCall {
+  submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void>
+  /** Goes on with a generation that has a handle. */
+  collect(call: DrivenCall, provider: Provider, handle: Json): Promise<void>
+}
+
+/** Failed polls in a row after which a waiting caller is told. */
+const TOLERATED_POLLS = 5
+const MAX_POLL_PAUSE_MS = 150_000
+const POLL_MS = 120_000
+const MIN_POLL_PAUSE_MS = 10
+
+export function createDriveCall(deps: DriveDeps): DriveCall {
+  const { store, clock, observer, log, stopping } = deps
+  const concludeResult = createConcludeResult(deps)
+  const concludeRefusal = createConcludeRefusal(deps)
+
+  async function submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void> {
+    const startedAt = clock.now()
+    const outcome = await trySubmit(call, provider, dispatch, startedAt)
+    if (outcome.outcome === 'accepted') {
+      // Stored before the first poll: from here on the generation cannot be lost.
+      await store.keepProgress(call.live.ref, { handle: outcome.handle, quote: call.quote, isOwnKey: call.isOwnKey })
+      call.live.isCollectable = true
+      await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
+      return
+    }
+    const conclusion =
+      outcome.outcome === 'finished'
+        ? await concludeResult(call, outcome.result)
+        : await concludeRefusal(call, outcome.refusal)
+    end(call, conclusion, startedAt)
+  }
+
+  async function trySubmit(
+    { live }: DrivenCall,
+    provider: Provider,
+    { body, input, deadlineMs }: Dispatch,
+    startedAt: Date,
+  ): Promise<SubmitOutcome> {
+    const ending = new AbortController()
+    const abort = () => ending.abort(stopping.reason)
+    const timer = setTimeout(abort, deadlineMs + deps.submitGraceMs)
+    stopping.addEventListener('abort', abort)
+    const { accountId, id: submitKey } = live.ref
+    const deadline = new Date(startedAt.getTime() + deadlineMs)
+    try {
+      const call = { model: live.model, accountId, submitKey, body, input }
+      return await provider.submit(call, { signal: ending.signal, deadline })
+    } catch (error) {
+      log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
+      return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
+    } finally {
+      clearTimeout(timer)
+      stopping.removeEventListener('abort', abort)
+    }
+  }
+
+  interface Polling {
+    readonly handle: Json
+    readonly pollAfterMs: number
+    readonly startedAt: Date
+  }
+
+  async function poll(
+    call: DrivenCall,
+    provider: Provider,
+    { handle, pollAfterMs, startedAt }: Polling,
+  ): Promise<void> {
+    const { live } = call
+    const task = { model: live.model, accountId: live.ref.accountId, handle }
+    const giveUpAt = startedAt.getTime() + deps.collectForMs
+    let failures = 0
+    let isStopSent = false
+    live.pollAfterMs = pollAfterMs
+    while (true) {
+      await sleep(toPause(live.pollAfterMs), stopping)
+      if (stopping.aborted) return leave(call)
+      if (live.isAskedToStop && !isStopSent) {
+        isStopSent = true
+        await tryCancel(provider, task)
+      }
+      const outcome = await tryPoll(provider, task)
+      observer.polled({ provider: live.model.provider, outcome: outcome.outcome })
+      if (outcome.outcome === 'finished') return end(call, await concludeResult(call, outcome.result), startedAt)
+      if (outcome.outcome === 'refused') return end(call, await concludeRefusal(call, outcome.refusal), startedAt)
+      if (clock.now().getTime() >= giveUpAt) return abandon(call, startedAt)
+      failures = outcome.outcome === 'pending' ? 0 : failures + 1
+      live.pollAfterMs = outcome.pollAfterMs * 2 ** Math.max(0, Math.min(6, failures - 1))
+      if (failures >= TOLERATED_POLLS) live.discourage(unreachable(live.model.provider))
+    }
+  }
+
+  async function tryPoll(provider: Provider, task: ProviderTask) {
+    const deadline = new Date(clock.now().getTime() + POLL_MS)
+    try {
+      return await provider.poll(task, { signal: stopping, deadline })
+    } catch (error) {
+      log.error({ err: error, model: task.model.id }, 'an adapter failed while polling')
+      return { outcome: 'unreachable' as const, message: 'the poll failed', pollAfterMs: 5000 }
+    }
+  }
+
+  async function tryCancel(provider: Provider, task: ProviderTask): Promise<void> {
+    const deadline = new Date(clock.now().getTime() + POLL_MS)
+    try {
+      await provider.cancel?.(task, { signal: stopping, deadline })
+    } catch (error) {
+      log.warn({ err: error, model: task.model.id }, 'a provider could not be asked to stop; the generation goes on')
+    }
+  }
+
+  /** The row keeps its handle; the next process collects. */
+  function leave({ live }: DrivenCall): void {
+    live.end(
+      new RouterError('unavailable', 'the service is stopping; the same Idempotency-Key collects the result', {
+        retryAfterSeconds: 5,
+      }),
+    )
+  }
+
+  async function abandon(call: DrivenCall, startedAt: Date): Promise<void> {
+    const refusal: ProviderRefusal = { ...UNKNOWN_OUTCOME, message: 'the provider never said how the generation ended' }
+    end(call, await concludeRefusal(call, refusal), startedAt)
+  }
+
+  function end({ live }: DrivenCall, conclusion: Conclusion, startedAt: Date): void {
+    const { end: ending, chargedMicros } = conclusion
+    const refusal =
+      ending instanceof RouterError ? ending.refusal : ending.kind === 'refusal' ? ending.refusal.refusal : null
+    const { provider, id: model } = live.model
+    observer.ended({
+      provider,
+      model,
+      errorType: refusal === null ? null : ROUTER_REFUSALS[refusal],
+      durationMs: clock.now().getTime() - startedAt.getTime(),
+      chargedMicros,
+    })
+    live.end(ending)
+  }
+
+  return {
+    submit,
+    collect: (call, provider, handle) => poll(call, provider, { handle, pollAfterMs: 0, startedAt: clock.now() }),
+  }
+}
+
+const UNKNOWN_OUTCOME: ProviderRefusal = {
+  reason: 'failed',
+  message: 'the provider could not be understood, and whether it made anything is not known',
+  upstreamStatus: null,
+  generation: 'possible',
+}
+
+function unreachable(provider: string): RouterError {
+  return new RouterError(
+    'provider_failed',
+    `${provider} accepted the call and cannot be asked for its result now; the same Idempotency-Key asks again`,
+  )
+}
+
+function toPause(pollAfterMs: number): number {
+  return Math.min(MAX_POLL_PAUSE_MS, Math.max(MIN_POLL_PAUSE_MS, pollAfterMs))
+}

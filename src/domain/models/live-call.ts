@@ -1,0 +1,103 @@
+/**
+ * A call under way in this process, as those see it who wait for its end. The call itself goes on whether or not anybody
+ * waits. At most one request waits at a time; a call that was let go of (its time was over, the service restarted) may be
+ * taken up by the next request with the same key.
+ */
+import type { CallEnd, CallRef } from './call-store.ts'
+import type { Model } from './model.ts'
+import { RouterError } from './router-error.ts'
+
+export interface Listener {
+  /** Whether the answer would still reach somebody. */
+  isConnected(): boolean
+}
+
+const NOBODY: Listener = { isConnected: () => false }
+
+export class LiveCall {
+  readonly ref: CallRef
+  readonly model: Model
+  /** Whether another process could collect it: its handle is stored. */
+  isCollectable: boolean
+  /** When it is looked at next, for `Retry-After`. */
+  pollAfterMs = 1000
+  /** Whoever submitted it does not want it any more. */
+  isAskedToStop = false
+  #listener: Listener = NOBODY
+  #hasWaiter: boolean
+  #settle: ((outcome: CallEnd | RouterError) => void) | null = null
+  #outcome: CallEnd | RouterError | null = null
+
+  constructor(
+    ref: CallRef,
+    model: Model,
+    { hasWaiter, isCollectable }: { hasWaiter: boolean; isCollectable: boolean },
+  ) {
+    this.ref = ref
+    this.model = model
+    this.#hasWaiter = hasWaiter
+    this.isCollectable = isCollectable
+  }
+
+  get isAwaited(): boolean {
+    return this.#hasWaiter && this.#listener.isConnected()
+  }
+
+  /** False while a request holds on to it. */
+  get canBeTakenUp(): boolean {
+    return !this.#hasWaiter
+  }
+
+  /** Integer seconds, at least one. */
+  get retryAfterSeconds(): number {
+    return Math.max(1, Math.ceil(this.pollAfterMs / 1000))
+  }
+
+  /** Resolves with the end; rejects when it cannot be had in time, or not at all. */
+  wait(listener: Listener, deadlineMs: number): Promise<CallEnd> {
+    this.#listener = listener
+    this.#hasWaiter = true
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.#letGo(this.#toLate()), deadlineMs)
+      this.#settle = (outcome) => {
+        clearTimeout(timer)
+        this.#settle = null
+        if (outcome instanceof RouterError) reject(outcome)
+        else resolve(outcome)
+      }
+      if (this.#outcome !== null) this.#settle(this.#outcome)
+    })
+  }
+
+  /** The end, for whoever waits and whoever may still come. */
+  end(outcome: CallEnd | RouterError): void {
+    this.#outcome = outcome
+    this.#settle?.(outcome)
+  }
+
+  askToStop(): void {
+    this.isAskedToStop = true
+  }
+
+  /** Tells the waiting request that it is not worth waiting now; the call goes on and may be taken up again. */
+  discourage(error: RouterError): void {
+    this.#letGo(error)
+  }
+
+  #letGo(error: RouterError): void {
+    this.#hasWaiter = false
+    this.#listener = NOBODY
+    this.#settle?.(error)
+  }
+
+  #toLate(): RouterError {
+    // Only a stored handle makes a promise that outlives this process.
+    const retryAfterSeconds = this.isCollectable ? this.retryAfterSeconds : null
+    const hint = this.isCollectable
+      ? 'it goes on; the same Idempotency-Key collects its result'
+      : 'its outcome is not known yet'
+    return new RouterError('deadline', `the call took longer than this service holds a connection: ${hint}`, {
+      retryAfterSeconds,
+    })
+  }
+}

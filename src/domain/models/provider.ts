@@ -1,0 +1,105 @@
+/**
+ * What the router needs of a provider. An adapter speaks the provider's protocol and reduces every answer to one of the
+ * outcomes below; it never throws for anything that a provider or a network can do. A throw is a defect, and the router then
+ * has to assume that a generation may exist.
+ *
+ * The order is fixed: `submit` once; when it gives a handle, the router stores that handle durably and only then calls
+ * `poll`, as often as it takes, possibly in another process days later. Nothing but the handle and the model may be needed
+ * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
+ */
+import type { Json, JsonRecord, Model } from './model.ts'
+import type { ValidationFailure } from './validation-failure.ts'
+
+/** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
+export type ProviderAccess = 'service_key' | 'own_key' | 'none'
+
+export interface ProviderCall {
+  readonly model: Model
+  readonly accountId: string
+  /** Names this logical call, however often it is submitted: for providers that take an idempotency key or a task id of ours. */
+  readonly submitKey: string
+  /** The caller's own bytes, to be forwarded unchanged unless the model's rules say otherwise. */
+  readonly body: Buffer
+  /** The same, parsed and valid against the model's schema: for decisions, not for forwarding (numbers may have lost digits). */
+  readonly input: JsonRecord
+}
+
+export interface ProviderTask {
+  readonly model: Model
+  readonly accountId: string
+  readonly handle: Json
+}
+
+export interface ProviderOptions {
+  /** Aborted when nobody may wait any longer: at the hard end of the call, or when the process stops. */
+  readonly signal: AbortSignal
+  /** Retries and waits for a free place at the provider end before this. */
+  readonly deadline: Date
+}
+
+/** A finished generation: what the caller gets. */
+export interface ProviderResult {
+  /** Whole, or streamed when it may be large. A stream is read exactly once, or returned (`iterator.return()`) unread. */
+  readonly body: Buffer | AsyncIterable<Uint8Array>
+  /** The provider's own. */
+  readonly contentType: string
+  /** What the provider says it used (header or body), for prices that depend on it; null when it says nothing. */
+  readonly usage: JsonRecord | null
+  /** What the provider says it cost, in millionths of a US dollar; null when it does not. */
+  readonly costMicros: number | null
+  /** Where parts with inline media stand that the caller asked to have hosted; absent: nobody asked. */
+  readonly inlineParts?: string | null
+}
+
+/**
+ * What there is at the provider after a refusal. It decides whether the same key may be used for another try.
+ * `none`: surely nothing was accepted (refused connection, 4xx, 429, 5xx before acceptance). `ended`: it was accepted and has
+ * ended; this refusal is its final answer. `possible`: it may exist or still run, and nobody can tell.
+ */
+export type Generation = 'none' | 'ended' | 'possible'
+
+interface Refused {
+  /** Safe to show to the end user; bounded. */
+  readonly message: string
+  /** The provider's own HTTP status; null when it gave none or the failure is not the provider's. */
+  readonly upstreamStatus: number | null
+  readonly generation: Generation
+}
+
+export type ProviderRefusal =
+  /** Refused for its content; final, never retried. */
+  | ({ readonly reason: 'policy'; readonly costMicros: number | null } & Refused)
+  /** The provider does not accept the input. `failures` is its own list, unchanged; null when it only gave a text. */
+  | ({ readonly reason: 'invalid'; readonly failures: readonly ValidationFailure[] | null } & Refused)
+  /** It failed, gave no output, answered what cannot be read, or has a problem with OUR account. */
+  | ({ readonly reason: 'failed' } & Refused)
+  /** It did not answer within its own bound. */
+  | ({ readonly reason: 'timeout' } & Refused)
+  /** We did not even try: circuit open, no free place before the deadline. `generation` is `none`. */
+  | ({ readonly reason: 'unavailable'; readonly retryAfterSeconds: number | null } & Refused)
+
+export type SubmitOutcome =
+  | { readonly outcome: 'finished'; readonly result: ProviderResult }
+  | { readonly outcome: 'accepted'; readonly handle: Json; readonly pollAfterMs: number }
+  | { readonly outcome: 'refused'; readonly refusal: ProviderRefusal }
+
+export type PollOutcome =
+  | { readonly outcome: 'finished'; readonly result: ProviderResult }
+  | { readonly outcome: 'pending'; readonly pollAfterMs: number }
+  | { readonly outcome: 'refused'; readonly refusal: ProviderRefusal }
+  /** The poll itself failed; says nothing about the generation. The router tolerates a few in a row. */
+  | { readonly outcome: 'unreachable'; readonly message: string; readonly pollAfterMs: number }
+
+export interface Provider {
+  /** The first segment of its models' ids. */
+  readonly name: string
+  access(accountId: string): ProviderAccess
+  /** What is wrong with the model's `adapter` part; empty when nothing is. */
+  checkModel(model: Model): readonly string[]
+  /** Whether submitting again with the same `submitKey` can never make a second generation. */
+  deduplicates(model: Model): boolean
+  submit(call: ProviderCall, options: ProviderOptions): Promise<SubmitOutcome>
+  poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>
+  /** Best effort; absent where the provider cannot. */
+  readonly cancel?: (task: ProviderTask, options: ProviderOptions) => Promise<void>
+}

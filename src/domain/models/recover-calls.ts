@@ -1,0 +1,99 @@
+/**
+ * Goes on with what a process before us left in the middle. A call with a handle is collected again. One without may or may
+ * not have reached its provider: it is never submitted again by itself, unless the provider is known to make no second
+ * generation of it.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { CallProgress, CallStore, UnfinishedCall } from './call-store.ts'
+import type { Catalog } from './catalog.ts'
+import type { DriveCall } from './drive-call.ts'
+import { LiveCall } from './live-call.ts'
+import type { LiveCalls } from './live-calls.ts'
+import type { Model } from './model.ts'
+import type { Provider } from './provider.ts'
+import type { RequestStore } from './request-store.ts'
+
+export interface RecoverDeps {
+  readonly store: Pick<CallStore, 'unfinished' | 'finish'>
+  readonly requests: Pick<RequestStore, 'putBack'>
+  readonly catalog: () => Catalog
+  readonly providerOf: (name: string) => Provider | null
+  readonly live: LiveCalls
+  readonly drive: DriveCall
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const SLICE = 500
+
+/** To be called before anything else is let in. */
+export async function recoverCalls(
+  deps: RecoverDeps,
+): Promise<{ readonly collected: number; readonly interrupted: number }> {
+  const counts = { collected: 0, interrupted: 0 }
+  let after = 0
+  while (true) {
+    const calls = await deps.store.unfinished(after, SLICE)
+    for (const call of calls) counts[await recover(deps, call)]++
+    const last = calls.at(-1)
+    if (last === undefined || calls.length < SLICE) break
+    after = last.ref.seq
+  }
+  if (counts.collected + counts.interrupted > 0) deps.log.info(counts, 'took up model calls that were under way')
+  return counts
+}
+
+async function recover(deps: RecoverDeps, call: UnfinishedCall): Promise<'collected' | 'interrupted'> {
+  const model = deps.catalog().find(call.modelId)?.model ?? null
+  const provider = model === null ? null : deps.providerOf(model.provider)
+  if (call.progress !== null && model !== null && provider !== null) {
+    collect(deps, { call, model, provider, progress: call.progress })
+    return 'collected'
+  }
+  if (call.isQueued && model !== null && provider?.deduplicates(model) === true) await deps.requests.putBack(call.ref)
+  else await interrupt(deps, call)
+  return 'interrupted'
+}
+
+interface Collected {
+  readonly call: UnfinishedCall
+  readonly model: Model
+  readonly provider: Provider
+  readonly progress: CallProgress
+}
+
+function collect({ live, drive }: RecoverDeps, { call, model, provider, progress }: Collected): void {
+  const { ref, baseUrl, isKeyed, isQueued } = call
+  const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true })
+  const { handle, quote, isOwnKey } = progress
+  live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
+}
+
+async function interrupt(
+  { store, clock, log }: RecoverDeps,
+  { ref, modelId, isQueued }: UnfinishedCall,
+): Promise<void> {
+  log.warn({ callId: ref.id, model: modelId }, 'a call was cut off and nobody knows whether its provider got it')
+  const at = clock.now()
+  await store.finish(ref, {
+    // Its key may be used again only where the provider makes no second generation of it.
+    fate: isQueued ? 'keep' : 'interrupt',
+    end: {
+      kind: 'refusal',
+      refusal: {
+        refusal: 'provider_failed',
+        message: 'the service stopped while the call was being handed over; whether the provider got it is not known',
+        upstreamStatus: null,
+        failures: null,
+      },
+    },
+    chargeMicros: null,
+    memo: `${modelId} ${ref.id}`,
+    at,
+    replayUntil: null,
+    expiresAt: isQueued ? new Date(at.getTime() + KEEP_MS) : null,
+  })
+}
+
+const KEEP_MS = 24 * 60 * 60 * 1000

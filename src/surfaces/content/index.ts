@@ -1,0 +1,53 @@
+/**
+ * The bytes behind a signed address: GET and HEAD, no credential, no account of the caller's. What lies here is what strangers
+ * uploaded, so it is sandboxed, never sniffed, and downloaded rather than shown where a browser could run it.
+ */
+import type { FastifyInstance } from 'fastify'
+import type { OpenContent } from '../../domain/assets/content.ts'
+import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
+import type { Gate } from '../kit/gate.ts'
+import { PUBLIC_PAGE, sendError } from '../kit/guard-hooks.ts'
+import { ANY_ORIGIN } from '../kit/security-headers.ts'
+import { sendContent } from '../kit/send-content.ts'
+import type { AnswerError, Surface } from '../kit/surface.ts'
+
+export interface ContentSurfaceOptions {
+  readonly gate: Pick<Gate, 'mountPrefix'>
+  readonly answerError: AnswerError
+  readonly verify: VerifyContentUrl
+  readonly openContent: OpenContent
+}
+
+const METHODS = ['GET', 'HEAD']
+
+export function createContentSurface({ gate, answerError, verify, openContent }: ContentSurfaceOptions): Surface {
+  function register(app: FastifyInstance): void {
+    app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+    app.route({
+      method: METHODS,
+      url: `${gate.mountPrefix}${CONTENT_PATH}/:id`,
+      // The address is the authorisation: a page of another site may show what its user was given.
+      config: PUBLIC_PAGE,
+      handler: async (request, reply) => {
+        const { id } = request.params as { id: string }
+        const grant = verify(id, queryOf(request.raw.url ?? ''))
+        const content = await openContent(grant.accountId, grant.assetId)
+        reply.header(ANY_ORIGIN[0], ANY_ORIGIN[1])
+        return sendContent(request, reply, content)
+      },
+    })
+  }
+  const prefix = `${gate.mountPrefix}${CONTENT_PATH}/`
+  return {
+    name: 'content',
+    register,
+    hotRoutes: [],
+    allowedMethods: (path) => (path.startsWith(prefix) ? METHODS : []),
+    drain() {},
+  }
+}
+
+function queryOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? '' : url.slice(mark + 1)
+}

@@ -1,0 +1,56 @@
+/**
+ * What a surface that may be left out is given. Such a surface is found by its folder (see optional-surfaces.ts), so what it
+ * can use must be described outside of it. Everything is narrow: functions of the domain, never an adapter.
+ */
+import type { PerAccount } from '../../domain/accounts/tiers.ts'
+import type { UserFiles } from '../../domain/accounts/user-files.ts'
+import type { AssetShelf } from '../../domain/assets/asset-shelf.ts'
+import type { Pictures } from '../../domain/assets/pictures.ts'
+import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
+import type { EngineEvent } from '../../domain/engine/engine-event.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { CancelJob } from '../../domain/jobs/cancel.ts'
+import type { JobReader } from '../../domain/jobs/read.ts'
+import type { RunRecords } from '../../domain/jobs/run-records.ts'
+import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
+import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Gate } from './gate.ts'
+import type { Surface } from './surface.ts'
+
+export interface SurfaceParts {
+  readonly gate: Gate
+  readonly clock: Clock
+  readonly log: Log
+  /** Of the service. */
+  readonly version: string
+  readonly bus: EventBus<EngineEvent>
+  readonly catalog: () => NodeCatalog
+  readonly jobs: {
+    readonly submitPrompt: SubmitPrompt
+    readonly cancel: CancelJob
+    readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
+    /** What a run left behind for its audience, and the account's jobs in the order of their queue. */
+    readonly records: RunRecords
+  }
+  /** Whether the account runs as many jobs as it may at a time. */
+  readonly isAtLimit: (accountId: string) => Promise<boolean>
+  readonly assets: AssetShelf
+  readonly pictures: Pictures
+  readonly userFiles: UserFiles
+  readonly content: {
+    /** An address of bytes that needs no credential; null where there is none, and bytes are served instead. */
+    readonly sign: SignContentUrl | null
+    /** Bytes may be served from our own routes: the local kind, where no other host stores them. */
+    readonly servesBytes: boolean
+  }
+  readonly limits: {
+    readonly maxBodyBytes: number
+    readonly maxUploadBytes: number
+    /** Connections that one account may hold open at a time. */
+    readonly maxSocketsPerAccount: PerAccount
+  }
+}
+
+export type CreateSurface = (parts: SurfaceParts) => Surface

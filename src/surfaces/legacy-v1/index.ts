@@ -1,0 +1,93 @@
+/**
+ * The Legacy v1 API as one surface: every route under `/api/x` and bare `/x`, and the WebSocket. It may be left out: deleting
+ * this folder leaves a service without it. Jobs, assets and accounts are those of the other surfaces; only the words differ.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { createUuidV7 } from '../../lib/ids.ts'
+import { sendError } from '../kit/guard-hooks.ts'
+import type { Surface } from '../kit/surface.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import { createAudiences } from './audience.ts'
+import { deprecationHeaders, pathOf } from './deprecation.ts'
+import { createAnswerError } from './errors.ts'
+import { createExtraNotes } from './extra-notes.ts'
+import { createFreshFiles } from './fresh-files.ts'
+import { createApi, type OperationDeps } from './operation.ts'
+import { createMethodTable } from './route-methods.ts'
+import { registerRoutes } from './routes.ts'
+import { openSockets } from './ws/open-sockets.ts'
+
+const ACCOUNT = Symbol('account')
+type Known = FastifyRequest & { [ACCOUNT]?: string }
+
+export function createSurface(parts: SurfaceParts): Surface {
+  const { gate, bus, clock } = parts
+  const answerError = createAnswerError(parts.log)
+  const features = toFeatures(parts)
+  const freshFiles = createFreshFiles(bus)
+  const deps: OperationDeps = {
+    ...parts,
+    audiences: createAudiences(),
+    notes: createExtraNotes(),
+    freshFiles,
+    features,
+    newPromptId: createUuidV7(() => clock.now().getTime()),
+    accountOf,
+  }
+  const sockets = openSockets(parts, { answerError, audiences: deps.audiences, features: () => features })
+  const methods = createMethodTable(gate.mountPrefix)
+
+  function register(app: FastifyInstance): void {
+    app.decorateRequest(ACCOUNT, undefined)
+    app.setErrorHandler((error, request, reply) => {
+      reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
+      return sendError(reply, answerError(error, request.id))
+    })
+    app.addHook('onRequest', async (request, reply) => {
+      reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
+      const caller = await gate.authenticate(request.raw, 'api_key')
+      ;(request as Known)[ACCOUNT] = caller.accountId
+    })
+    const api = createApi(app)
+    registerRoutes(api, deps)
+    methods.learn(api.routes)
+  }
+
+  return {
+    name: 'legacy-v1',
+    register(app) {
+      app.register(
+        (mounted, _options, done) => {
+          register(mounted)
+          done()
+        },
+        { prefix: gate.mountPrefix },
+      )
+    },
+    hotRoutes: [],
+    allowedMethods: methods.of,
+    ...sockets,
+    drain() {
+      sockets.drain()
+      freshFiles[Symbol.dispose]()
+    },
+  }
+}
+
+/** What the server can do, told over HTTP and over the socket alike. */
+function toFeatures({ limits }: SurfaceParts): object {
+  return {
+    supports_preview_metadata: true,
+    supports_model_type_tags: true,
+    max_upload_size: limits.maxUploadBytes,
+    extension: {},
+    node_replacements: true,
+    assets: false,
+  }
+}
+
+function accountOf(request: FastifyRequest): string {
+  const accountId = (request as Known)[ACCOUNT]
+  if (accountId === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return accountId
+}

@@ -1,0 +1,82 @@
+/**
+ * What every operation of this surface gets. An operation file exports one function `(api, deps) => void` that registers its
+ * routes; `api` puts each of them under `/api/x` and bare `/x`, where ComfyUI has both.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import type { NewId } from '../../lib/ids.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import type { Audiences } from './audience.ts'
+import type { ExtraNotes } from './extra-notes.ts'
+import type { FreshFiles } from './fresh-files.ts'
+
+export interface OperationDeps extends SurfaceParts {
+  readonly audiences: Audiences
+  readonly notes: ExtraNotes
+  readonly freshFiles: FreshFiles
+  readonly features: object
+  readonly newPromptId: NewId
+  accountOf(request: FastifyRequest): string
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+export interface Api {
+  /** Under `/api` and bare. */
+  both(method: HTTPMethods, path: string, handler: Handler): void
+  /** Under `/api` only. */
+  api(method: HTTPMethods, path: string, handler: Handler): void
+  /** What is registered, as `METHOD /path`, for the specification and the `Allow` header. */
+  readonly routes: readonly string[]
+}
+
+export function createApi(app: FastifyInstance): Api {
+  const routes: string[] = []
+  const add = (method: HTTPMethods, url: string, handler: Handler): void => {
+    routes.push(`${method} ${url}`)
+    app.route({ method, url, handler, config: { isApi: url.startsWith('/api/') } satisfies RouteConfig })
+  }
+  return {
+    routes,
+    both(method, path, handler) {
+      add(method, `/api${path}`, handler)
+      add(method, path, handler)
+    },
+    api: (method, path, handler) => add(method, `/api${path}`, handler),
+  }
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** A value, or JSON text that is ready. */
+export function sendJson(reply: FastifyReply, value: object | null, status = 200): FastifyReply {
+  return sendJsonText(reply, JSON.stringify(value), status)
+}
+
+export function sendJsonText(reply: FastifyReply, text: string, status = 200): FastifyReply {
+  // One caller's data, and changing: never from a cache.
+  return reply.code(status).header('content-type', JSON_TYPE).send(Buffer.from(text))
+}
+
+export function sendText(reply: FastifyReply, status: number, text: string): FastifyReply {
+  return reply.code(status).header('content-type', 'text/plain; charset=utf-8').send(text)
+}
+
+/** The query, read as leniently as ComfyUI does: clients send empty values, raw semicolons and brackets. */
+export function queryOf(request: FastifyRequest): URLSearchParams {
+  const url = request.raw.url ?? ''
+  const mark = url.indexOf('?')
+  return new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1))
+}
+
+export function paramOf(request: FastifyRequest, name: string): string {
+  return (request.params as Readonly<Record<string, string>>)[name] ?? ''
+}
+
+/** True for `/api/x`, false for bare `/x`. */
+export function isApiPath(request: FastifyRequest): boolean {
+  return (request.routeOptions.config as RouteConfig).isApi === true
+}
+
+interface RouteConfig {
+  readonly isApi?: boolean
+}

@@ -1,0 +1,20 @@
+/** The hosted v1's form of the history: a list with the newest first, and one entry with an object for its prompt. */
+import { ServiceError } from '../../../domain/errors.ts'
+import { readHistoryRange } from '../history-range.ts'
+import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
+import { toHistoryV2Entry } from '../prompt-view.ts'
+
+export function getHistoryV2(api: Api, deps: OperationDeps): void {
+  const { jobs, accountOf } = deps
+  api.both('GET', '/history_v2', async (request, reply) => {
+    const records = await jobs.records.history(accountOf(request), readHistoryRange(queryOf(request)))
+    const entries = records.toReversed().map((one) => toHistoryV2Entry(one, deps, { isListed: true }))
+    return sendJsonText(reply, `{"history":[${entries.join(',')}]}`)
+  })
+  api.both('GET', '/history_v2/:id', async (request, reply) => {
+    const found = await jobs.records.historyOf(accountOf(request), paramOf(request, 'id'))
+    if (found === null) throw new ServiceError('not_found', 'there is no finished prompt with this id')
+    const entry = toHistoryV2Entry(found, deps, { isListed: false })
+    return sendJsonText(reply, `{${JSON.stringify(found.job.id)}:${entry}}`)
+  })
+}

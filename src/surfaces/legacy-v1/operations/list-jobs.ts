@@ -1,0 +1,17 @@
+/** The account's jobs as a list, filtered, sorted and cut into pages. */
+
+import { toJobEntry } from '../job-view.ts'
+import { readJobsQuery } from '../jobs-query.ts'
+import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../operation.ts'
+
+export function listJobs(api: Api, deps: OperationDeps): void {
+  api.api('GET', '/jobs', async (request, reply) => {
+    const { filter, problem, limit } = readJobsQuery(queryOf(request))
+    if (filter === null) return sendJson(reply, { error: problem }, 400)
+    const { jobs, total } = await deps.jobs.records.select(deps.accountOf(request), filter)
+    const { offset } = filter
+    const entries = jobs.map((one) => toJobEntry(one, deps)).join(',')
+    const pagination = { offset, limit, total, has_more: offset + jobs.length < total }
+    return sendJsonText(reply, `{"jobs":[${entries}],"pagination":${JSON.stringify(pagination)}}`)
+  })
+}

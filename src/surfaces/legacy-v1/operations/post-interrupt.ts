@@ -1,0 +1,19 @@
+/** Stops a run: the named one if it runs, or the one of the account that has run longest. Nothing that waits is touched. */
+
+import { isJsonObject } from '../../../lib/lossless-json.ts'
+import { cancelAll } from '../cancel-prompts.ts'
+import { type Api, type OperationDeps, sendJson } from '../operation.ts'
+import { readLooseJson } from '../read-body.ts'
+
+export function postInterrupt(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
+  api.both('POST', '/interrupt', async (request, reply) => {
+    const body = await readLooseJson(request, limits.maxBodyBytes)
+    const wanted = isJsonObject(body) ? (body['prompt_id'] ?? null) : null
+    const accountId = accountOf(request)
+    const running = (await jobs.records.live(accountId)).filter(({ job }) => job.status !== 'queued')
+    const chosen = wanted === null ? running.slice(0, 1) : running.filter(({ job }) => job.id === wanted)
+    const ids = chosen.map(({ job }) => job.id)
+    await cancelAll(ids, { accountId, cancel: jobs.cancel, find: jobs.reader.find })
+    return sendJson(reply, {})
+  })
+}

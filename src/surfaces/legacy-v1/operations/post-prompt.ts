@@ -1,0 +1,130 @@
+/**
+ * Accepts a prompt. The job is in the queue, and its audience known, before the answer leaves; a prompt of which only a part
+ * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ServiceError } from '../../../domain/errors.ts'
+import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
+import { type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import { refusalHeaders, toRefusal } from '../errors.ts'
+import { splitExtraData } from '../extra-notes.ts'
+import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
+import { fromServiceError, type PromptRefusal, TAKEN_PROMPT_ID, toPromptRefusal } from '../prompt-errors.ts'
+import { type PromptFields, readPrompt, toFloatText, toPriority } from '../prompt-request.ts'
+import { readLooseObject } from '../read-body.ts'
+
+const MAX_USAGE_SOURCE_LENGTH = 64
+// Bounds what a stream of accounts can make us count; a counter that is forgotten begins anew.
+const MAX_COUNTERS = 100_000
+
+export function postPrompt(api: Api, deps: OperationDeps): void {
+  const nextNumber = createCounters()
+
+  async function submit(
+    request: FastifyRequest,
+    fields: PromptFields,
+  ): Promise<{ text: string; outcome: PromptOutcome }> {
+    const accountId = deps.accountOf(request)
+    const place = toPlace(fields, () => nextNumber(accountId))
+    const id = fields.id ?? deps.newPromptId()
+    const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
+    // Before the job exists: its first event may come before the submit has answered. An id that is known already is
+    // somebody's job, and stays what it is.
+    const isNew = deps.audiences.of(id) === null
+    if (isNew) deps.audiences.remember(id, { accountId, clientId: fields.clientId })
+    try {
+      const outcome = await submitAs(id)
+      if (outcome.outcome === 'accepted') deps.notes.remember(id, remembered)
+      else if (isNew) deps.audiences.forget(id)
+      return { text: place.text, outcome }
+    } catch (error) {
+      if (isNew) deps.audiences.forget(id)
+      throw error
+    }
+
+    function submitAs(promptId: string): Promise<PromptOutcome> {
+      return deps.jobs.submitPrompt({
+        accountId,
+        id: promptId,
+        workflow: fields.workflow,
+        targets: fields.targets,
+        extraData: forRun,
+        priority: place.priority,
+        submission: {
+          number: place.text,
+          clientId: fields.clientId,
+          workflowId: fields.workflowId,
+          extraData: stringifyLosslessJson(kept),
+        },
+      })
+    }
+  }
+
+  api.both('POST', '/prompt', async (request, reply) => {
+    try {
+      const { fields, refusal } = readPrompt(await readLooseObject(request, deps.limits.maxBodyBytes))
+      if (fields === null) return refuse(reply, refusal)
+      const { text, outcome } = await submit(request, fields)
+      if (outcome.outcome === 'rejected') return refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
+      const errors = stringifyErrors(outcome.nodeErrors)
+      return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${text},"node_errors":${errors}}`)
+    } catch (error) {
+      const refused = toRefusal(error)
+      if (refused === null) throw error
+      reply.headers(refusalHeaders(refused))
+      return refuse(reply, isTakenId(refused) ? TAKEN_PROMPT_ID : fromServiceError(refused))
+    }
+  })
+}
+
+function isTakenId({ refusal, details }: ServiceError): boolean {
+  return refusal === 'invalid_field' && details?.['field'] === 'id'
+}
+
+function refuse(reply: FastifyReply, { status, body }: PromptRefusal): FastifyReply {
+  return sendJsonText(reply, stringifyErrors(body), status)
+}
+
+/** Errors quote what was sent, and what was sent may be a number beyond what JSON.stringify can write. */
+function stringifyErrors(value: object): string {
+  return stringifyLosslessJson(value as JsonObject)
+}
+
+interface QueuePlace {
+  readonly text: string
+  readonly priority: number
+}
+
+/**
+ * A number of the caller's own orders its prompt among all others, zero being the ordinary place; `front` goes before
+ * everything that waits, the newest first; everybody else queues behind whoever came before.
+ */
+function toPlace({ number, isFront }: PromptFields, count: () => number): QueuePlace {
+  if (number !== null) return { text: toFloatText(number), priority: toPriority(number) }
+  const counted = count()
+  if (!isFront) return { text: String(counted), priority: 0 }
+  return { text: counted === 0 ? '0' : String(-counted), priority: Math.max(1, toPriority(-counted)) }
+}
+
+/** Counts per account: a number must not tell how much others submit. */
+function createCounters(): (accountId: string) => number {
+  const counters = new Map<string, number>()
+  return (accountId) => {
+    const number = counters.get(accountId) ?? 0
+    counters.delete(accountId)
+    counters.set(accountId, number + 1)
+    const [oldest] = counters.keys()
+    if (counters.size > MAX_COUNTERS && oldest !== undefined) counters.delete(oldest)
+    return number
+  }
+}
+
+function toExtraData(request: FastifyRequest, { extraData, clientId }: PromptFields, now: Date): JsonObject {
+  const source = request.headers['comfy-usage-source']
+  return {
+    ...extraData,
+    ...(clientId !== null && { client_id: clientId }),
+    ...(typeof source === 'string' && { comfy_usage_source: source.slice(0, MAX_USAGE_SOURCE_LENGTH) }),
+    create_time: now.getTime(),
+  }
+}

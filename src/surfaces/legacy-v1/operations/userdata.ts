@@ -1,0 +1,89 @@
+/** Small files of the account's own: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type PutOutcome,
+  readUserPath,
+  USER_FILE_MAX_BYTES,
+  type UserFileInfo,
+} from '../../../domain/accounts/user-files.ts'
+import { typeFromName } from '../../../lib/mime.ts'
+import { readBodyBytes } from '../../kit/json-body.ts'
+import { type Api, type OperationDeps, paramOf, queryOf, sendJson, sendJsonText, sendText } from '../operation.ts'
+import { filesBelow, toListing, toTree } from '../userdata-view.ts'
+
+export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): void {
+  api.both('GET', '/userdata', async (request, reply) => {
+    const query = queryOf(request)
+    const dir = query.get('dir') ?? ''
+    if (dir === '') return sendText(reply, 400, 'Directory not provided')
+    const folder = dir.replace(/\/+$/, '') === '' ? null : readUserPath(dir)
+    if (folder === null) return sendText(reply, 403, 'Directory not allowed')
+    const files = filesBelow(await userFiles.list(accountOf(request)), folder)
+    if (files.length === 0) return sendText(reply, 404, 'Directory not found')
+    const flag = (name: string) => query.get(name)?.toLowerCase() === 'true'
+    const options = { isDeep: flag('recurse'), hasInfo: flag('full_info'), isSplit: flag('split') }
+    return sendJson(reply, toListing(files, options))
+  })
+
+  api.both('GET', '/v2/userdata', async (request, reply) => {
+    const path = queryOf(request).get('path') ?? ''
+    const folder = path === '' ? '' : readUserPath(path)
+    if (folder === null) return sendText(reply, 403, 'Directory not allowed')
+    const all = await userFiles.list(accountOf(request))
+    if (folder !== '' && filesBelow(all, folder).length === 0) return sendText(reply, 404, 'Directory not found')
+    return sendJson(reply, toTree(all, folder))
+  })
+
+  api.both('GET', '/userdata/:file', async (request, reply) => {
+    const path = readUserPath(paramOf(request, 'file'))
+    const bytes = path === null ? null : await userFiles.read(accountOf(request), path)
+    if (path === null || bytes === null) return sendText(reply, 404, 'File not found')
+    return reply
+      .header('content-type', typeFromName(path) ?? 'application/octet-stream')
+      .header('content-disposition', 'attachment')
+      .header('content-security-policy', "sandbox; default-src 'none'")
+      .send(Buffer.from(bytes))
+  })
+
+  api.both('POST', '/userdata/:file', async (request, reply) => {
+    const path = readUserPath(paramOf(request, 'file'))
+    if (path === null) return sendText(reply, 403, 'File not allowed')
+    const bytes = await readBodyBytes(request.raw, { maxBytes: USER_FILE_MAX_BYTES })
+    return answer(
+      request,
+      reply,
+      await userFiles.put(accountOf(request), path, { bytes, overwrite: mayOverwrite(request) }),
+    )
+  })
+
+  api.both('POST', '/userdata/:file/move/:dest', async (request, reply) => {
+    const from = readUserPath(paramOf(request, 'file'))
+    const to = readUserPath(paramOf(request, 'dest'))
+    if (from === null || to === null) return sendText(reply, 403, 'File not allowed')
+    const outcome = await userFiles.move(accountOf(request), { from, to, overwrite: mayOverwrite(request) })
+    if (outcome.outcome === 'not_found') return sendText(reply, 404, 'File not found')
+    return answer(request, reply, outcome)
+  })
+
+  api.both('DELETE', '/userdata/:file', async (request, reply) => {
+    const path = readUserPath(paramOf(request, 'file'))
+    const isRemoved = path !== null && (await userFiles.remove(accountOf(request), path))
+    return isRemoved ? reply.code(204).send() : sendText(reply, 404, 'File not found')
+  })
+}
+
+/** Anything but a clear no: ComfyUI overwrites unless it is told not to. */
+function mayOverwrite(request: FastifyRequest): boolean {
+  return queryOf(request).get('overwrite')?.toLowerCase() !== 'false'
+}
+
+function answer(request: FastifyRequest, reply: FastifyReply, outcome: PutOutcome): FastifyReply {
+  if (outcome.outcome === 'exists') return sendText(reply, 409, 'File already exists')
+  if (outcome.outcome === 'no_room') return sendText(reply, 413, 'There is no room for more files')
+  const isFull = queryOf(request).get('full_info')?.toLowerCase() === 'true'
+  return isFull ? sendJson(reply, toInfo(outcome.file)) : sendJsonText(reply, JSON.stringify(outcome.file.path))
+}
+
+function toInfo({ path, sizeBytes, modifiedAt, createdAt }: UserFileInfo): object {
+  return { path, size: sizeBytes, modified: modifiedAt.getTime(), created: createdAt.getTime() }
+}

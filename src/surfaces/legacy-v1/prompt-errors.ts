@@ -1,0 +1,51 @@
+/** The one error shape of `POST /prompt`: clients show `error.message` and mark the nodes of `node_errors`. */
+import type { ServiceError } from '../../domain/errors.ts'
+import type { PromptNodeErrors } from '../../domain/jobs/submit-prompt.ts'
+import { statusOf } from './errors.ts'
+
+export interface PromptError {
+  readonly type: string
+  readonly message: string
+  readonly details: string
+  readonly extra_info: object
+}
+
+export interface PromptRefusal {
+  readonly status: number
+  readonly body: { readonly error: PromptError; readonly node_errors: object }
+}
+
+export function toPromptRefusal(status: number, error: PromptError, nodeErrors: PromptNodeErrors = {}): PromptRefusal {
+  return { status, body: { error, node_errors: nodeErrors } }
+}
+
+export function promptError(type: string, message: string, details = ''): PromptError {
+  return { type, message, details, extra_info: {} }
+}
+
+export const NO_PROMPT = toPromptRefusal(400, promptError('no_prompt', 'No prompt provided', 'No prompt provided'))
+
+export const INVALID_PROMPT_ID = toPromptRefusal(
+  400,
+  promptError(
+    'invalid_prompt_id',
+    'prompt_id must be a valid UUID',
+    'prompt_id must be a UUID string in canonical lowercase hyphenated form; omit it to let the server generate one',
+  ),
+)
+
+export const TAKEN_PROMPT_ID = toPromptRefusal(
+  400,
+  promptError(
+    'invalid_prompt_id',
+    'prompt_id is in use already',
+    'There is a prompt with this id already; choose another one, or omit it to have one generated.',
+  ),
+)
+
+/** Malformed JSON, a graph in the editor's form, a full queue, missing credits: whatever a submit can be refused for. */
+export function fromServiceError(error: ServiceError): PromptRefusal {
+  const [status, code] = statusOf(error)
+  const type = code === 'invalid_request' ? 'invalid_prompt' : code
+  return toPromptRefusal(status, promptError(type, error.message))
+}

@@ -1,0 +1,289 @@
+/** Files of the v1 API: uploads into one flat shelf, masks, views in every form, files of the user. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import sharp from 'sharp'
+import { WebSocket } from 'ws'
+import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
+import { LegacyClient } from '../../../../test/support/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
+import { RECORDINGS } from '../../../../test/support/replay-exchange.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import type { Engine } from '../../../domain/engine/engine.ts'
+
+const input = (name: string) => readFileSync(`${RECORDINGS}inputs/${name}`)
+
+let app: TestApp
+let client: LegacyClient
+before(async () => {
+  app = await startTestApp()
+  client = new LegacyClient(app.url)
+})
+after(() => app[Symbol.asyncDispose]())
+
+function loadGraph(image: string) {
+  return {
+    '1': { class_type: 'LoadImage', inputs: { image } },
+    '2': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } },
+  }
+}
+
+/** Reports a file at once and gives its bytes only when it is told to. */
+function createSlowEngine(): { engine: Engine; storeIt: () => void } {
+  const stored = Promise.withResolvers<void>()
+  const inner = createFakeEngine()
+  const ref = { nodeId: '1', classType: 'FakeSave', displayNodeId: '1', parentNodeId: null }
+  async function* read() {
+    await stored.promise
+    yield Buffer.from('late')
+  }
+  const file = { kind: 'file', filename: 'slow.png', subfolder: '', folder: 'output', contentType: null, read } as const
+  return {
+    storeIt: stored.resolve,
+    engine: {
+      catalog: () => inner.catalog(),
+      async *run() {
+        yield { type: 'started', nodesTotal: 1 }
+        yield { type: 'node_report', ...ref, report: { images: [file] }, cached: false }
+        await stored.promise
+        yield { type: 'succeeded' }
+      },
+      [Symbol.asyncDispose]: () => inner[Symbol.asyncDispose](),
+    },
+  }
+}
+
+async function pixels(bytes: Uint8Array): Promise<Buffer> {
+  return sharp(bytes).ensureAlpha().raw().toBuffer()
+}
+
+describe('an upload', () => {
+  test('keeps its name while it is free, gives same bytes the same name and others the next', async () => {
+    const names: string[] = []
+    for (const file of ['test.png', 'test.png', 'test65.png', 'test66.png', 'test65.png']) {
+      names.push((await client.upload('photo.png', input(file))).json.name)
+    }
+    assert.deepEqual(names, ['photo.png', 'photo.png', 'photo (1).png', 'photo (2).png', 'photo (1).png'])
+    assert.equal((await client.upload('photo.png', input('test66.png'), { overwrite: 'true' })).json.name, 'photo.png')
+    assert.ok((await client.get('/view?filename=photo.png&type=input')).bytes.equals(input('test66.png')))
+  })
+
+  test('of many different files under one name at once gives each a name of its own', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => client.upload('same.bin', Buffer.from(`bytes ${index}`))),
+    )
+    assert.equal(new Set(answers.map(({ json }) => json.name)).size, 20)
+    for (const [index, { json }] of answers.entries()) {
+      const view = await client.get(`/view?${new URLSearchParams({ filename: json.name, type: 'input' })}`)
+      assert.equal(view.text, `bytes ${index}`)
+    }
+  })
+
+  test('may be named in a graph by every spelling that the answer allows', async () => {
+    const answer = await client.upload('sub.png', input('a.png'), { subfolder: 'clip/space', type: 'input' })
+    assert.deepEqual(answer.json, { name: 'sub.png', subfolder: 'clip/space', type: 'input' })
+    await client.upload('tempered.png', input('a.png'), { type: 'temp' })
+    const spellings = [
+      'sub.png',
+      'clip/space/sub.png',
+      'sub.png [input]',
+      'clip/space/sub.png [input]',
+      'tempered.png [temp]',
+    ]
+    for (const name of spellings) {
+      const id = await client.accepted(loadGraph(name))
+      assert.equal((await client.untilHistory(id)).status.status_str, 'success', name)
+    }
+    assert.equal((await client.prompt(loadGraph('tempered.png'))).status, 400, 'a preview is no input')
+    assert.ok((await client.get('/object_info/LoadImage')).json.LoadImage.input.required.image[0].includes('sub.png'))
+  })
+
+  test('takes the file before or after the fields, and names beyond ASCII', async () => {
+    const form = new FormData()
+    form.append('overwrite', 'false')
+    form.append('type', 'input')
+    form.append('image', new Blob([input('a.png')]), 'grüße 日本.png')
+    const answer = await client.call('/api/upload/image', { method: 'POST', body: form })
+    assert.equal(answer.json.name, 'grüße 日本.png')
+    const view = await client.get(`/view?${new URLSearchParams({ filename: 'grüße 日本.png', type: 'input' })}`)
+    assert.ok(view.bytes.equals(input('a.png')))
+    assert.match(view.headers.get('content-disposition') ?? '', /filename\*=UTF-8''gr%C3%BC/)
+  })
+
+  test('that makes no sense is refused with a body', async () => {
+    const wrong: [name: string, value: string][] = [
+      ['subfolder', '../x'],
+      ['subfolder', '/etc'],
+      ['type', 'models'],
+    ]
+    for (const [name, value] of wrong) {
+      const answer = await client.upload('x.png', input('a.png'), { [name]: value })
+      assert.deepEqual([answer.status, typeof answer.json.error], [400, 'string'])
+    }
+    for (const name of ['../x.png', '..']) assert.equal((await client.upload(name, input('a.png'))).status, 400, name)
+    const bare = await client.call('/upload/image', {
+      method: 'POST',
+      body: 'x',
+      headers: { 'content-type': 'image/png' },
+    })
+    assert.equal(bare.status, 400)
+  })
+})
+
+describe('a mask', () => {
+  async function mask(fields: Record<string, string>, file = 'test.png') {
+    const form = new FormData()
+    form.append('image', new Blob([input(file)]), 'masked.png')
+    for (const [name, value] of Object.entries(fields)) form.append(name, value)
+    return client.call('/upload/mask', { method: 'POST', body: form })
+  }
+  const ref = (filename: string) => JSON.stringify({ filename, subfolder: '', type: 'input' })
+
+  test('puts its alpha onto the colours of the original and keeps its texts', async () => {
+    const colours = await sharp({ create: { width: 64, height: 48, channels: 3, background: '#204060' } })
+      .png()
+      .withMetadata()
+      .toBuffer()
+    const texted = Buffer.concat([colours.subarray(0, 33), textChunk('prompt', '{}'), colours.subarray(33)])
+    await client.upload('original.png', texted)
+    for (const name of ['original_ref', 'originalRef']) {
+      const answer = await mask({ type: 'input', overwrite: 'true', [name]: ref('original.png') })
+      assert.deepEqual(answer.json, { name: 'masked.png', subfolder: '', type: 'input' })
+      const made = (await client.get('/view?filename=masked.png&type=input')).bytes
+      assert.ok(made.includes('tEXtprompt\0{}'))
+      const [result, alpha] = [await pixels(made), await pixels(input('test.png'))]
+      for (let at = 0; at < result.length; at += 4) {
+        assert.deepEqual([...result.subarray(at, at + 4)], [0x20, 0x40, 0x60, alpha[at + 3]])
+      }
+    }
+  })
+
+  test('without an original, or of another size, is refused', async () => {
+    await client.upload('sized.png', input('test.png'))
+    assert.equal((await mask({})).status, 400)
+    assert.equal((await mask({ original_ref: 'no json' })).status, 400)
+    assert.equal((await mask({ original_ref: ref('nope.png') })).status, 400)
+    assert.equal((await mask({ original_ref: ref('sized.png') }, 'test65.png')).status, 400)
+  })
+})
+
+function textChunk(key: string, text: string): Buffer {
+  const body = Buffer.from(`tEXt${key}\0${text}`, 'latin1')
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(body.length - 4)
+  // Nobody here checks the sum of a text.
+  return Buffer.concat([head, body, Buffer.alloc(4)])
+}
+
+describe('a view', () => {
+  before(() => client.upload('view.png', input('test.png')))
+
+  test('is bytes under the bare path and an address without credentials under /api', async () => {
+    const direct = await client.get('/view?filename=view.png&type=input')
+    assert.deepEqual([direct.status, direct.headers.get('content-type')], [200, 'image/png'])
+    const moved = await client.get('/api/view?filename=view.png&type=input')
+    assert.deepEqual([moved.status, moved.headers.get('cache-control')], [302, 'no-store'])
+    const location = moved.headers.get('location') ?? ''
+    assert.ok(location.startsWith(app.url))
+    assert.ok(Buffer.from(await (await fetch(location)).arrayBuffer()).equals(input('test.png')))
+  })
+
+  test('re-encodes and takes apart', async () => {
+    const source = await pixels(input('test.png'))
+    const rgb = await client.get('/api/view?filename=view.png&type=input&channel=rgb')
+    assert.deepEqual([rgb.status, (await sharp(rgb.bytes).metadata()).channels], [200, 3])
+    for (const channel of ['a', 'alpha']) {
+      const alpha = await pixels((await client.get(`/view?filename=view.png&type=input&channel=${channel}`)).bytes)
+      for (let at = 0; at < alpha.length; at += 4)
+        assert.deepEqual([...alpha.subarray(at, at + 4)], [0, 0, 0, source[at + 3]])
+    }
+    for (const [query, format] of [
+      ['preview=webp;50', 'webp'],
+      ['preview=jpeg', 'jpeg'],
+      ['preview=jpeg&channel=rgba', 'webp'],
+    ]) {
+      const { bytes, headers } = await client.get(`/view?filename=view.png&type=input&${query}`)
+      assert.deepEqual(
+        [(await sharp(bytes).metadata()).format, headers.get('content-type')],
+        [format, `image/${format}`],
+      )
+      assert.equal(headers.has('etag'), false)
+    }
+    const small = await sharp((await client.get('/view?filename=view.png&type=input&res=64')).bytes).metadata()
+    assert.equal(small.format, 'jpeg')
+    await client.upload('no-picture.txt', Buffer.from('text'))
+    assert.equal((await client.get('/view?filename=no-picture.txt&type=input&preview=webp')).status, 400)
+  })
+
+  test('of something a browser would run is a download', async () => {
+    await client.upload('page.html', Buffer.from('<script>1</script>'))
+    await client.upload('drawing.svg', Buffer.from('<svg/>'))
+    const page = await client.get('/view?filename=page.html&type=input')
+    assert.deepEqual(
+      [page.headers.get('content-type'), page.headers.get('content-disposition')],
+      ['application/octet-stream', 'attachment; filename="page.html"'],
+    )
+    const image = await client.call('/view?filename=drawing.svg&type=input', { headers: { 'sec-fetch-dest': 'image' } })
+    assert.equal(image.headers.get('content-type'), 'image/svg+xml')
+  })
+
+  test('waits for a file that a run has just announced', async () => {
+    const { engine, storeIt } = createSlowEngine()
+    await using slow = await startTestApp({ overrides: { engine } })
+    const there = new LegacyClient(slow.url)
+    const socket = new WebSocket(`${slow.url.replace('http', 'ws')}/ws`)
+    const told = Promise.withResolvers<void>()
+    socket.on('message', (data: Buffer) => {
+      if (data.toString('latin1').includes('"executed"')) told.resolve()
+    })
+    await new Promise((resolve) => socket.once('open', resolve))
+    await there.accepted({ '1': { class_type: 'FakeSave', inputs: {} } })
+    await told.promise
+    const view = there.get('/view?filename=slow.png')
+    assert.equal((await there.get('/view?filename=unknown.png')).status, 404, 'nobody waits for what nobody announced')
+    storeIt()
+    assert.deepEqual([(await view).status, (await view).text], [200, 'late'])
+    socket.terminate()
+  })
+
+  test('of outputs tells two of one name in two folders apart, and ignores a folder that it does not know', async () => {
+    for (const [color, prefix] of [
+      [0xff0000, 'a/twin'],
+      [0x00ff00, 'b/twin'],
+    ] as const) {
+      await client.untilHistory(await client.accepted(saveGraph(color, prefix)))
+    }
+    const color = async (subfolder: string) => [
+      ...(await pixels((await client.get(`/view?filename=twin_00001_.png&subfolder=${subfolder}`)).bytes)).subarray(
+        0,
+        3,
+      ),
+    ]
+    assert.deepEqual(await color('a'), [0, 255, 255])
+    assert.deepEqual(await color('b'), [255, 0, 255])
+    assert.deepEqual(await color('elsewhere'), [255, 0, 255], 'the newest of the name')
+  })
+})
+
+describe('files of the user', () => {
+  test('are kept, listed, moved and removed, and survive a restart', async () => {
+    const put = (path: string, body: string, query = '') =>
+      client.call(`/userdata/${encodeURIComponent(path)}${query}`, { method: 'POST', body })
+    assert.equal((await put('workflows/deep/a.json', '{"x":1}')).text, '"workflows/deep/a.json"')
+    assert.equal((await put('workflows/b.json', '{}', '?full_info=true')).json.size, 2)
+    assert.equal((await put('workflows/b.json', '{}', '?overwrite=false')).status, 409)
+    assert.deepEqual((await client.get('/userdata?dir=workflows&recurse=&split=')).json, ['b.json'])
+    assert.deepEqual((await client.get('/userdata?dir=workflows/&recurse=true')).json, ['b.json', 'deep/a.json'])
+    assert.equal((await client.get('/userdata?dir=../x')).status, 403)
+    assert.equal((await put('../x', '')).status, 403)
+    await client.post('/settings', { 'Comfy.A': 1 })
+    await client.post('/settings/Comfy.B', '"x"')
+    app = await app.restart()
+    client = new LegacyClient(app.url)
+    assert.deepEqual((await client.get('/settings')).json, { 'Comfy.A': 1, 'Comfy.B': 'x' })
+    assert.equal((await client.get('/userdata/workflows%2Fdeep%2Fa.json')).text, '{"x":1}')
+    assert.equal((await client.call('/userdata/workflows%2Fb.json/move/c.json', { method: 'POST' })).text, '"c.json"')
+    assert.equal((await client.call('/userdata/c.json', { method: 'DELETE' })).status, 204)
+    assert.equal((await client.call('/userdata/c.json', { method: 'DELETE' })).status, 404)
+  })
+})

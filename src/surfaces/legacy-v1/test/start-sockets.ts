@@ -1,0 +1,118 @@
+/** The real listener with the real socket of the legacy surface over a bus that the test speaks on, on a port of its own. */
+import { WebSocket } from 'ws'
+import { createManualTicker, type ManualTicker } from '../../../../test/support/manual-ticker.ts'
+import { openSocket, type TestSocket } from '../../../../test/support/test-socket.ts'
+import { createLocalBus } from '../../../adapters/bus/local.ts'
+import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import type { EventBus, JobMove } from '../../../domain/events/event-bus.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { createAnswerError } from '../../../surfaces/jobs-v2/errors.ts'
+import { createGate, type GateOptions } from '../../../surfaces/kit/gate.ts'
+import { DEFAULT_BRANDS } from '../../../surfaces/kit/request-id.ts'
+import type { Surface } from '../../../surfaces/kit/surface.ts'
+import { openServer, type RunningServer } from '../../../surfaces/server.ts'
+import { createSockets, type Sockets, type SocketsOptions } from '../ws/sockets.ts'
+
+export const TEST_FEATURES = { supports_preview_metadata: true, max_upload_size: 1024 }
+
+export interface TestSockets extends AsyncDisposable {
+  readonly url: string
+  readonly server: RunningServer
+  readonly sockets: Sockets
+  readonly bus: EventBus<EngineEvent>
+  readonly ticker: ManualTicker
+  /** Jobs under way, as the store would count them, by account. */
+  readonly live: Map<string, number>
+  /** What the store knows of jobs. */
+  readonly jobs: Map<string, Job>
+  /** Clients of jobs. */
+  readonly clients: Map<string, string>
+  connect(query?: string, options?: ConnectOptions): Promise<TestSocket>
+  move(jobId: string, move: JobMove, accountId?: string): void
+  say(jobId: string, event: EngineEvent, accountId?: string): void
+}
+
+export interface ConnectOptions {
+  readonly path?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface TestSocketsOptions {
+  readonly gate?: Partial<GateOptions>
+  readonly sockets?: Partial<Pick<SocketsOptions, 'maxSocketsPerAccount' | 'limits' | 'countLive'>>
+}
+
+/** A credential is the name of its account; without one it is nobody. */
+function authenticate(credential: string | null) {
+  if (credential === null) throw new ServiceError('unauthorized', 'a key is required')
+  return { accountId: credential, keyId: null, scopes: null }
+}
+
+export async function startSockets(options: TestSocketsOptions = {}): Promise<TestSockets> {
+  const gate = createGate({
+    brands: DEFAULT_BRANDS,
+    bindHost: '127.0.0.1',
+    allowedHosts: [],
+    corsOrigins: [],
+    publicUrl: null,
+    mountPrefix: '',
+    trustedProxies: [],
+    hasCredentials: true,
+    authenticate,
+    ...options.gate,
+  })
+  const bus = createLocalBus<EngineEvent>()
+  const ticker = createManualTicker()
+  const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
+  const answerError = createAnswerError(silentLog)
+  const sockets = createSockets({
+    gate,
+    answerError,
+    bus,
+    ticker,
+    clock: { now: () => new Date(1_700_000_000_000) },
+    log: silentLog,
+    countLive: async (accountId) => live.get(accountId) ?? 0,
+    async findJob(_accountId, jobId) {
+      const job = jobs.get(jobId)
+      if (job === undefined) throw new ServiceError('not_found', 'there is no job with this id')
+      return job
+    },
+    clientOf: (jobId) => clients.get(jobId) ?? null,
+    features: () => TEST_FEATURES,
+    answerHeaders: ['Deprecation', 'true'],
+    maxSocketsPerAccount: 100,
+    ...options.sockets,
+  })
+  const surface: Surface = {
+    name: 'sockets',
+    register() {},
+    hotRoutes: [],
+    allowedMethods: () => [],
+    upgrades: sockets.upgrades,
+    drain: sockets.close,
+  }
+  const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces: [surface] })
+  const url = server.url.replace('http', 'ws')
+  return {
+    url,
+    server,
+    sockets,
+    bus,
+    ticker,
+    live,
+    jobs,
+    clients,
+    connect: (query = 'token=ada', { path = '/ws', headers } = {}) =>
+      openSocket(new WebSocket(`${url}${path}?${query}`, { perMessageDeflate: false, headers })),
+    move: (jobId, move, accountId = 'ada') => bus.publishChanged({ jobId, accountId, version: 1, move }),
+    say: (jobId, event, accountId = 'ada') => bus.publishLive({ jobId, accountId, event }),
+    [Symbol.asyncDispose]: server.close,
+  }
+}
+
+export function toRef(nodeId: string, classType = 'KSampler'): NodeRef {
+  return { nodeId, classType, displayNodeId: nodeId, parentNodeId: null }
+}

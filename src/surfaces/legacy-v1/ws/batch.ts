@@ -1,0 +1,120 @@
+/**
+ * What happened during one turn of the loop, as bytes. A batch is encoded once per dialect and written as one piece to every
+ * reader: with thousands of readers the writes, not the messages, are what costs. A reader that is behind gets the same
+ * without previews.
+ *
+ * The two dialects differ in more than the form of a preview: with metadata it stands before the `progress` it belongs to,
+ * without behind it.
+ */
+import { encodePreview, encodePreviewWithMetadata, encodeText, type PreviewEvent } from './frames.ts'
+
+export type Dialect = 'plain' | 'metadata'
+
+export interface EncodedBatch {
+  readonly all: readonly Buffer[]
+  readonly allBytes: number
+  /** Without what a slow reader may miss. */
+  readonly essential: readonly Buffer[]
+  readonly essentialBytes: number
+  readonly previewCount: number
+  /** Of `essential`: pictures that are results. They may be large and must arrive. */
+  readonly resultBytes: number
+}
+
+type Entry =
+  | { readonly kind: 'text' | 'progress' | 'binary'; readonly frame: Buffer }
+  | { readonly kind: 'preview'; readonly jobId: string; readonly event: PreviewEvent }
+
+// Below this, copying several frames into one piece is cheaper than handing each to thousands of sockets.
+const JOIN_BYTES = 262_144
+
+export class Batch {
+  #entries: Entry[] = []
+  #weight = 0
+
+  get isEmpty(): boolean {
+    return this.#entries.length === 0
+  }
+
+  /** Roughly, in bytes. */
+  get weight(): number {
+    return this.#weight
+  }
+
+  /** A preview that belongs to the last step may still come. */
+  get isOpenEnded(): boolean {
+    return this.#entries.at(-1)?.kind === 'progress'
+  }
+
+  addText(json: string): void {
+    this.#add({ kind: 'text', frame: encodeText(json) })
+  }
+
+  /** A step of a node; a preview that is added next belongs to it. */
+  addProgress(json: string): void {
+    this.#add({ kind: 'progress', frame: encodeText(json) })
+  }
+
+  addBinary(frame: Buffer): void {
+    this.#add({ kind: 'binary', frame })
+  }
+
+  addPreview(jobId: string, event: PreviewEvent): void {
+    this.#entries.push({ kind: 'preview', jobId, event })
+    this.#weight += event.bytes.byteLength
+  }
+
+  #add(entry: Exclude<Entry, { kind: 'preview' }>): void {
+    this.#entries.push(entry)
+    this.#weight += entry.frame.length
+  }
+
+  encode(dialect: Dialect): EncodedBatch {
+    const all: Buffer[] = []
+    const essential: Buffer[] = []
+    let previewCount = 0
+    let resultBytes = 0
+    for (const entry of inOrderOf(dialect, this.#entries)) {
+      const frame = toFrame(dialect, entry)
+      all.push(frame)
+      const isResult = entry.kind === 'preview' && entry.event.isResult === true
+      if (entry.kind === 'preview' && !isResult) previewCount++
+      else essential.push(frame)
+      if (isResult) resultBytes += frame.length
+    }
+    return {
+      all: join(all),
+      allBytes: bytesOf(all),
+      essential: previewCount === 0 ? [] : join(essential),
+      essentialBytes: bytesOf(essential),
+      previewCount,
+      resultBytes,
+    }
+  }
+}
+
+function inOrderOf(dialect: Dialect, entries: readonly Entry[]): readonly Entry[] {
+  if (dialect === 'plain') return entries
+  const ordered = [...entries]
+  for (let at = 1; at < ordered.length; at++) {
+    if (ordered[at].kind !== 'preview' || ordered[at - 1].kind !== 'progress') continue
+    ;[ordered[at - 1], ordered[at]] = [ordered[at], ordered[at - 1]]
+  }
+  return ordered
+}
+
+function toFrame(dialect: Dialect, entry: Entry): Buffer {
+  if (entry.kind !== 'preview') return entry.frame
+  return dialect === 'metadata' ? encodePreviewWithMetadata(entry.jobId, entry.event) : encodePreview(entry.event)
+}
+
+function join(frames: readonly Buffer[]): readonly Buffer[] {
+  if (frames.length < 2 || bytesOf(frames) > JOIN_BYTES) return frames
+  return [Buffer.concat(frames)]
+}
+
+function bytesOf(frames: readonly Buffer[]): number {
+  let bytes = 0
+  for (const frame of frames) bytes += frame.length
+  return bytes
+}

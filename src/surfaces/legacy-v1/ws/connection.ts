@@ -1,0 +1,165 @@
+/**
+ * One open socket: what its client said about itself, and how far behind it is. Frames arrive here ready for the wire and
+ * are shared with all other readers, so a slow one costs places in a queue and no copies. A reader that is behind loses
+ * previews; one that falls further behind, or is silent, is closed. Nobody waits for anybody.
+ */
+import type { Socket } from 'node:net'
+import type { WebSocket } from 'ws'
+import type { Dialect, EncodedBatch } from './batch.ts'
+
+export interface ConnectionLimits {
+  /** Waiting bytes from which on previews are left out. */
+  readonly previewBytes: number
+  /** Waiting bytes, results aside, with which a reader is closed once it has been behind for `behindMs`. */
+  readonly backlogBytes: number
+  readonly behindMs: number
+  /** Waiting bytes, results aside, with which it is closed at once. */
+  readonly maxBytes: number
+  /** What results may add to both. */
+  readonly resultBytes: number
+  /** How long a reader may owe the answer to a ping, and how much it must have been sent meanwhile to be given up for it. */
+  readonly silenceMs: number
+  readonly silenceBytes: number
+}
+
+// Frames are shared by all readers of an account: what these bound is how far the slowest may fall behind, not a copy each.
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  previewBytes: 1_048_576,
+  backlogBytes: 8_388_608,
+  // A burst of one turn is nobody's fault: a reader that is alive takes it within moments.
+  behindMs: 2_000,
+  maxBytes: 67_108_864,
+  resultBytes: 134_217_728,
+  // What waits in the kernel's buffers is invisible to us; an answer that does not come is how a stalled reader shows.
+  silenceMs: 20_000,
+  // Clients that are busy elsewhere and read nothing are no trouble as long as they are sent nothing.
+  silenceBytes: 262_144,
+}
+
+export interface ConnectionEvents {
+  onPreviewsDropped(count: number): void
+  /** The reader was too slow or silent. */
+  onGivenUp(): void
+  onClosed(connection: SocketConnection): void
+  /** A text message of the client. */
+  onMessage(connection: SocketConnection, text: string): void
+}
+
+export interface ConnectionParts {
+  readonly ws: WebSocket
+  readonly socket: Socket
+  readonly clientId: string
+  readonly limits: ConnectionLimits
+  readonly events: ConnectionEvents
+  readonly now: () => number
+}
+
+// RFC 6455 (7.4.1): a message that violates the policy of the endpoint; ours is to keep up.
+const TOO_SLOW = 1008
+const GOING_AWAY = 1001
+const MAX_BYTES_BEFORE_PONG = 65_536
+/** How long a close may take before the connection is cut. */
+const CLOSE_MS = 2_000
+
+export class SocketConnection {
+  readonly clientId: string
+  dialect: Dialect = 'plain'
+  /** Whether the client has had its chance to tell what it understands. */
+  hasSpoken = false
+  readonly #parts: ConnectionParts
+  /** Of the bytes that wait, how many may be results. */
+  #resultBytes = 0
+  /** Since when something has been waiting all the time. */
+  #behindSince: number | null = null
+  #ping: { readonly at: number; readonly bytes: number } | null = null
+  #cut: NodeJS.Timeout | null = null
+
+  constructor(parts: ConnectionParts) {
+    this.clientId = parts.clientId
+    this.#parts = parts
+    const { ws, socket, events } = parts
+    ws.on('message', (data, isBinary) => {
+      if (!isBinary) events.onMessage(this, String(data))
+    })
+    // Not by the library: a client that only sends pings and reads nothing would fill the memory with answers.
+    ws.on('ping', (data) => {
+      if (socket.writableLength <= MAX_BYTES_BEFORE_PONG) ws.pong(data)
+    })
+    ws.on('pong', () => {
+      this.#ping = null
+    })
+    socket.on('drain', () => this.#catchUp())
+    // A frame that breaks the protocol: the library closes with the right code.
+    ws.on('error', () => {})
+    ws.on('close', () => {
+      if (this.#cut !== null) clearTimeout(this.#cut)
+      events.onClosed(this)
+    })
+  }
+
+  /** For this reader alone. */
+  send(frame: Buffer): void {
+    if (this.#isOpen()) this.#parts.socket.write(frame)
+  }
+
+  sendBatch(batch: EncodedBatch): void {
+    if (!this.#isOpen()) return
+    const { socket, limits, events } = this.#parts
+    const waiting = socket.writableLength
+    if (waiting === 0) this.#catchUp()
+    else if (this.#isTooSlow(waiting)) {
+      this.#giveUp()
+      return
+    }
+    const isBehind = waiting > limits.previewBytes && batch.previewCount > 0
+    if (isBehind) events.onPreviewsDropped(batch.previewCount)
+    this.#resultBytes += batch.resultBytes
+    for (const piece of isBehind ? batch.essential : batch.all) socket.write(piece)
+  }
+
+  #catchUp(): void {
+    this.#resultBytes = 0
+    this.#behindSince = null
+  }
+
+  #isTooSlow(waiting: number): boolean {
+    const { limits, now } = this.#parts
+    this.#behindSince ??= now()
+    const owed = waiting - Math.min(this.#resultBytes, limits.resultBytes)
+    return owed > limits.maxBytes || (owed > limits.backlogBytes && now() - this.#behindSince >= limits.behindMs)
+  }
+
+  /** Called now and then: asks whether the reader is still there, and gives it up when it lets answer and events wait. */
+  check(): void {
+    if (!this.#isOpen()) return
+    const { ws, socket, limits, now } = this.#parts
+    const ping = this.#ping
+    if (ping === null) {
+      this.#ping = { at: now(), bytes: socket.bytesWritten }
+      ws.ping()
+    } else if (now() - ping.at >= limits.silenceMs && socket.bytesWritten - ping.bytes > limits.silenceBytes) {
+      this.#giveUp()
+    }
+  }
+
+  /** The service ends: the client may come back to another one. */
+  goAway(): void {
+    this.#close(GOING_AWAY, 'the service is shutting down')
+  }
+
+  #giveUp(): void {
+    this.#parts.events.onGivenUp()
+    this.#close(TOO_SLOW, 'this reader does not keep up')
+  }
+
+  #close(code: number, reason: string): void {
+    const { ws } = this.#parts
+    ws.close(code, reason)
+    this.#cut ??= setTimeout(() => ws.terminate(), CLOSE_MS)
+  }
+
+  #isOpen(): boolean {
+    const { ws } = this.#parts
+    return ws.readyState === ws.OPEN
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * From the bus to the sockets: jobs that move through the queue, and what their runs say. The end of a run comes twice, as a
+ * move and as the run's own last word, in this order; where the last word is lost (the worker died with the run), the job's
+ * record tells it.
+ */
+import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { AccountChannel } from './account-channel.ts'
+import { notificationMessage, statusMessage } from './messages.ts'
+import type { EndEvent, RunKey, RunStories } from './run-story.ts'
+
+export interface NoticesDeps {
+  readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
+  readonly stories: RunStories
+  readonly channelOf: (accountId: string) => AccountChannel | undefined
+  /** Rejects for a job that is gone. */
+  readonly findJob: (accountId: string, jobId: string) => Promise<Job>
+  readonly log: Log
+}
+
+// Ends whose move has yet to be heard; only another order of notices than ours makes any.
+const MAX_EARLY_ENDS = 1000
+const RETURNED = 'This job was given back to the queue; it is started again as soon as a worker is free.'
+
+/** Returns the end of it. */
+export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDeps): () => void {
+  const endings = new Map<string, NodeJS.Immediate>()
+  const earlyEnds = new Set<string>()
+
+  const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
+    queued(_key, channel) {
+      if (channel === undefined) return
+      channel.moved(1)
+      channel.waiting++
+      sayStatus(channel)
+    },
+    taken(_key, channel) {
+      if (channel === undefined) return
+      leaveQueue(channel)
+      channel.moved(0)
+      sayStatus(channel)
+    },
+    returned({ jobId }, channel) {
+      stories.forget(jobId)
+      if (channel === undefined) return
+      channel.moved(0)
+      channel.waiting++
+      sayStatus(channel)
+      channel.say((batch) => batch.addText(notificationMessage(jobId, RETURNED)))
+    },
+    dropped(_key, channel) {
+      if (channel === undefined) return
+      channel.moved(-1)
+      leaveQueue(channel)
+      sayStatus(channel)
+      // ComfyUI empties its queue with the last entry, and tells that as well.
+      if (channel.waiting === 0) sayStatus(channel)
+    },
+    ended(key, channel) {
+      if (earlyEnds.delete(key.jobId)) return
+      channel?.moved(-1)
+      const ending = setImmediate(() => void tellLostEnd(key))
+      endings.set(key.jobId, ending)
+    },
+  }
+
+  function onChanged({ jobId, accountId, move }: JobChanged): void {
+    if (move !== undefined) moves[move]({ jobId, accountId }, channelOf(accountId))
+  }
+
+  function onLive({ jobId, accountId, event }: JobLive<EngineEvent>): void {
+    const key = { jobId, accountId }
+    const channel = channelOf(accountId)
+    // Some engines tell a blocked branch as a failure too; it has been told.
+    if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
+    if (isEnd(event)) tellEnd(key, event, channel)
+    else stories.take(key, event, (write) => channel?.say(write))
+  }
+
+  function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
+    const ending = endings.get(key.jobId)
+    if (ending !== undefined) clearImmediate(ending)
+    else remember(key.jobId, channel)
+    endings.delete(key.jobId)
+    const write = stories.end(key, event, channel?.live ?? 0)
+    channel?.say(write)
+  }
+
+  function remember(jobId: string, channel: AccountChannel | undefined): void {
+    channel?.moved(-1)
+    earlyEnds.add(jobId)
+    const [oldest] = earlyEnds
+    if (earlyEnds.size > MAX_EARLY_ENDS && oldest !== undefined) earlyEnds.delete(oldest)
+  }
+
+  async function tellLostEnd(key: RunKey): Promise<void> {
+    try {
+      const job = await findJob(key.accountId, key.jobId)
+      const event = toEndEvent(job)
+      if (event !== null && (stories.has(key.jobId) || job.startedAt !== null)) {
+        tellEnd(key, event, channelOf(key.accountId))
+        return
+      }
+    } catch (error) {
+      log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
+    }
+    endings.delete(key.jobId)
+    stories.forget(key.jobId)
+    const channel = channelOf(key.accountId)
+    if (channel !== undefined) sayStatus(channel)
+  }
+
+  const stops = [bus.onChanged(onChanged), bus.onLive(onLive)]
+  return () => {
+    for (const stop of stops) stop()
+    for (const ending of endings.values()) clearImmediate(ending)
+    endings.clear()
+  }
+}
+
+function sayStatus(channel: AccountChannel): void {
+  const { live } = channel
+  channel.say((batch) => batch.addText(statusMessage(live)))
+}
+
+function leaveQueue(channel: AccountChannel): void {
+  channel.waiting = Math.max(0, channel.waiting - 1)
+}
+
+function isEnd(event: EngineEvent): event is EndEvent {
+  return event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted'
+}
+
+function toEndEvent({ status, error }: Job): EndEvent | null {
+  if (status === 'succeeded') return { type: 'succeeded' }
+  if (status === 'canceled' || status === 'expired') return { type: 'interrupted' }
+  if (status !== 'failed' || error === null) return null
+  return { type: 'failed', failure: { ...error, exceptionType: error.code } }
+}

@@ -1,0 +1,109 @@
+/** Every text message of the socket, with exactly the keys that clients know, in their order. Pure. */
+import type { EngineEvent, EngineFailure, NodeRef } from '../../../domain/engine/engine-event.ts'
+import { toShownOutput } from '../../../domain/jobs/run-record.ts'
+import { toExceptionMessage, toExceptionType, toTraceback } from '../exception-types.ts'
+import type { RunProgress } from './run-progress.ts'
+
+type ReportEvent = Extract<EngineEvent, { type: 'node_report' }>
+type ProgressEvent = Extract<EngineEvent, { type: 'node_progress' }>
+type BlockedEvent = Extract<EngineEvent, { type: 'node_blocked' }>
+
+function toMessage(type: string, data: object): string {
+  return `{"type":"${type}","data":${JSON.stringify(data)}}`
+}
+
+/** The first one of a connection tells it its id. */
+export function statusMessage(queueRemaining: number, sid?: string): string {
+  return toMessage('status', {
+    status: { exec_info: { queue_remaining: queueRemaining } },
+    ...(sid !== undefined && { sid }),
+  })
+}
+
+export function featureFlagsMessage(features: object): string {
+  return toMessage('feature_flags', features)
+}
+
+export function startMessage(jobId: string, timestamp: number): string {
+  return toMessage('execution_start', { prompt_id: jobId, timestamp })
+}
+
+export function cachedMessage(jobId: string, nodes: readonly string[], timestamp: number): string {
+  return toMessage('execution_cached', { nodes, prompt_id: jobId, timestamp })
+}
+
+export function progressStateMessage(run: RunProgress): string {
+  return `{"type":"progress_state","data":{"prompt_id":${JSON.stringify(run.jobId)},"nodes":${run.nodesJson()}}}`
+}
+
+export function executingMessage(jobId: string, { nodeId, displayNodeId }: NodeRef): string {
+  return toMessage('executing', { node: nodeId, display_node: displayNodeId, prompt_id: jobId })
+}
+
+/** The end of a run, however it ended. */
+export function executingNothingMessage(jobId: string): string {
+  return toMessage('executing', { node: null, prompt_id: jobId })
+}
+
+/** For a client that comes back in the middle of its run; ComfyUI names no job here. */
+export function stillExecutingMessage({ displayNodeId }: NodeRef): string {
+  return toMessage('executing', { node: displayNodeId })
+}
+
+export function progressMessage(jobId: string, { value, max, nodeId }: ProgressEvent): string {
+  return toMessage('progress', { value, max, prompt_id: jobId, node: nodeId })
+}
+
+export function executedMessage(jobId: string, { nodeId, displayNodeId, report }: ReportEvent): string {
+  const output = toShownOutput(report)
+  return toMessage('executed', { node: nodeId, display_node: displayNodeId, output, prompt_id: jobId })
+}
+
+export function successMessage(jobId: string, timestamp: number): string {
+  return toMessage('execution_success', { prompt_id: jobId, timestamp })
+}
+
+/** An error in form only: the branch ends here and the run goes on. */
+export function blockedMessage(run: RunProgress, { nodeId, classType, message }: BlockedEvent): string {
+  return toMessage('execution_error', {
+    prompt_id: run.jobId,
+    node_id: nodeId,
+    node_type: classType,
+    executed: run.executed,
+    exception_message: `Execution Blocked: ${message}`,
+    exception_type: 'ExecutionBlocked',
+    traceback: [],
+    current_inputs: [],
+    current_outputs: [],
+  })
+}
+
+export function errorMessage(run: RunProgress, failure: EngineFailure, timestamp: number): string {
+  return toMessage('execution_error', {
+    prompt_id: run.jobId,
+    node_id: failure.nodeId,
+    node_type: failure.classType,
+    executed: failure.executed ?? run.executed,
+    exception_message: toExceptionMessage(failure.message),
+    exception_type: toExceptionType(failure, failure.exceptionType),
+    traceback: toTraceback(failure.traceback),
+    current_inputs: failure.currentInputs ?? {},
+    current_outputs: failure.currentOutputs ?? [],
+    timestamp,
+  })
+}
+
+export function interruptedMessage(run: RunProgress, timestamp: number): string {
+  return toMessage('execution_interrupted', {
+    prompt_id: run.jobId,
+    node_id: run.current?.nodeId ?? null,
+    node_type: run.current?.classType ?? null,
+    executed: run.executed,
+    timestamp,
+  })
+}
+
+/** A sentence for people. */
+export function notificationMessage(id: string, value: string): string {
+  return toMessage('notification', { value, id })
+}

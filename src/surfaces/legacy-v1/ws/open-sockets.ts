@@ -1,0 +1,53 @@
+/** The socket with the parts of the service that it needs, and what an operator can watch of it. */
+import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
+import type { SurfaceParts } from '../../kit/surface-parts.ts'
+import { systemTicker } from '../../kit/ticker.ts'
+import type { Audiences } from '../audience.ts'
+import { deprecationHeaders } from '../deprecation.ts'
+import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
+
+export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
+  readonly audiences: Pick<Audiences, 'of'>
+}
+
+/** What the surface takes over from it. */
+export type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
+
+export function openSockets(parts: SurfaceParts, { answerError, features, audiences }: OpenSocketsOptions): SocketPart {
+  const { gate, jobs, limits, bus, clock, log } = parts
+  const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
+  const sockets = createSockets({
+    gate,
+    answerError: (error, requestId) => {
+      const answer = answerError(error, requestId)
+      return { ...answer, headers: { ...answer.headers, ...deprecation } }
+    },
+    bus,
+    clock,
+    ticker: systemTicker,
+    log,
+    countLive: jobs.records.countLive,
+    findJob: jobs.reader.find,
+    clientOf: (jobId) => audiences.of(jobId)?.clientId ?? null,
+    features,
+    answerHeaders: Object.entries(deprecation).flat(),
+    maxSocketsPerAccount: limits.maxSocketsPerAccount,
+  })
+  return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
+}
+
+function gaugesOf(sockets: Pick<Sockets, 'stats'>): readonly SurfaceGauge[] {
+  return [
+    { name: 'atelier_sockets', help: 'Open sockets of the Legacy v1 API.', read: () => sockets.stats().open },
+    {
+      name: 'atelier_socket_previews_dropped',
+      help: 'Previews left out for slow readers since the start.',
+      read: () => sockets.stats().previewsDropped,
+    },
+    {
+      name: 'atelier_socket_readers_closed',
+      help: 'Sockets closed since the start because their reader was too slow or silent.',
+      read: () => sockets.stats().readersGivenUp,
+    },
+  ]
+}

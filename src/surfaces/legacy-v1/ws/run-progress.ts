@@ -1,0 +1,106 @@
+/**
+ * Where one run stands, node by node, folded from its events: what `progress_state` shows whole each time, what an error
+ * must name, and where a client that comes late finds the run. Every node's text is kept, because it is sent again and
+ * again and rarely changes.
+ */
+import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
+
+type NodeState = 'running' | 'finished'
+
+interface NodeEntry {
+  readonly ref: NodeRef
+  readonly value: string
+  readonly max: string
+  readonly state: NodeState
+  /** Made when somebody wants to see it. */
+  json: string | null
+}
+
+// Python writes these two as floats; whatever a node reports itself is written as it came.
+const START = '0.0'
+const WHOLE = '1.0'
+
+export class RunProgress {
+  readonly jobId: string
+  readonly accountId: string
+  readonly #idJson: string
+  readonly #nodes = new Map<string, NodeEntry>()
+  readonly #running = new Map<string, NodeRef>()
+  readonly #executed = new Set<string>()
+  /** The node that clients were last shown as executing. */
+  lastNode: NodeRef | null = null
+  /** When `progress_state` was last told, and whether more happened since. */
+  toldAt = Number.NEGATIVE_INFINITY
+  isStateDue = false
+
+  constructor(jobId: string, accountId: string) {
+    this.jobId = jobId
+    this.accountId = accountId
+    this.#idJson = JSON.stringify(jobId)
+  }
+
+  get nodeCount(): number {
+    return this.#nodes.size
+  }
+
+  /** Nodes that this run itself has finished: not those that were cached. */
+  get executed(): readonly string[] {
+    return [...this.#executed]
+  }
+
+  /** The submitted node at work, or the one that was last; of several at work the one that began last. */
+  get current(): NodeRef | null {
+    const ref = [...this.#running.values()].at(-1) ?? this.lastNode
+    return ref === null ? null : (this.#nodes.get(ref.displayNodeId)?.ref ?? ref)
+  }
+
+  take(event: EngineEvent): void {
+    if (event.type === 'node_started') this.#start(event)
+    else if (event.type === 'node_progress') this.#step(event)
+    else if (event.type === 'node_finished') this.#finish(event)
+  }
+
+  /** The `nodes` of a `progress_state`: every node that is not waiting any more. */
+  nodesJson(): string {
+    let json = '{'
+    for (const entry of this.#nodes.values()) {
+      entry.json ??= this.#toJson(entry)
+      json += json === '{' ? entry.json : `,${entry.json}`
+    }
+    return `${json}}`
+  }
+
+  #start(ref: NodeRef): void {
+    this.lastNode = ref
+    this.#running.delete(ref.nodeId)
+    this.#running.set(ref.nodeId, ref)
+    this.#put(ref, { value: START, max: WHOLE, state: 'running' })
+  }
+
+  #step(event: Extract<EngineEvent, { type: 'node_progress' }>): void {
+    this.#put(event, { value: toNumber(event.value), max: toNumber(event.max), state: 'running' })
+  }
+
+  #finish(ref: NodeRef): void {
+    if (this.#running.delete(ref.nodeId)) this.#executed.add(ref.nodeId)
+    const max = this.#nodes.get(ref.nodeId)?.max ?? WHOLE
+    this.#put(ref, { value: max, max, state: 'finished' })
+  }
+
+  #put(ref: NodeRef, shown: Pick<NodeEntry, 'value' | 'max' | 'state'>): void {
+    this.#nodes.set(ref.nodeId, { ref, ...shown, json: null })
+  }
+
+  #toJson({ ref, value, max, state }: NodeEntry): string {
+    const id = JSON.stringify(ref.nodeId)
+    const display = JSON.stringify(ref.displayNodeId)
+    return (
+      `${id}:{"value":${value},"max":${max},"state":"${state}","node_id":${id},"prompt_id":${this.#idJson},` +
+      `"display_node_id":${display},"parent_node_id":${JSON.stringify(ref.parentNodeId)},"real_node_id":${display}}`
+    )
+  }
+}
+
+function toNumber(value: number): string {
+  return Number.isFinite(value) ? String(value) : '0'
+}

@@ -1,0 +1,21 @@
+/**
+ * Surfaces that may be left out of a build: each is a folder beside this file whose `index.ts` exports `createSurface`. They
+ * are found by name at start-up and never imported by anything else, so that deleting such a folder leaves a service that
+ * compiles and runs without it.
+ */
+import { existsSync } from 'node:fs'
+import type { Surface } from './kit/surface.ts'
+import type { CreateSurface, SurfaceParts } from './kit/surface-parts.ts'
+
+const FOLDERS = ['legacy-v1']
+
+export async function openOptionalSurfaces(parts: SurfaceParts): Promise<Surface[]> {
+  const surfaces: Surface[] = []
+  for (const folder of FOLDERS) {
+    const entry = new URL(`./${folder}/index.ts`, import.meta.url)
+    if (!existsSync(entry)) continue
+    const { createSurface } = (await import(entry.href)) as { readonly createSurface: CreateSurface }
+    surfaces.push(createSurface(parts))
+  }
+  return surfaces
+}

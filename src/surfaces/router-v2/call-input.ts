@@ -1,0 +1,47 @@
+/**
+ * The body of a call: its bytes as they came, what they say, and what tells this request apart from another with the same
+ * key. What is wrong with the JSON is kept, not thrown: checks that come first have the first word.
+ */
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { ServiceError } from '../../domain/errors.ts'
+import { readIdempotencyKey } from '../../domain/idempotency/read-key.ts'
+import { isRecord, type JsonRecord } from '../../domain/models/model.ts'
+import { RouterError } from '../../domain/models/router-error.ts'
+import { parseBody, readBodyBytes } from '../kit/json-body.ts'
+
+export interface CallInput {
+  readonly body: Buffer
+  readonly input: JsonRecord | RouterError
+}
+
+// 100 MiB over a slow line; a sender that drips is cut off all the same.
+const BODY_MS = 600_000
+
+export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
+  const body = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
+  return { body, input: parseInput(body) }
+}
+
+function parseInput(body: Buffer): JsonRecord | RouterError {
+  try {
+    const value: unknown = parseBody(body, JSON.parse)
+    return isRecord(value) ? value : new RouterError('malformed', 'the body must be a JSON object')
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const refusal = error.refusal === 'payload_too_large' ? 'too_large' : 'malformed'
+    return new RouterError(refusal, error.message, { cause: error })
+  }
+}
+
+/** Throws malformed. */
+export function readKey(request: IncomingMessage): string | null {
+  // Most requests send it once at most; the distinct form is made for all headers at once and costs as much.
+  const header = request.headers['idempotency-key']
+  return header === undefined ? null : readIdempotencyKey(request.headersDistinct['idempotency-key'])
+}
+
+/** Method, path with query, and body. */
+export function fingerprintOf(request: IncomingMessage, body: Buffer): string {
+  return createHash('sha256').update(`${request.method} ${request.url}\n`).update(body).digest('base64')
+}

@@ -1,0 +1,122 @@
+/** The Model Router as one surface: its operations, its guards beyond the common ones, its envelope. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../../domain/accounts/caller.ts'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import type { Access } from '../../domain/models/access.ts'
+import type { EstimateModel } from '../../domain/models/estimate-model.ts'
+import type { ModelQueue } from '../../domain/models/queue-model.ts'
+import { RouterError } from '../../domain/models/router-error.ts'
+import type { RunModel } from '../../domain/models/run-model.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Gate } from '../kit/gate.ts'
+import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import type { Surface } from '../kit/surface.ts'
+import { createBrandHeaders } from './brand-headers.ts'
+import { createCostHeaders } from './cost-headers.ts'
+import { createAnswerRouterError } from './errors.ts'
+import { createHotPath } from './hot-path.ts'
+import { createListCursors } from './list-cursor.ts'
+import { createModelDocuments } from './model-document.ts'
+import type { OperationKit, RequestContext } from './operation.ts'
+import { cancelRequest } from './operations/cancel-request.ts'
+import { estimateModel } from './operations/estimate-model.ts'
+import { getModel } from './operations/get-model.ts'
+import { getModelOpenapi } from './operations/get-model-openapi.ts'
+import { getRequest } from './operations/get-request.ts'
+import { getRequestStatus } from './operations/get-request-status.ts'
+import { getRouterOpenapi } from './operations/get-router-openapi.ts'
+import { listModels } from './operations/list-models.ts'
+import { runModel } from './operations/run-model.ts'
+import { submitRequest } from './operations/submit-request.ts'
+import { MODELS_PATH } from './paths.ts'
+import { createServeRun } from './serve-run.ts'
+import type { RouterSpec } from './spec.ts'
+
+export interface RouterV2Options {
+  readonly gate: Gate
+  readonly spec: RouterSpec
+  readonly brands: readonly string[]
+  readonly access: Access
+  readonly runModel: RunModel
+  readonly estimate: EstimateModel
+  readonly queue: ModelQueue
+  readonly blobs: Pick<BlobStore, 'open'>
+  readonly pricedAt: () => Date
+  readonly cursorSecret: Uint8Array
+  readonly maxBodyBytes: number
+  readonly holdMs: number
+  readonly creditsPerUsd: number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const CALLER = Symbol('caller')
+type Known = FastifyRequest & { [CALLER]?: Caller }
+const WRITES = new Set(['POST', 'PUT'])
+
+export function createRouterV2(options: RouterV2Options): Surface {
+  const { gate, access, queue, blobs, maxBodyBytes, spec } = options
+  const brand = createBrandHeaders(options.brands)
+  const answerError = createAnswerRouterError(options.log, brand)
+  const costHeaders = createCostHeaders(brand, options.creditsPerUsd)
+  const serveRun = createServeRun({ ...options, answerError, costHeaders })
+  const kit: OperationKit = { contextOf }
+
+  function registerAll(app: FastifyInstance): void {
+    app.decorateRequest(CALLER, undefined)
+    app.addHook('onRequest', async (request) => {
+      const caller = await gate.authenticate(request.raw, 'api_key')
+      mustHaveScope(caller, WRITES.has(request.method) ? 'models:run' : 'models:read')
+      ;(request as Known)[CALLER] = caller
+    })
+    listModels(app, { kit, access, cursors: createListCursors(options.cursorSecret, options.clock) })
+    getRouterOpenapi(app, { kit, specFor: spec.textFor })
+    getModel(app, { kit, access })
+    getModelOpenapi(app, { kit, access, documentOf: createModelDocuments(options.brands) })
+    runModel(app, { kit, serveRun })
+    estimateModel(app, { kit, access, estimate: options.estimate, pricedAt: options.pricedAt, maxBodyBytes })
+    submitRequest(app, { kit, access, queue, maxBodyBytes })
+    getRequestStatus(app, { kit, access, queue })
+    getRequest(app, { kit, access, queue, blobs, costHeaders })
+    cancelRequest(app, { kit, access, queue })
+    // Everything else below this path is the id of no model, in this surface's own words.
+    app.all(`${MODELS_PATH}/*`, (request) => {
+      const methods = spec.methodsOf(pathBelow(request.raw.url ?? '', gate.mountPrefix))
+      if (methods.length > 0 && !methods.includes(request.method))
+        throw new RouterError('malformed', `${request.method} is not possible here; use ${methods.join(', ')}`)
+      throw new RouterError('unknown_model', 'there is no model under this address; GET /v2/models lists what there is')
+    })
+  }
+
+  const isOurs = (path: string) => path.startsWith(`${gate.mountPrefix}${MODELS_PATH}`)
+  return {
+    name: 'router-v2',
+    register(app) {
+      app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+      app.register(
+        (mounted, _options, done) => {
+          registerAll(mounted)
+          done()
+        },
+        { prefix: gate.mountPrefix },
+      )
+    },
+    hotRoutes: [createHotPath(gate, serveRun)],
+    allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(pathBelow(path, gate.mountPrefix)) : []),
+    answerErrorFor: (path) => (isOurs(path) ? answerError : null),
+    drain() {},
+  }
+}
+
+function pathBelow(url: string, mountPrefix: string): string {
+  return url.split('?', 1)[0].slice(mountPrefix.length)
+}
+
+function contextOf(request: FastifyRequest): RequestContext {
+  const { origin, mountPrefix } = placeOf(request)
+  const caller = (request as Known)[CALLER]
+  if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return { caller, requestId: request.id, baseUrl: origin + mountPrefix }
+}

@@ -1,0 +1,129 @@
+/**
+ * Runs a model and answers on the raw response, for the path in front of the framework and for the framework's own route
+ * alike. Nothing is written before the end is known; the connection is kept for as long as the call may take.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { Caller } from '../../domain/accounts/caller.ts'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import type { Access } from '../../domain/models/access.ts'
+import type { CallEnd, CallResult } from '../../domain/models/call-store.ts'
+import { RouterError } from '../../domain/models/router-error.ts'
+import type { RunAnswer, RunModel } from '../../domain/models/run-model.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Gate, Place } from '../kit/gate.ts'
+import { dropRestOf, keepOpenFor } from '../kit/linger.ts'
+import { writeAnswer } from '../kit/raw-answer.ts'
+import { requestIdOf } from '../kit/request-id.ts'
+import type { AnswerError } from '../kit/surface.ts'
+import { fingerprintOf, readCallInput, readKey } from './call-input.ts'
+import type { ModelParams } from './paths.ts'
+import { toSpendHeaders } from './spend-headers.ts'
+
+export interface ServeRunDeps {
+  readonly gate: Gate
+  readonly access: Pick<Access, 'open'>
+  readonly runModel: RunModel
+  readonly blobs: Pick<BlobStore, 'open'>
+  readonly answerError: AnswerError
+  readonly costHeaders: (costMicros: number | null) => readonly string[]
+  readonly maxBodyBytes: number
+  /** How long a connection may be silent while its call runs. */
+  readonly holdMs: number
+  readonly log: Log
+}
+
+export interface RunCall extends ModelParams {
+  readonly caller: Caller
+  readonly place: Place
+}
+
+/** Never rejects. */
+export type ServeRun = (request: IncomingMessage, response: ServerResponse, call: RunCall) => Promise<void>
+
+export function createServeRun(deps: ServeRunDeps): ServeRun {
+  const { gate, access, runModel, answerError, log } = deps
+
+  async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
+    const { caller, place } = call
+    mustHaveScope(caller, 'models:run')
+    const opened = access.open(caller, call.provider, call.model)
+    const key = readKey(request)
+    const { body, input } = await readCallInput(request, deps.maxBodyBytes)
+    // Proxies and kernels may drop a silent connection; we do not while its call may still end well.
+    request.socket.setTimeout(deps.holdMs)
+    return runModel({
+      opened,
+      accountId: caller.accountId,
+      requestId: requestIdOf(request),
+      key,
+      fingerprint: key === null ? '' : fingerprintOf(request, body),
+      body,
+      input,
+      baseUrl: place.origin + place.mountPrefix,
+      listener: { isConnected: () => !response.destroyed },
+    })
+  }
+
+  async function writeResult(response: ServerResponse, headers: string[], answer: RunAnswer): Promise<void> {
+    const result = mustBeResult(answer)
+    headers.push('Content-Type', result.contentType, 'Content-Length', String(result.sizeBytes))
+    if (answer.isReplay) headers.push('Idempotent-Replayed', 'true')
+    headers.push(...deps.costHeaders(result.costMicros), ...toSpendHeaders(answer.spend))
+    if (result.body.kind === 'inline') {
+      response.writeHead(200, headers)
+      response.end(result.body.bytes)
+      return
+    }
+    const content = await deps.blobs.open(result.body.hash)
+    response.writeHead(200, headers)
+    await pipeline(content, response)
+  }
+
+  return async function serveRun(request, response, call) {
+    const requestId = requestIdOf(request)
+    const headers = gate.answerHeaders(request.headers.origin, requestId)
+    try {
+      const answer = await run(request, response, call)
+      if (response.destroyed) logGone(log, requestId, call)
+      else await writeResult(response, headers, answer)
+    } catch (error) {
+      if (response.destroyed || response.headersSent) {
+        logGone(log, requestId, call)
+        response.destroy()
+        return
+      }
+      keepOpenFor(request, response)
+      writeAnswer(response, headers, answerError(error, requestId))
+      dropRestOf(request)
+    }
+  }
+}
+
+/** The call ran on and is recorded; only its answer found nobody. */
+function logGone(log: Log, requestId: string, { provider, model }: ModelParams): void {
+  log.info(
+    { requestId, model: `${provider}/${model}`, errorType: 'client_disconnected', status: 499 },
+    'client disconnected',
+  )
+}
+
+export function mustBeResult({
+  end,
+  isReplay,
+  spend,
+}: {
+  end: CallEnd
+  isReplay: boolean
+  spend: RunAnswer['spend']
+}): CallResult {
+  if (end.kind === 'result') return end.result
+  const { refusal, message, upstreamStatus, failures } = end.refusal
+  throw new RouterError(refusal, message, {
+    upstreamStatus,
+    isReplay,
+    spend,
+    ...(failures === null ? {} : { failures }),
+  })
+}

@@ -1,0 +1,181 @@
+/** When a submit is sent again, when it waits, and when it is not sent at all. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createCircuitBreaker } from '../../../src/adapters/providers/outbound/circuit-breaker.ts'
+import { readRetryAfterMs } from '../../../src/adapters/providers/outbound/retry-after.ts'
+import { createSlots } from '../../../src/adapters/providers/outbound/slots.ts'
+import { bflFake } from '../../support/fake-providers/bfl.ts'
+import { openaiFake } from '../../support/fake-providers/direct.ts'
+import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
+import { createFixedClock } from '../../support/fixed-clock.ts'
+import { openProviderUnderTest } from '../../support/provider-under-test.ts'
+
+const INPUT = { prompt: 'x' }
+
+/** OpenAI whose every answer is decided here. */
+function openaiWith(answer: FakeCard['routes'][number][2]): FakeCard {
+  return { ...openaiFake, routes: [['POST', /.*/, answer]] }
+}
+
+test('a busy provider is waited for as long as it asks, but never more than 150 seconds at once', async () => {
+  const pauses = ['3', '900']
+  await using fake = await startFakeProvider(
+    openaiWith((call) => {
+      const pause = pauses[call.submits - 1]
+      if (pause !== undefined)
+        return { status: 429, headers: { 'retry-after': pause }, json: { error: { code: 'rate_limit_exceeded' } } }
+      call.begin()
+      return { json: { data: [{ b64_json: 'eA==' }] } }
+    }),
+  )
+  await using under = await openProviderUnderTest(fake)
+  const outcome = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(outcome.outcome, 'finished')
+  assert.deepEqual(under.waits, [3000, 150_000])
+})
+
+test('a provider that stays busy ends in its own 429 before the deadline, and nothing was made', async () => {
+  await using fake = await startFakeProvider(
+    openaiWith(() => ({
+      status: 429,
+      headers: { 'retry-after': '120' },
+      json: { error: { code: 'rate_limit_exceeded' } },
+    })),
+  )
+  await using under = await openProviderUnderTest(fake)
+  const outcome = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(outcome.outcome, 'refused')
+  const { reason, upstreamStatus, generation } = outcome.refusal
+  assert.deepEqual(
+    { reason, upstreamStatus, generation },
+    { reason: 'failed', upstreamStatus: 429, generation: 'none' },
+  )
+  assert.ok(under.waits.reduce((sum, ms) => sum + ms, 0) < 600_000)
+})
+
+test('a refused connection is tried again, since nothing was sent', async () => {
+  const fake = await startFakeProvider(openaiFake)
+  await using under = await openProviderUnderTest(fake)
+  await fake[Symbol.asyncDispose]()
+  const outcome = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'none')
+  assert.equal(under.waits.length, 2)
+})
+
+test('an answer that was lost is never asked for again: the generation may exist', async () => {
+  let asked = 0
+  await using fake = await startFakeProvider(
+    openaiWith(() => {
+      asked++
+      return { breaksOff: true }
+    }),
+  )
+  await using under = await openProviderUnderTest(fake)
+  const outcome = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'possible')
+  assert.equal(asked, 1)
+})
+
+test('a redirect of the API is not followed: the key would go along', async () => {
+  await using fake = await startFakeProvider(
+    openaiWith(() => ({ status: 307, headers: { location: 'http://127.0.0.1:1/' } })),
+  )
+  await using under = await openProviderUnderTest(fake)
+  const outcome = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(outcome.outcome === 'refused' && outcome.refusal.upstreamStatus, 307)
+  assert.equal(fake.requests.length, 1)
+})
+
+test('a provider that fails again and again is left alone for a while, then one call tries', async () => {
+  let isDown = true
+  await using fake = await startFakeProvider(
+    openaiWith((call) => {
+      if (isDown) return { status: 500, json: {} }
+      call.begin()
+      return { json: { data: [{ b64_json: 'eA==' }] } }
+    }),
+  )
+  await using under = await openProviderUnderTest(fake)
+  for (let count = 0; count < 8; count++) await under.submit('openai/gpt-image-1', INPUT)
+  const asked = fake.requests.length
+  const spared = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(fake.requests.length, asked)
+  assert.deepEqual(spared.outcome === 'refused' && spared.refusal, {
+    reason: 'unavailable',
+    message: 'openai is not working at the moment',
+    upstreamStatus: null,
+    generation: 'none',
+    retryAfterSeconds: 15,
+  })
+  isDown = false
+  under.clock.advance(15_000)
+  assert.equal((await under.submit('openai/gpt-image-1', INPUT)).outcome, 'finished')
+  assert.equal((await under.submit('openai/gpt-image-1', INPUT)).outcome, 'finished')
+})
+
+test('a running task holds its place at the provider until it has ended', async () => {
+  await using fake = await startFakeProvider(bflFake)
+  fake.pendingPolls = 0
+  await using under = await openProviderUnderTest(fake, { concurrency: 1 })
+  const first = await under.submit('bfl/flux-2-pro', INPUT)
+  const second = under.submit('bfl/flux-2-pro', INPUT)
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(under.provider.health(), { isOpen: false, taken: 1, waiting: 1 })
+  assert.equal(first.outcome, 'accepted')
+  await under.poll('bfl/flux-2-pro', first.outcome === 'accepted' ? first.handle : null)
+  assert.equal((await second).outcome, 'accepted')
+  assert.equal(fake.generations, 2)
+})
+
+test('a key of the account itself takes no place and is never logged as our trouble', async () => {
+  await using fake = await startFakeProvider(bflFake)
+  await using under = await openProviderUnderTest(fake, { concurrency: 1, isOwnKey: true })
+  assert.equal(under.provider.access('a'), 'own_key')
+  await under.submit('bfl/flux-2-pro', INPUT)
+  await under.submit('bfl/flux-2-pro', INPUT)
+  fake.scenario = 'arrears'
+  await under.submit('bfl/flux-2-pro', INPUT)
+  assert.deepEqual(under.logged, [])
+})
+
+test('places are given in the order in which they were asked for, and a leaver gives up its turn', async () => {
+  const slots = createSlots(1)
+  const signal = new AbortController().signal
+  const release = await slots.take(signal)
+  const order: string[] = []
+  const leaving = new AbortController()
+  const left = slots.take(leaving.signal).catch(() => order.push('left'))
+  const second = slots.take(signal).then((done) => {
+    order.push('second')
+    done()
+  })
+  leaving.abort(new Error('gone'))
+  await left
+  release()
+  release()
+  await second
+  assert.deepEqual(order, ['left', 'second'])
+  assert.equal(slots.taken, 0)
+})
+
+test('a breaker lets one call through after its pause and the others wait for what that finds', () => {
+  const clock = createFixedClock()
+  const breaker = createCircuitBreaker(clock)
+  for (let count = 0; count < 8; count++) breaker.failed()
+  assert.equal(breaker.refuseMs(), 15_000)
+  clock.advance(15_000)
+  assert.equal(breaker.refuseMs(), 0)
+  assert.equal(breaker.refuseMs(), 15_000)
+  breaker.succeeded()
+  assert.equal(breaker.refuseMs(), 0)
+})
+
+test('a wait is asked for in seconds or as a date', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z')
+  assert.equal(readRetryAfterMs('2', now), 2000)
+  assert.equal(readRetryAfterMs('Thu, 01 Jan 2026 00:00:10 GMT', now), 10_000)
+  assert.equal(readRetryAfterMs('Thu, 01 Jan 2020 00:00:10 GMT', now), 0)
+  assert.equal(readRetryAfterMs('86400', now), 150_000)
+  for (const nonsense of [undefined, '', 'soon', '-5'])
+    assert.equal(readRetryAfterMs(nonsense, now), null, String(nonsense))
+})

@@ -1,0 +1,50 @@
+/**
+ * Surfaces that may be left out really may: a copy of the project without them compiles, and starts, and answers on the
+ * others. Their tests live with them, so nothing else has to go.
+ */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { project, readSources } from './sources.ts'
+
+const LEFT_OUT = ['legacy-v1']
+const NEEDED = ['src', 'test', 'bench', 'examples', 'scripts', 'spec', 'migrations', 'tsconfig.json', 'package.json']
+
+let copy: string
+before(() => {
+  copy = mkdtempSync(path.join(tmpdir(), 'atelier-left-out-'))
+  for (const name of NEEDED) cpSync(path.join(project, name), path.join(copy, name), { recursive: true })
+  symlinkSync(path.join(project, 'node_modules'), path.join(copy, 'node_modules'))
+  for (const folder of LEFT_OUT) rmSync(path.join(copy, 'src/surfaces', folder), { recursive: true, force: true })
+})
+after(() => rmSync(copy, { recursive: true, force: true }))
+
+test('nothing imports a surface that may be left out', () => {
+  const isInside = (file: string) => LEFT_OUT.some((folder) => file.startsWith(`src/surfaces/${folder}/`))
+  const importers = readSources('src/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts').filter(
+    ({ file, imports }) => !isInside(file) && imports.some((to) => to.file !== null && isInside(to.file)),
+  )
+  assert.deepEqual(
+    importers.map(({ file }) => file),
+    [],
+  )
+})
+
+test('the project compiles without it', () => {
+  const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
+  execFileSync(process.execPath, [compiler, '--noEmit', '-p', copy], { stdio: 'pipe' })
+})
+
+test('the service runs without it, and its routes are not there', async () => {
+  assert.equal(existsSync(path.join(copy, 'src/surfaces/legacy-v1')), false)
+  const { startTestApp } = (await import(
+    pathToFileURL(path.join(copy, 'test/support/start-app.ts')).href
+  )) as typeof import('../support/start-app.ts')
+  await using app = await startTestApp()
+  assert.equal((await fetch(`${app.url}/api/v2/health`)).status, 200)
+  assert.equal((await fetch(`${app.url}/prompt`)).status, 404)
+})
