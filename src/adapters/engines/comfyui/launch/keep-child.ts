@@ -46,10 +46,10 @@ process.on('disconnect', endGroup)
 process.on('uncaughtException', endGroup)
 process.on('exit', () => signalGroup('SIGKILL'))
 // Gone before we could listen.
-if (!process.connected) process.exit(1)
+if (!process.connected) signalGroup('SIGKILL')
 
 const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
 child.on('spawn', () => tell({ type: 'started', pid: child.pid ?? 0 }))
-child.on('error', (error) => tell({ type: 'failed', message: error.message }, () => process.exit(1)))
+child.on('error', (error) => tell({ type: 'failed', message: error.message }, () => signalGroup('SIGKILL')))
 // Whatever it started and left behind goes as well, and so do we.
 child.on('exit', (code, signal) => tell({ type: 'ended', code, signal }, () => signalGroup('SIGKILL')))
