@@ -6,7 +6,7 @@ import type { Figure } from '../kit/figure.ts'
 const VIEWERS = 1000
 
 export async function fleetViewers(): Promise<Figure[]> {
-  await using app = await startFleetApp({ servers: [{}] })
+  await using app = await startFleetApp({ servers: [{}], bounds: { stallMs: null, socketSilenceMs: 60_000 } })
   const [fake] = app.fakes
   fake.hold('running')
   const id = await app.submit({

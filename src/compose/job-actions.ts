@@ -63,8 +63,9 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer }
-  const createPoolWorker: CreatePoolWorker = (pool, workers) =>
-    createWorker({
+  const poolWorkers = new Set<Worker>()
+  const createPoolWorker: CreatePoolWorker = (pool, workers) => {
+    const worker = createWorker({
       ...shared,
       bus: toPoolBus(bus, pool),
       fleet,
@@ -78,11 +79,16 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       maxRunMs: config.maxRunMs,
       cancelGraceMs: config.cancelGraceMs,
     })
+    for (const other of poolWorkers)
+      if (other.stats().isDraining && other.stats().running === 0) poolWorkers.delete(other)
+    poolWorkers.add(worker)
+    return worker
+  }
   const worker = createPoolWorker(DEFAULT_POOL, config.workers)
   const reader = createJobReader(shared)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
-  const lanes = createLaneKeeper({ ...shared, fleet, pool: DEFAULT_POOL, newId: newUuidV4 })
+  const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
   const chores: Chore[] = [
     ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
     ...(fleet.hasLanes ? createLaneChores(lanes) : []),
@@ -107,7 +113,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,
   })
-  const engineDrain = createEngineDrain({ fleet, worker, timeoutMs: config.drainTimeoutMs, log })
+  const engineDrain = createEngineDrain({
+    fleet,
+    evict: async (engineId) => void (await Promise.all([...poolWorkers].map((each) => each.evict(engineId)))),
+    timeoutMs: config.drainTimeoutMs,
+    log,
+  })
   return {
     engineDrain,
     submit,

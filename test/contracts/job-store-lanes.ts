@@ -1,9 +1,10 @@
 /** Lanes: a job goes only to an engine that serves its lane, gladly to one that has its weights, and is never overtaken for long. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { EngineOffer, LaneRank } from '../../src/domain/engine/lanes.ts'
 import type { Claim } from '../../src/domain/jobs/job-store.ts'
-import { at, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+import { at, START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
 
 /** An engine that serves these lanes, each with its rank. */
 function engine(engineId: string, ranks: Readonly<Record<string, LaneRank>>): EngineOffer {
@@ -148,29 +149,37 @@ export function testJobStoreLanes(opener: StoreOpener): void {
     })
 
     test('lanes that wait and are not known are found with a workflow of theirs', async () => {
-      const tenant = await Tenant.create(store())
+      const { pool, lane } = { pool: randomUUID(), lane: randomUUID() }
+      const tenant = new Tenant(store(), (await Tenant.create(store())).accountId, pool)
       const other = await tenant.neighbour()
-      await tenant.submit({ needs: 'a', workflow: '{"1":{}}' })
-      await other.submit({ needs: 'a', workflow: '{"1":{}}' })
-      await other.submit({ needs: 'b', workflow: '{"2":{}}' })
-      await other.submit({ needs: 'c' })
+      await tenant.submit({ needs: `${lane}-a`, workflow: '{"1":{}}' })
+      await other.submit({ needs: `${lane}-a`, workflow: '{"1":{}}' })
+      await other.submit({ needs: `${lane}-b`, workflow: '{"2":{}}' })
+      await other.submit({ needs: `${lane}-c` })
+      await other.submit({ needs: `${lane}-d`, pool: `${pool}-2`, workflow: '{"4":{}}' })
       await other.submit({})
-      assert.deepEqual(await store().jobs.findLanes(tenant.pool, ['c']), [
-        { lane: 'a', workflow: '{"1":{}}' },
-        { lane: 'b', workflow: '{"2":{}}' },
-      ])
+      const found = await store().jobs.findLanes([`${lane}-c`])
+      assert.deepEqual(
+        found.filter((each) => each.lane.startsWith(lane)),
+        [
+          { pool, lane: `${lane}-a`, workflow: '{"1":{}}' },
+          { pool, lane: `${lane}-b`, workflow: '{"2":{}}' },
+          { pool: `${pool}-2`, lane: `${lane}-d`, workflow: '{"4":{}}' },
+        ],
+      )
     })
 
-    test('jobs that stand in no lane can be put into one; an engine that takes everything takes them all', async () => {
-      const tenant = await Tenant.create(store())
-      const job = await tenant.submit({})
-      const engines = [engine('one', { '*': 0 })]
-      assert.equal(await tenant.claim({ engines }), null)
-      assert.equal(await store().jobs.joinLane(tenant.pool, '*'), 1)
-      assert.equal(await store().jobs.joinLane(tenant.pool, '*'), 0)
-      await tenant.submit({ needs: 'a' })
-      assert.equal((await tenant.claim({ engines }))?.job.id, job.id)
-      assert.equal((await tenant.claim())?.needs, 'a')
-    })
+    test('jobs that stand in no lane can be put into one; an engine that takes everything takes them all', () =>
+      withStore(opener, async (fresh) => {
+        const tenant = await Tenant.create(fresh)
+        const job = await tenant.submit({})
+        const engines = [engine('one', { '*': 0 })]
+        assert.equal(await tenant.claim({ engines }), null)
+        assert.equal(await fresh.jobs.joinLane('*'), 1)
+        assert.equal(await fresh.jobs.joinLane('*'), 0)
+        await tenant.submit({ needs: 'a' })
+        assert.equal((await tenant.claim({ engines }))?.job.id, job.id)
+        assert.equal((await tenant.claim())?.needs, 'a')
+      }))
   })
 }

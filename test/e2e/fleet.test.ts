@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { call } from '../support/call.ts'
+import { openSpecChecks } from '../support/check-against-spec.ts'
 import { openEvents } from '../support/event-reader.ts'
 import { pictureGraph, startFleetApp } from '../support/fleet-app.ts'
+
+const { checkAgainstSpec } = openSpecChecks('admin.openapi.json')
 
 const TWO = [{ checkpoints: ['a.safetensors'] }, { checkpoints: ['a.safetensors', 'b.safetensors'] }]
 
@@ -135,5 +138,41 @@ describe('a fleet of ComfyUI servers', { timeout: 60_000 }, () => {
     const { text } = await call(app.url, '/metrics')
     assert.match(text, /atelier_engine_state\{engine="gpu1",state="ready"\} 1/)
     assert.match(text, /atelier_engine_jobs\{engine="gpu[12]"\} 1/)
+  })
+
+  test('an operator sees every engine, and cordons, drains and resumes one', async () => {
+    await using app = await startFleetApp({ servers: TWO, adminToken: 'an-admin-token-of-some-length' })
+    const headers = { authorization: 'Bearer an-admin-token-of-some-length' }
+    const ask = async (method: string, template: string, id = '') => {
+      const answer = await call(app.url, `/admin/v1${template.replace('{id}', id)}`, { method, headers })
+      checkAgainstSpec(method, `/admin/v1${template}`, answer.status, answer.json)
+      return answer
+    }
+    const { json: list } = await ask('GET', '/engines')
+    assert.deepEqual(
+      list.engines.map((engine: { id: string; state: string; weights: number }) => [
+        engine.id,
+        engine.state,
+        engine.weights,
+      ]),
+      [
+        ['gpu1', 'ready', 1],
+        ['gpu2', 'ready', 2],
+      ],
+    )
+    const { json: catalog } = await ask('GET', '/engine-catalog')
+    assert.deepEqual(catalog.weights, { 'a.safetensors': ['gpu1', 'gpu2'], 'b.safetensors': ['gpu2'] })
+    assert.deepEqual(catalog.node_classes.SaveImage, ['gpu1', 'gpu2'])
+    assert.equal((await ask('POST', '/engines/{id}/cordon', 'gpu1')).json.state, 'cordoned')
+    await app.until(await app.submit(pictureGraph(1)), 'succeeded')
+    assert.equal((await ask('GET', '/engines/{id}', 'gpu1')).json.jobs, 0)
+    assert.equal((await ask('POST', '/engines/{id}/resume', 'gpu1')).json.state, 'ready')
+    assert.equal(
+      (await ask('POST', '/engines/{id}/drain', 'gpu2')).json.state,
+      'cordoned',
+      'there was nothing to wait for',
+    )
+    assert.equal((await ask('POST', '/engines/{id}/drain', 'gpu9')).status, 404)
+    assert.equal((await call(app.url, '/admin/v1/engines')).status, 401)
   })
 })

@@ -49,11 +49,18 @@ export interface FleetAppOptions {
   readonly settings?: Readonly<Record<string, string>>
   readonly bounds?: Partial<ComfyBounds>
   readonly concurrency?: number
+  readonly adminToken?: string
 }
 
 const TERMINAL = ['succeeded', 'failed', 'canceled', 'expired']
 
-export async function startFleetApp({ servers, settings, bounds, concurrency }: FleetAppOptions): Promise<FleetApp> {
+export async function startFleetApp({
+  servers,
+  settings,
+  bounds,
+  concurrency,
+  adminToken,
+}: FleetAppOptions): Promise<FleetApp> {
   await using opening = new AsyncDisposableStack()
   const fakes: FakeComfy[] = []
   for (const options of servers) fakes.push(opening.use(await startFakeComfy(options)))
@@ -70,7 +77,12 @@ export async function startFleetApp({ servers, settings, bounds, concurrency }: 
     ),
   )
   await Promise.all(engines.map((engine) => engine.untilReady(AbortSignal.timeout(10_000))))
-  const flags = { cancelGrace: '1s', workers: String(engines.length * (concurrency ?? 1)), ...settings }
+  const flags = {
+    cancelGrace: '1s',
+    workers: String(engines.length * (concurrency ?? 1)),
+    ...(adminToken === undefined ? {} : { adminToken }),
+    ...settings,
+  }
   const service = opening.use(await startTestApp({ overrides: { engines }, settings: flags }))
   const opened = opening.move()
   return {

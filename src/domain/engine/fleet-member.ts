@@ -117,7 +117,12 @@ export class FleetMember {
 
   /** Whether it may be given one more run now. */
   hasRoom(): boolean {
-    return this.#running < this.engine.concurrency && this.state() === 'ready' && this.pausedMs() === 0
+    return this.#running < this.engine.concurrency && this.isWilling()
+  }
+
+  /** The same, where nobody counts its runs. */
+  isWilling(): boolean {
+    return this.state() === 'ready' && this.pausedMs() === 0
   }
 
   /** How long it is left alone after it broke off a run, or stays in quarantine; 0: not at all. */

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { createSemaphore } from '../../lib/semaphore.ts'
 import { settlesWithin } from '../../lib/sleep.ts'
 import { ServiceError } from '../errors.ts'
 import type { Graph } from '../workflows/graph.ts'
@@ -49,6 +50,7 @@ class EngineFleet implements AsyncDisposable {
   readonly #listeners = new Set<() => void>()
   readonly #subscriptions: (() => void)[]
   readonly #helping = new Set<Promise<void>>()
+  readonly #turns = createSemaphore(1)
   #union: NodeCatalog | null = null
 
   constructor(engines: readonly FleetEngine[], options: FleetOptions) {
@@ -123,12 +125,23 @@ class EngineFleet implements AsyncDisposable {
       this.#update(member)
       this.#replaceWhenWorn(member)
     }
+    if (!this.#options.hasLanes) {
+      // The workers of the pools bound what runs in this process, each pool its own.
+      return this.#members.filter((member) => member.isWilling()).map(({ id }) => ({ engineId: id, lanes: null }))
+    }
     const free = this.#members.filter((member) => member.hasRoom() && member.wornOutBy() === null)
-    if (!this.#options.hasLanes) return free.map(({ id }) => ({ engineId: id, lanes: null }))
     const order = free.toSorted(
       (one, other) => Number(one.hasAnyLoaded()) - Number(other.hasAnyLoaded()) || one.running - other.running,
     )
     return order.map((member) => ({ engineId: member.id, lanes: this.#lanesFor(member) }))
+  }
+
+  /**
+   * One claim at a time: between an offer and the run that follows from it nobody else may offer the same room. Without lanes
+   * there is nothing to share out, and nobody waits.
+   */
+  inTurn<T>(claim: () => Promise<T>): Promise<T> {
+    return this.#options.hasLanes ? this.#turns(claim) : claim()
   }
 
   /** Lanes that no engine can ever serve as things stand. */

@@ -10,7 +10,8 @@ import type { Worker } from './worker.ts'
 
 export interface DrainEngineDeps {
   readonly fleet: Pick<Fleet, 'drain' | 'find' | 'onChange'>
-  readonly worker: Pick<Worker, 'evict'>
+  /** Takes the runs of all workers from an engine. */
+  readonly evict: Worker['evict']
   /** How long runs may take to finish by themselves. */
   readonly timeoutMs: number
   readonly log: Log
@@ -21,7 +22,7 @@ export interface EngineDrain extends AsyncDisposable {
   drain(engineId: string): EngineStatus
 }
 
-export function createEngineDrain({ fleet, worker, timeoutMs, log }: DrainEngineDeps): EngineDrain {
+export function createEngineDrain({ fleet, evict, timeoutMs, log }: DrainEngineDeps): EngineDrain {
   const closing = new AbortController()
   const underWay = new Map<string, Promise<void>>()
 
@@ -34,7 +35,7 @@ export function createEngineDrain({ fleet, worker, timeoutMs, log }: DrainEngine
     unsubscribe()
     if (closing.signal.aborted || fleet.find(engineId).state !== 'draining') return
     log.warn({ engine: engineId }, 'an engine that is drained gives its jobs back to the queue')
-    await worker.evict(engineId)
+    await evict(engineId)
   }
 
   return {

@@ -121,6 +121,7 @@ export interface TouchedJob {
 }
 
 export interface WaitingLane {
+  readonly pool: string
   readonly lane: string
   readonly workflow: string
 }
@@ -142,10 +143,10 @@ export interface JobStore {
    * order. Costs the same whatever the backlog: it looks at the head of each lane.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
-  /** Lanes with waiting jobs that are not among `known`, each with the workflow of one of its jobs. */
-  findLanes(pool: string, known: readonly string[]): Promise<readonly WaitingLane[]>
-  /** Puts waiting jobs that stand in no lane into this one, and says how many they were. */
-  joinLane(pool: string, lane: string): Promise<number>
+  /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
+  findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
+  /** Puts waiting jobs that stand in no lane into this one, in every pool, and says how many they were. */
+  joinLane(lane: string): Promise<number>
   /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */
   renew(
     leases: readonly Lease[],

@@ -16,7 +16,6 @@ import { type AnnounceDeps, announceTouched } from './touched.ts'
 export interface LaneDeps extends AnnounceDeps {
   readonly store: Pick<JobStore, 'findLanes' | 'joinLane' | 'claim' | 'commit'>
   readonly fleet: Pick<Fleet, 'hasLanes' | 'knownLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'>
-  readonly pool: string
   readonly clock: Clock
   readonly newId: NewId
   readonly log: Log
@@ -36,13 +35,13 @@ const LEASE_MS = 30_000
 const NOBODY = 'none'
 
 export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
-  const { store, fleet, pool, clock } = deps
+  const { store, fleet, clock } = deps
   let strandedBefore = new Set<string>()
 
   async function learn(): Promise<void> {
     if (!fleet.hasLanes) return
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const found = await store.findLanes(pool, fleet.knownLanes())
+      const found = await store.findLanes(fleet.knownLanes())
       if (found.length === 0) return
       for (const lane of found) learnOne(lane)
     }
@@ -58,7 +57,7 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     }
   }
 
-  async function endOne(lanes: readonly string[]): Promise<boolean> {
+  async function endOne(pool: string, lanes: readonly string[]): Promise<boolean> {
     const now = clock.now()
     const claim = await store.claim({
       pool,
@@ -86,7 +85,7 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
   return {
     async start() {
       if (!fleet.hasLanes) return
-      const joined = await store.joinLane(pool, ANY_LANE)
+      const joined = await store.joinLane(ANY_LANE)
       if (joined > 0) deps.log.info({ joined }, 'jobs of an earlier start may run on any engine')
       await learn()
     },
@@ -95,8 +94,11 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
       const stranded = fleet.strandedLanes()
       const lanes = stranded.filter((lane) => strandedBefore.has(lane))
       strandedBefore = new Set(stranded)
+      if (lanes.length === 0) return 0
+      const others = fleet.knownLanes().filter((lane) => !lanes.includes(lane))
+      const pools = new Set((await store.findLanes(others)).map(({ pool }) => pool))
       let count = 0
-      while (lanes.length > 0 && (await endOne(lanes))) count++
+      for (const pool of pools) while (await endOne(pool, lanes)) count++
       if (count > 0) deps.log.warn({ count }, 'jobs that no engine can run any more were ended')
       return count
     },

@@ -8,7 +8,7 @@ import { MAX_ATTEMPTS } from './recover.ts'
 import type { RunDeps, RunLimits } from './run-deps.ts'
 
 /** The part of a fleet that work goes through. */
-export type WorkerFleet = Pick<Fleet, 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
+export type WorkerFleet = Pick<Fleet, 'inTurn' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
 
 export interface WorkerDeps extends Pick<RunDeps, 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log'> {
   readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'>

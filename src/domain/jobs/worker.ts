@@ -8,7 +8,6 @@ import { createDoorbell } from '../../lib/doorbell.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 import { settlesWithin, sleep } from '../../lib/sleep.ts'
 import type { EngineSlot } from '../engine/engine-slot.ts'
-import type { EngineOffer } from '../engine/lanes.ts'
 import type { JobChanged } from '../events/event-bus.ts'
 import type { Claim, Lease } from './job-store.ts'
 import { createRecover, type Recover } from './recover.ts'
@@ -121,14 +120,10 @@ class ClaimingWorker implements Worker {
         await sleep(pauseMs, signal)
         continue
       }
-      const engines = this.#deps.fleet.offers()
-      if (engines.length === 0) {
-        // Looking again asks nobody but the fleet; its pause may have ended between the two questions.
-        await this.#bell.wait(Math.min(this.#deps.fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
-        continue
-      }
-      const isClaimed = await this.#claimOne(engines)
-      if (!isClaimed) await this.#bell.wait(this.#pollMs(), signal)
+      const { fleet } = this.#deps
+      const isClaimed = await fleet.inTurn(() => this.#claimOne())
+      // An engine that is left alone for a while is worth another look when that is over.
+      if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
   }
 
@@ -137,8 +132,10 @@ class ClaimingWorker implements Worker {
     return this.#options.pollEveryMs * (1 + Math.random())
   }
 
-  async #claimOne(engines: readonly EngineOffer[]): Promise<boolean> {
-    const { store, clock, newId, log } = this.#deps
+  async #claimOne(): Promise<boolean> {
+    const { store, fleet, clock, newId, log } = this.#deps
+    const engines = fleet.offers()
+    if (engines.length === 0) return false
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const { pool, workerId, maxOvertakes } = this.#options

@@ -17,7 +17,7 @@ type Ending = 'succeeded' | `failed:${string}` | `lost:${string}`
 interface Case {
   readonly fault: string
   readonly faults?: Partial<FakeFaults>
-  readonly act?: (fake: FakeComfy) => void | Promise<void>
+  readonly act?: (fake: FakeComfy) => void | PromiseLike<void>
   /** Faults of the submit are there before it; others strike when the run stands at its point. */
   readonly when?: 'before'
   readonly graph?: GraphJson
@@ -154,10 +154,8 @@ const CASES: readonly Case[] = [
   },
   { fault: 'a restart', act: (fake) => fake.restart(), ending: RESTARTED, executions: NOT_TO_BEGIN },
   {
-    fault: 'a restart that takes a while',
-    act: (fake) => {
-      fake.restart({ downMs: 700 })
-    },
+    fault: 'a server that is killed',
+    act: async (fake) => fake[Symbol.asyncDispose](),
     ending: 'lost:engine_unreachable',
     executions: NOT_TO_BEGIN,
   },

@@ -265,7 +265,8 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     const { events, files } = await runGraph(rig.engine, graph)
     const end = events.at(-1)
     assert.ok(end?.type === 'failed')
-    const { traceback, ...failure } = end.failure
+    const { traceback, currentInputs, currentOutputs, executed, ...failure } = end.failure
+    assert.deepEqual([currentInputs, currentOutputs, executed], [{}, ['1', '2'], ['1', '2']])
     assert.deepEqual(failure, {
       code: 'node_execution_error',
       message: 'no good',

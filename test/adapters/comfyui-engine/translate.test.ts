@@ -112,8 +112,9 @@ test('full pictures of SaveImageWebsocket arrive as previews, byte for byte', ()
   const { events } = replay('save-image-websocket')
   const pictures = events.filter((event) => event.type === 'preview')
   assert.ok(pictures.length > 0)
-  for (const { bytes, contentType, classType } of pictures) {
-    assert.equal(contentType, 'image/png')
+  assert.match(outline(events), / (\w+)=0\/2 \1\* \1=1\/2 \1\* /, 'each after the step that it belongs to')
+  for (const { bytes, contentType, classType, isResult } of pictures) {
+    assert.deepEqual([contentType, isResult], ['image/png', true])
     assert.equal(classType, 'SaveImageWebsocket')
     assert.deepEqual([...bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47])
   }

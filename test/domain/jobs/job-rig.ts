@@ -172,7 +172,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     listJobs: createListJobs(shared),
     recover: createRecover(shared),
     expiry: createExpiry(shared),
-    lanes: createLaneKeeper({ ...shared, fleet, pool: 'main', newId: newUuidV4 }),
+    lanes: createLaneKeeper({ ...shared, fleet, newId: newUuidV4 }),
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
     worker: createWorker({
       ...shared,

@@ -1,6 +1,7 @@
 /**
  * Events of a run on their way to whoever reads it. A slow reader makes it grow, up to a bound; then previews and steps give
- * way, oldest first, and after them printed lines. What decides outputs is never lost by that: the history has it.
+ * way, oldest first, and after them printed lines. What decides outputs is never lost by that: the history has it, and pictures
+ * that exist nowhere else stay.
  */
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 
@@ -13,6 +14,10 @@ export interface EventQueue extends AsyncIterable<EngineEvent> {
 
 const EXPENDABLE: readonly EngineEvent['type'][] = ['preview', 'node_progress', 'log', 'node_text']
 
+function isResult(event: EngineEvent): boolean {
+  return event.type === 'preview' && event.isResult === true
+}
+
 export function createEventQueue(maxWaiting: number): EventQueue {
   const waiting: EngineEvent[] = []
   let over: { readonly error: unknown } | 'ended' | null = null
@@ -20,7 +25,7 @@ export function createEventQueue(maxWaiting: number): EventQueue {
 
   function makeRoom(): void {
     for (const type of EXPENDABLE) {
-      const at = waiting.findIndex((event) => event.type === type)
+      const at = waiting.findIndex((event) => event.type === type && !isResult(event))
       if (at === -1) continue
       waiting.splice(at, 1)
       return

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readGraph } from '../../../domain/workflows/read-graph.ts'
 import { classify, toFailure } from './failure.ts'
 
 test('what PyTorch, CUDA and ComfyUI say is told apart', () => {
@@ -28,7 +29,9 @@ test('what PyTorch, CUDA and ComfyUI say is told apart', () => {
   }
 })
 
+const graph = readGraph({ '3': { class_type: 'KSampler', inputs: { seed: 1, model: ['1', 0] } } })
 const bounds = {
+  graph,
   maxMessageBytes: 20,
   maxTracebackBytes: 30,
   redact: (text: string) => text.replaceAll('secret', '***'),
@@ -50,6 +53,23 @@ test('a failure keeps the beginning of its message and the end of its traceback,
   assert.ok(Buffer.byteLength(failure.message) <= 20)
   assert.match(failure.traceback ?? '', /^é+the last line\n$/)
   assert.ok(Buffer.byteLength(failure.traceback ?? '') <= 30)
+})
+
+test('what the node was given is told without hidden inputs, shortened and free of credentials', () => {
+  const failure = toFailure(
+    {
+      node_id: '3',
+      exception_message: 'x',
+      executed: ['1', 2],
+      current_outputs: ['1', '3'],
+      current_inputs: { seed: [1, 'a secret'], model: ['t'.repeat(5_000)], api_key_comfy_org: ['sk-1'], prompt: [{}] },
+    },
+    bounds,
+  )
+  assert.deepEqual(failure.currentInputs?.seed, [1, 'a ***'])
+  assert.equal(String(failure.currentInputs?.model?.[0]).length, 1_000)
+  assert.deepEqual(Object.keys(failure.currentInputs ?? {}), ['seed', 'model'])
+  assert.deepEqual([failure.executed, failure.currentOutputs], [['1'], ['1', '3']])
 })
 
 test('an error without words is still an error', () => {

@@ -3,7 +3,8 @@
  * recognised by what PyTorch, CUDA and ComfyUI are known to say. Pure; every text is bounded and free of credentials.
  */
 import type { EngineFailure } from '../../../domain/engine/engine-event.ts'
-import type { JsonObject, JsonValue } from '../../../lib/lossless-json.ts'
+import type { Graph } from '../../../domain/workflows/graph.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { keepHead, keepTail } from './cut-text.ts'
 import { toText } from './frames.ts'
 
@@ -41,13 +42,16 @@ export interface FailureBounds {
   redact(text: string): string
 }
 
+export interface FailureContext extends FailureBounds {
+  readonly graph: Graph
+}
+
 const NO_REASON = 'the engine ended the run with an error and did not say which'
 
 /** `error`: the body of `execution_error`, or null when the server kept none. */
-export function toFailure(
-  error: JsonObject | null,
-  { maxMessageBytes, maxTracebackBytes, redact }: FailureBounds,
-): EngineFailure {
+export function toFailure(error: JsonObject | null, { graph, ...bounds }: FailureContext): EngineFailure {
+  const { maxMessageBytes, maxTracebackBytes, redact } = bounds
+  const declared = new Set(Object.keys(graph.get(toText(error?.node_id) ?? '')?.inputs ?? {}))
   const exceptionType = (toText(error?.exception_type) ?? 'Exception').slice(0, 256)
   const message = (toText(error?.exception_message) ?? '').trim() || NO_REASON
   const traceback = joinLines(error?.traceback, 2 * maxTracebackBytes)
@@ -59,7 +63,36 @@ export function toFailure(
     // The innermost frame stands last.
     traceback: traceback === '' ? null : keepTail(redact(traceback), maxTracebackBytes),
     exceptionType,
+    ...(error === null ? {} : readCircumstances(error, { declared, redact })),
   }
+}
+
+// Tensors are told as text, thousands of characters each.
+const MAX_VALUE_LENGTH = 1_000
+const MAX_VALUES = 100
+const MAX_IDS = 10_000
+
+interface CircumstanceRules {
+  /** Inputs that the graph gives to the node. Everything else that it was given is hidden, and may be a credential. */
+  readonly declared: ReadonlySet<string>
+  redact(text: string): string
+}
+
+function readCircumstances(error: JsonObject, { declared, redact }: CircumstanceRules): Partial<EngineFailure> {
+  const given = isJsonObject(error.current_inputs) ? error.current_inputs : {}
+  const shorten = (value: JsonValue) => (typeof value === 'string' ? redact(value.slice(0, MAX_VALUE_LENGTH)) : value)
+  const inputs = Object.entries(given).flatMap(([name, values]) =>
+    declared.has(name) && Array.isArray(values) ? [[name, values.slice(0, MAX_VALUES).map(shorten)] as const] : [],
+  )
+  return {
+    currentInputs: Object.fromEntries(inputs),
+    currentOutputs: readIds(error.current_outputs),
+    executed: readIds(error.executed),
+  }
+}
+
+function readIds(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((id) => typeof id === 'string').slice(0, MAX_IDS) : []
 }
 
 /** The last lines of a traceback, as many as fit: a huge one is never put together whole. */

@@ -237,7 +237,8 @@ class Attempt {
     this.#teller.tellHistory(entry)
     if (entry.outcome === 'interrupted') return { type: 'interrupted' }
     if (entry.outcome === 'error') {
-      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, this.#failureBounds) }
+      const context = { ...this.#failureBounds, graph: this.#run.graph }
+      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, context) }
     }
     this.#learnSilence()
     const isHealed = this.#healed.length > 0

@@ -24,7 +24,12 @@ interface NodeState {
   readonly isRunning: boolean
   readonly value: number
   readonly max: number
+  /** The step was told as progress. */
+  readonly isTold: boolean
 }
+
+/** Its pictures exist nowhere else. */
+const SENDS_RESULTS = 'SaveImageWebsocket'
 
 export interface TranslateState {
   readonly graph: Graph
@@ -102,24 +107,20 @@ function onProgressState(state: TranslateState, { nodes }: JsonObject): Translat
       displayNodeId: toText(told.display_node_id) ?? toText(told.real_node_id),
       parentNodeId: toText(told.parent_node_id),
     })
-    const next = { ref, isRunning: told.state === 'running', value: toNumber(told.value), max: toNumber(told.max) }
+    const before = known.get(nodeId)
+    const [value, max] = [toNumber(told.value), toNumber(told.max)]
+    const isRunning = told.state === 'running'
     // A cached output only ever shows as finished: it never ran.
-    if (state.cached.has(nodeId) && !next.isRunning) continue
-    events.push(...toStateEvents(known.get(nodeId), next, told.state === 'finished'))
-    known.set(nodeId, next)
+    if (state.cached.has(nodeId) && !isRunning) continue
+    // Every node begins with 0 of 1; whatever differs from what was told is a step.
+    const isStep = isRunning && (value !== (before?.value ?? 0) || max !== (before?.max ?? 1))
+    const isTold = isStep || (before?.isTold === true && before.value === value && before.max === max)
+    if (isRunning && !before?.isRunning) events.push({ type: 'node_started', ...ref })
+    if (isStep) events.push({ type: 'node_progress', ...ref, value, max })
+    if (told.state === 'finished' && before?.isRunning !== false) events.push({ type: 'node_finished', ...ref })
+    known.set(nodeId, { ref, isRunning, value, max, isTold })
   }
   return { state: { ...state, nodes: known, tellsStates: true }, events }
-}
-
-function toStateEvents(before: NodeState | undefined, next: NodeState, isFinished: boolean): Translated[] {
-  const events: Translated[] = []
-  const wasRunning = before?.isRunning ?? false
-  if (next.isRunning && !wasRunning) events.push({ type: 'node_started', ...next.ref })
-  const hasMoved = next.value !== (before?.value ?? 0) || (next.max !== before?.max && next.value > 0)
-  // The step from 0/1 to 1/1 is the end of a node without steps, told as such.
-  if (next.isRunning && hasMoved) events.push({ type: 'node_progress', ...next.ref, value: next.value, max: next.max })
-  if (isFinished && (wasRunning || before === undefined)) events.push({ type: 'node_finished', ...next.ref })
-  return events
 }
 
 function onExecuting(state: TranslateState, data: JsonObject): Translation {
@@ -131,7 +132,7 @@ function onExecuting(state: TranslateState, data: JsonObject): Translation {
   const ref = toRef(state.graph, { nodeId, displayNodeId: toText(data.display_node), parentNodeId: null })
   const known = state.nodes.get(nodeId)
   if (known?.isRunning) return { state: { ...state, current: known.ref }, events: NOTHING }
-  const nodes = new Map(state.nodes).set(nodeId, { ref, isRunning: true, value: 0, max: 1 })
+  const nodes = new Map(state.nodes).set(nodeId, { ref, isRunning: true, value: 0, max: 1, isTold: false })
   return { state: { ...state, current: ref, nodes }, events: [...ended, { type: 'node_started', ...ref }] }
 }
 
@@ -146,9 +147,9 @@ function onProgress(state: TranslateState, data: JsonObject): Translation {
   const [value, max] = [toNumber(data.value), toNumber(data.max)]
   const known = state.nodes.get(nodeId)
   // `progress_state` has told the same step just before.
-  if (known !== undefined && known.value === value && known.max === max) return silent(state)
+  if (known?.isTold && known.value === value && known.max === max) return silent(state)
   const ref = known?.ref ?? toRef(state.graph, { nodeId, displayNodeId: null, parentNodeId: null })
-  const nodes = new Map(state.nodes).set(nodeId, { ref, isRunning: true, value, max })
+  const nodes = new Map(state.nodes).set(nodeId, { ref, isRunning: true, value, max, isTold: true })
   return { state: { ...state, nodes }, events: [{ type: 'node_progress', ...ref, value, max }] }
 }
 
@@ -175,13 +176,18 @@ function onError(state: TranslateState, data: JsonObject): Translation {
   return { state, events: [{ type: 'node_blocked', ...ref, message }] }
 }
 
+/** A preview belongs to the step before it; one that comes ahead of its step brings the step with it. */
 function onPreview(state: TranslateState, message: PreviewMessage): Translation {
-  const { contentType, bytes, displayNodeId, parentNodeId } = message
-  const ref =
-    message.nodeId === null
-      ? state.current
-      : toRef(state.graph, { nodeId: message.nodeId, displayNodeId, parentNodeId })
-  return ref === null ? silent(state) : { state, events: [{ type: 'preview', ...ref, contentType, bytes }] }
+  const { contentType, bytes, displayNodeId, parentNodeId, nodeId } = message
+  const ref = nodeId === null ? state.current : toRef(state.graph, { nodeId, displayNodeId, parentNodeId })
+  if (ref === null) return silent(state)
+  const isResult = ref.classType === SENDS_RESULTS
+  const preview: Translated = { type: 'preview', ...ref, contentType, bytes, ...(isResult && { isResult }) }
+  const known = state.nodes.get(ref.nodeId)
+  if (known === undefined || known.isTold || !isResult) return { state, events: [preview] }
+  const { value, max } = known
+  const nodes = new Map(state.nodes).set(ref.nodeId, { ...known, isTold: true })
+  return { state: { ...state, nodes }, events: [{ type: 'node_progress', ...ref, value, max }, preview] }
 }
 
 function onText(state: TranslateState, { nodeId, text }: TextMessage): Translation {

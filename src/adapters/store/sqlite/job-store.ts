@@ -28,7 +28,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     async claim(request) {
       return toClaim(await write.call('claim', toClaimInput(request)), request.leaseId)
     },
-    joinLane: (pool, lane) => write.call('joinLane', { pool, lane }),
+    joinLane: (lane) => write.call('joinLane', lane),
     async renew(leases, until) {
       if (leases.length === 0) return []
       const input = { leases: leases.map(toLeaseFields), until: until.getTime() }
@@ -64,7 +64,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
-    findLanes: (pool, known) => read.call('findLanes', { pool, known }),
+    findLanes: (known) => read.call('findLanes', known),
     countByStatus: () => read.call('countByStatus', null),
   }
 }

@@ -14,8 +14,10 @@ export type KeeperNews =
 const killGraceMs = Number(process.argv[2])
 const [program = '', ...args] = process.argv.slice(3)
 
-const tell = (news: KeeperNews) => {
-  if (process.connected) process.send?.(news)
+/** Whoever is told may be gone already: that is no failure, and what comes after happens all the same. */
+function tell(news: KeeperNews, andThen: () => void = () => {}): void {
+  if (process.connected) process.send?.(news, andThen)
+  else andThen()
 }
 
 /** The group is ours: we are its first member. */
@@ -40,16 +42,14 @@ process.on('SIGTERM', endGroup)
 process.on('SIGINT', endGroup)
 process.on('SIGHUP', endGroup)
 process.on('disconnect', endGroup)
+// Whatever becomes of us, nothing is left behind.
+process.on('uncaughtException', endGroup)
+process.on('exit', () => signalGroup('SIGKILL'))
+// Gone before we could listen.
+if (!process.connected) signalGroup('SIGKILL')
 
 const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
 child.on('spawn', () => tell({ type: 'started', pid: child.pid ?? 0 }))
-child.on('error', (error) => {
-  tell({ type: 'failed', message: error.message })
-  process.exitCode = 1
-  if (process.connected) process.disconnect()
-})
-child.on('exit', (code, signal) => {
-  tell({ type: 'ended', code, signal })
-  // Whatever it started and left behind goes as well, and so do we.
-  setImmediate(() => signalGroup('SIGKILL'))
-})
+child.on('error', (error) => tell({ type: 'failed', message: error.message }, () => signalGroup('SIGKILL')))
+// Whatever it started and left behind goes as well, and so do we.
+child.on('exit', (code, signal) => tell({ type: 'ended', code, signal }, () => signalGroup('SIGKILL')))
