@@ -6,6 +6,7 @@ import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
+import { addModels } from './models.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
@@ -42,7 +43,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
         ),
     })
     .exitOverride()
-  for (const add of [addServe, addRun, addDoctor, addMigrate]) add(program, terminal, finish)
+  for (const add of [addServe, addRun, addDoctor, addMigrate, addModels]) add(program, terminal, finish)
   return program
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
+import { ROUTER_ERROR_TYPES } from '../../src/domain/models/router-error.ts'
 import { project, readJson } from './sources.ts'
 
 interface Operation {
@@ -26,17 +27,35 @@ function toFileName(operationId: string): string {
   return operationId.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-test('the operations on disk are the operations of the specification', () => {
-  const spec = readJson('spec/jobs-v2.openapi.json') as OpenApi
-  const files = globSync('src/surfaces/jobs-v2/operations/*.ts', { cwd: project })
+const SURFACES: [spec: string, folder: string][] = [
+  ['spec/jobs-v2.openapi.json', 'src/surfaces/jobs-v2'],
+  ['spec/router.openapi.json', 'src/surfaces/router-v2'],
+]
+
+for (const [file, folder] of SURFACES) {
+  test(`the operations of ${folder} are the operations of its specification`, () => checkOperations(file, folder))
+
+  test(`${file} is OpenAPI 3.1`, () => {
+    assert.match((readJson(file) as OpenApi).openapi, /^3\.1\./)
+  })
+}
+
+function checkOperations(file: string, folder: string): void {
+  const spec = readJson(file) as OpenApi
+  const files = globSync(`${folder}/operations/*.ts`, { cwd: project })
   const onDisk = files.map((file) => path.basename(file, '.ts')).filter((name) => !name.endsWith('.test'))
   // One route may answer two verbs, so an operation may stand twice in the specification.
   const specified = [...new Set(operationIds(spec).map(toFileName))]
   assert.deepEqual(onDisk.sort(), specified.sort())
-})
+}
 
-test('the specification is OpenAPI 3.1', () => {
-  assert.match((readJson('spec/jobs-v2.openapi.json') as OpenApi).openapi, /^3\.1\./)
+test('the error types of the router are those of its specification, and docs/errors.md explains each', () => {
+  const spec = readJson('spec/router.openapi.json') as {
+    components: { schemas: { RouterErrorType: { enum: string[] } } }
+  }
+  assert.deepEqual(spec.components.schemas.RouterErrorType.enum, [...ROUTER_ERROR_TYPES])
+  const document = readFileSync(path.join(project, 'docs/errors.md'), 'utf8')
+  for (const type of ROUTER_ERROR_TYPES) assert.match(document, new RegExp(`^\\| \`${type}\` +\\|`, 'm'), type)
 })
 
 test('docs/errors.md explains every code that the service answers', () => {
