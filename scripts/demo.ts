@@ -34,6 +34,7 @@ const terminal: Terminal = {
     process.on('SIGINT', listener).on('SIGTERM', listener)
     return () => void process.off('SIGINT', listener).off('SIGTERM', listener)
   },
+  onHangup: () => () => {},
   exitNow: (code) => process.exit(code),
 }
 

@@ -2,71 +2,38 @@
  * The composition root: from a checked configuration to a running service. It opens every part in the order in which they
  * need each other and gives back one thing that ends them all in the reverse order. Tests hand in overrides for single parts.
  */
-import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { bindBlobs } from './compose/bind-blobs.ts'
-import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
-import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
-import { type Blobs, openBlobs } from './compose/open-blobs.ts'
+import { openSharedAccounts } from './compose/open-accounts.ts'
+import { openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openPools, type RunningPools } from './compose/open-deployments.ts'
 import { type FleetOverrides, openFleet } from './compose/open-engines.ts'
 import { type Metrics, openMetrics } from './compose/open-metrics.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/open-models.ts'
-import { openPictures } from './compose/open-pictures.ts'
-import { openRouter, type Router } from './compose/open-router.ts'
+import { openRouter } from './compose/open-router.ts'
 import { openSigningKeys } from './compose/open-signing-keys.ts'
 import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { type Authenticate, createLocalAuthenticate } from './domain/accounts/caller.ts'
-import type { PerAccount } from './domain/accounts/tiers.ts'
-import { createUserFiles } from './domain/accounts/user-files.ts'
-import { type ContentSigner, createContentSigner } from './domain/assets/signed-url.ts'
-import { type Deployments, openDeployments } from './domain/deployments/deployments.ts'
+import { createContentSigner } from './domain/assets/signed-url.ts'
+import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
-import type { EngineEvent } from './domain/engine/engine-event.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
 import type { RunModel } from './domain/engine/run-model.ts'
-import type { EventBus } from './domain/events/event-bus.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
-import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
-import { createContentSurface } from './surfaces/content/index.ts'
-import { createDocs } from './surfaces/docs/index.ts'
-import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
-import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
-import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
-import type { PoolOf } from './surfaces/jobs-v2/pool-of.ts'
-import { loadSpec } from './surfaces/jobs-v2/spec.ts'
-import {
-  createDeploymentHosts,
-  createRouteDeployment,
-  type DeploymentHosts,
-} from './surfaces/kit/deployment-address.ts'
-import { createGate, type Gate } from './surfaces/kit/gate.ts'
-import { createOperatorSurface } from './surfaces/kit/health.ts'
-import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/static-token.ts'
-import type { Surface, SurfaceGauge } from './surfaces/kit/surface.ts'
-import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
-import { openTracing } from './surfaces/kit/tracing.ts'
-import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
-import { createRouterV2 } from './surfaces/router-v2/index.ts'
-import { loadRouterSpec } from './surfaces/router-v2/spec.ts'
-import { openServer } from './surfaces/server.ts'
+import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
+import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 
-// Longer than any call, so that the answer of the last moment still finds its connection.
-const HOLD_GRACE_MS = 60_000
-
-export interface AppOverrides extends FleetOverrides {
+export interface AppOverrides extends FleetOverrides, HttpOverrides {
   readonly clock?: Clock
   /** Who a credential belongs to. */
   readonly authenticate?: Authenticate
-  /** Changes what optional surfaces are given. */
-  readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
   /** For tests: providers of their own, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
 }
@@ -252,176 +219,4 @@ async function sweepLeftOvers(
   } catch (error) {
     log.warn({ err: error }, 'left-over bytes could not be swept; the next start tries again')
   }
-}
-
-function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
-  if (shared === null) return assets.maxUploadBytes
-  return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
-}
-
-function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
-  if (shared === null) return http.maxStreams
-  return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
-}
-
-interface AdminParts extends HttpParts {
-  readonly guardAdmin: StaticTokenGuard
-  readonly openStreams: (accountId?: string) => number
-}
-
-function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
-  return createAdminSurface(config, {
-    ...parts,
-    guard: guardAdmin,
-    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.workers.count ?? null,
-    operations: [createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain })],
-  })
-}
-
-function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
-  if (config === null || config.domain === null) return null
-  return createDeploymentHosts({ domain: config.domain, stagingLabel: config.stagingLabel })
-}
-
-function toPoolOf(deployments: Deployments): PoolOf {
-  return ({ deploymentId }, accountId) =>
-    deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
-}
-
-interface HttpParts {
-  readonly store: Store
-  readonly version: string
-  readonly secrets: Secrets
-  readonly authenticate: Authenticate
-  /** null: the local kind. */
-  readonly shared: SharedAccounts | null
-  readonly deployments: Deployments | null
-  readonly pools: RunningPools | null
-  readonly bus: EventBus<EngineEvent>
-  readonly fleet: Fleet
-  readonly overrides: AppOverrides
-  readonly jobs: JobActions
-  readonly assets: AssetActions
-  readonly router: Router
-  readonly blobs: Blobs['blobs']
-  readonly signer: ContentSigner
-  readonly metrics: Metrics
-  readonly clock: Clock
-  readonly log: Log
-}
-
-async function openHttp(config: Config, parts: HttpParts) {
-  const { secrets, authenticate, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
-  const { http } = config
-  const gate = createGate({
-    brands: http.brand,
-    bindHost: http.host,
-    hasCredentials: shared !== null || secrets.token !== null,
-    authenticate,
-    allowedHosts: http.allowedHosts,
-    corsOrigins: http.corsOrigins,
-    publicUrl: http.publicUrl,
-    mountPrefix: http.mountPrefix,
-    trustedProxies: http.trustedProxies,
-    deploymentHosts: toDeploymentHosts(config.deployments),
-  })
-  const spec = loadSpec(http.brand)
-  const answerError = createAnswerError(log)
-  const contentLinks =
-    config.kind === 'local'
-      ? createDirectLinks(clock)
-      : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
-  const jobsV2 = createJobsV2({
-    gate,
-    spec,
-    answerError,
-    clock,
-    maxBodyBytes: http.maxBodyBytes,
-    maxStreamsPerAccount: toStreamLimit(config, shared),
-    contentLinks,
-    poolOf: deployments === null ? undefined : toPoolOf(deployments),
-    jobs: { ...jobs, watchJob: jobs.watching.watchJob },
-    assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
-  })
-  const routerV2 = createRouterV2({
-    ...router.actions,
-    gate,
-    spec: loadRouterSpec(http.brand),
-    brands: http.brand,
-    blobs: parts.blobs,
-    pricedAt: () => router.models.catalog().loadedAt,
-    cursorSecret: router.cursorSecret,
-    maxBodyBytes: config.router.maxBodyBytes,
-    holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
-    creditsPerUsd: config.router.creditsPerUsd,
-    clock,
-    log,
-  })
-  const content = createContentSurface({
-    gate,
-    answerError,
-    verify: signer.verify,
-    openContent: assets.openContent,
-  })
-  const guardAdmin = createStaticTokenGuard(secrets.adminToken?.reveal() ?? null)
-  const operator = createOperatorSurface({
-    // Where there are many accounts, what all of them do is nobody's business but the operator's.
-    guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
-    notReadyReason: () => (jobs.worker.stats().isDraining ? 'draining' : null),
-    metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
-  })
-  const admin =
-    secrets.adminToken === null ? [] : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams })]
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, parts))
-  const server = await openServer({
-    host: http.host,
-    port: http.port,
-    maxConnections: toConnectionLimit(readOpenFileLimit()),
-    gate,
-    surfaces: [
-      jobsV2,
-      routerV2,
-      content,
-      ...admin,
-      operator,
-      createDocs({ gate, document: spec.document }),
-      ...optional,
-    ],
-    answerError,
-    onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
-    trace: openTracing(),
-    routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
-  })
-  return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
-}
-
-/** What surfaces that may be left out are given. */
-function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
-  const { shared, signer, store, bus, fleet, jobs, assets, version, clock, log } = parts
-  const given: SurfaceParts = {
-    gate,
-    clock,
-    log,
-    version,
-    bus,
-    catalog: () => fleet.catalog(),
-    jobs,
-    isAtLimit: async (accountId) =>
-      shared !== null &&
-      ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,
-    assets: assets.shelf,
-    pictures: openPictures(),
-    userFiles: createUserFiles({ store: store.userFiles, clock }),
-    content: {
-      sign: signer.sign,
-      servesBytes: config.kind === 'local',
-    },
-    limits: {
-      maxBodyBytes: config.http.maxBodyBytes,
-      maxUploadBytes: config.assets.maxUploadBytes,
-      maxSocketsPerAccount: toStreamLimit(config, shared),
-    },
-  }
-  return parts.overrides.surfaceParts?.(given) ?? given
 }

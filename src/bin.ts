@@ -34,6 +34,10 @@ const code = await main({
       process.off('SIGTERM', listener)
     }
   },
+  onHangup(listener) {
+    process.on('SIGHUP', listener)
+    return () => process.off('SIGHUP', listener)
+  },
   exitNow: (status) => process.exit(status),
 })
 process.exit(code)

@@ -10,6 +10,7 @@ import { addDeployments } from './admin/deployments.ts'
 import { addKeys } from './admin/keys.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
+import { addModels } from './models.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
@@ -46,7 +47,17 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
         ),
     })
     .exitOverride()
-  const commands = [addServe, addRun, addAccounts, addKeys, addCredits, addDeployments, addDoctor, addMigrate]
+  const commands = [
+    addServe,
+    addRun,
+    addAccounts,
+    addKeys,
+    addCredits,
+    addDeployments,
+    addDoctor,
+    addMigrate,
+    addModels,
+  ]
   for (const add of commands) add(program, terminal, finish)
   return program
 }

@@ -5,6 +5,7 @@
 import type { Command } from 'commander'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
+import type { Log } from '../lib/log.ts'
 import { openLog } from './log.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
@@ -27,6 +28,7 @@ async function serve(options: Readonly<Record<string, unknown>>, terminal: Termi
     // Loaded only here: the other commands start faster, and the doctor works where a native module does not load.
     const { startApp } = await import('../app.ts')
     await using app = await startApp(config, secrets, { log, version: readVersion() }).catch(explainStart)
+    using _hangup = listenForReload(app, { terminal, log })
     printLine(terminal.stdout, toBanner(app, config, secrets.token !== null))
     const end = await Promise.race([stop.requested, app.failed])
     if (end instanceof Error) {
@@ -40,6 +42,16 @@ async function serve(options: Readonly<Record<string, unknown>>, terminal: Termi
   } finally {
     stop.end()
   }
+}
+
+/** SIGHUP reads the catalogue of models again. What is wrong with it is logged, and the old one stays. */
+function listenForReload(app: App, { terminal, log }: { terminal: Terminal; log: Log }): Disposable {
+  const end = terminal.onHangup(() => {
+    app
+      .reloadModels()
+      .catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
+  })
+  return { [Symbol.dispose]: end }
 }
 
 function listenForStop(terminal: Terminal): { readonly requested: Promise<string>; end(): void } {

@@ -11,6 +11,8 @@ export interface Terminal {
   readonly stderr: NodeJS.WriteStream & { readonly fd: number }
   /** Calls back on Ctrl-C and on SIGTERM, which then no longer end the process by themselves. */
   onSignal(listener: (signal: StopSignal) => void): () => void
+  /** Calls back on SIGHUP, the usual sign to read files again. */
+  onHangup(listener: () => void): () => void
   /** For the second Ctrl-C only: everything else ends by returning. */
   exitNow(code: number): never
 }

@@ -103,17 +103,15 @@ interface FoundFile extends CatalogFile {
 }
 
 export interface JudgeOptions {
-  readonly builtIn: readonly Provider[]
+  /** What is wrong with models of providers that need no rules, by the provider's name. */
+  readonly checks: Readonly<Record<string, (model: Model) => readonly string[]>>
   /** Also the schemas of our own models, which our tests have checked. */
   readonly isThorough: boolean
   readonly compileSchema?: CompileSchema
 }
 
-export function judgeCatalog(files: readonly FoundFile[], options: JudgeOptions): ReadCatalog {
-  const { builtIn, isThorough, compileSchema = createCompileSchema() } = options
-  const checks = Object.fromEntries(
-    builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
-  )
+export function judgeFiles(files: readonly FoundFile[], options: JudgeOptions): ReadCatalog {
+  const { checks, isThorough, compileSchema = createCompileSchema() } = options
   const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
   return readCatalog(files, { compileSchema, builtIn: checks, isChecked: (file) => !isThorough && ours.has(file) })
 }
@@ -125,7 +123,11 @@ export async function openModels(
   const { clock, log, builtIn, openProvider } = parts
   const folders = [BUILT_IN_CATALOG, ...catalogs]
   const compileSchema = createCompileSchema()
-  const first = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false, compileSchema })
+  const checks = Object.fromEntries(
+    builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
+  )
+  const judge = async () => judgeFiles(await readCatalogFolders(folders), { checks, isThorough: false, compileSchema })
+  const first = await judge()
   if (first.problems.length > 0) throw new CatalogError(first.problems)
   let current = toOpened(first, null)
   let untilEnded: () => Promise<void> = async () => {}
@@ -164,7 +166,7 @@ export async function openModels(
   }
 
   async function reload(): Promise<ReloadOutcome> {
-    const read = judgeCatalog(await readCatalogFolders(folders), { builtIn, isThorough: false, compileSchema })
+    const read = await judge()
     if (read.problems.length > 0) {
       log.error({ problems: read.problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
       return { outcome: 'refused', problems: read.problems }

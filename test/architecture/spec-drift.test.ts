@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
+import { ROUTER_ERROR_TYPES } from '../../src/domain/models/router-error.ts'
 import { project, readJson } from './sources.ts'
 
 interface Operation {
@@ -29,6 +30,7 @@ function toFileName(operationId: string): string {
 /** Every surface with a contract: its document and its folder. */
 const CONTRACTS = [
   ['spec/jobs-v2.openapi.json', 'src/surfaces/jobs-v2'],
+  ['spec/router.openapi.json', 'src/surfaces/router-v2'],
   ['spec/admin.openapi.json', 'src/surfaces/admin'],
 ] as const
 
@@ -46,6 +48,14 @@ for (const [document, folder] of CONTRACTS) {
     assert.match((readJson(document) as OpenApi).openapi, /^3\.1\./)
   })
 }
+test('the error types of the router are those of its specification, and docs/errors.md explains each', () => {
+  const spec = readJson('spec/router.openapi.json') as {
+    components: { schemas: { RouterErrorType: { enum: string[] } } }
+  }
+  assert.deepEqual(spec.components.schemas.RouterErrorType.enum, [...ROUTER_ERROR_TYPES])
+  const document = readFileSync(path.join(project, 'docs/errors.md'), 'utf8')
+  for (const type of ROUTER_ERROR_TYPES) assert.match(document, new RegExp(`^\\| \`${type}\` +\\|`, 'm'), type)
+})
 
 test('docs/errors.md explains every code that the service answers', () => {
   const table = readFileSync(path.join(project, 'src/surfaces/jobs-v2/errors.ts'), 'utf8')
