@@ -8,8 +8,12 @@ export class ConfigError extends Error {
 
 const MAX_SHOWN = 80
 
-/** A value as it may stand in a one-line message: quoted, so that neither a line end nor an escape sequence gets through. */
-export function quote(text: string): string {
+/**
+ * A value as it may stand in a one-line message: quoted, so that neither a line end nor an escape sequence gets through, and
+ * without the credentials that an address may carry.
+ */
+export function quote(given: string): string {
+  const text = given.replaceAll(/\/\/[^/@\s]*@/g, '//…@')
   const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
   return JSON.stringify(shown)
 }

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { type ConfigSources, loadConfig } from './config.ts'
-import { ConfigError } from './config-error.ts'
+import { ConfigError, quote } from './config-error.ts'
 import { describeConfig } from './describe.ts'
 import { ENV, type SettingName } from './env.ts'
 import { flagOf, SETTING_NAMES, SETTINGS } from './settings.ts'
@@ -159,7 +159,7 @@ describe('refusals name the setting, its source and the remedy', () => {
   for (const [name, text] of cases) {
     test(`${name} = ${JSON.stringify(text)}`, () => {
       const message = refusal({ flags: { [name]: text } })
-      assert.ok(message.startsWith(`${name} = ${JSON.stringify(text)} (from ${flagOf(name)})`), message)
+      assert.ok(message.startsWith(`${name} = ${quote(text)} (from ${flagOf(name)})`), message)
       assert.match(message, /give|use|write|begin|one of|must lie between|needs/)
     })
   }

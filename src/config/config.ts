@@ -240,17 +240,12 @@ function findSource(name: SettingName, { flags, env }: ConfigSources, file: Conf
   return { from: 'default', text: SETTINGS[name].fallback, label: 'the default' }
 }
 
-/** An address may carry a password where none belongs; the message about it must not. */
-function withoutCredentials(text: string): string {
-  return text.replaceAll(/\/\/[^/@\s]*@/g, '//…@')
-}
-
 function readValue(name: SettingName, source: Source): unknown {
   try {
     return SETTINGS[name].read(source.text)
   } catch (error) {
     // A secret that is merely misspelled is still a secret.
-    const shown = 'isSecret' in SETTINGS[name] ? '' : ` = ${quote(withoutCredentials(source.text))}`
+    const shown = 'isSecret' in SETTINGS[name] ? '' : ` = ${quote(source.text)}`
     throw new ConfigError(`${name}${shown} (from ${source.label}) ${(error as Error).message}`)
   }
 }

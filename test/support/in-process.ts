@@ -16,6 +16,7 @@ export async function runInProcess(
     stdout: stdout as unknown as Terminal['stdout'],
     stderr: stderr as unknown as Terminal['stderr'],
     onSignal: () => () => {},
+    onHangup: () => () => {},
     exitNow(code) {
       throw new Error(`the command ended the process with ${code}`)
     },
