@@ -8,7 +8,7 @@ import { type CatalogFile, readCatalogFiles } from '../adapters/providers/catalo
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
 import type { Network } from '../adapters/providers/outbound/network.ts'
 import { createCompileSchema } from '../adapters/schemas/ajv-input.ts'
-import type { RouterConfig } from '../config/config.ts'
+import type { RouterConfig } from '../config/router-config.ts'
 import type { CallStore } from '../domain/models/call-store.ts'
 import { type Catalog, createCatalog } from '../domain/models/catalog.ts'
 import { type CompileSchema, createCheckInput } from '../domain/models/check-input.ts'

@@ -1,7 +1,7 @@
 /** The Model Router as a whole: catalogue, providers, calls and queue, opened over the parts that the jobs use too. */
 import { randomBytes } from 'node:crypto'
 import { createLocalProvider } from '../adapters/providers/local/provider.ts'
-import type { RouterConfig } from '../config/config.ts'
+import type { RouterConfig } from '../config/router-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { Engine } from '../domain/engine/engine.ts'
 import type { RunModel } from '../domain/engine/run-model.ts'

@@ -1,5 +1,5 @@
 /** Everything that can be done with models: the catalogue, calls, the queue, and what goes on by itself. */
-import type { RouterConfig } from '../config/config.ts'
+import type { RouterConfig } from '../config/router-config.ts'
 import type { AccountLimits } from '../domain/accounts/tiers.ts'
 import type { Chore } from '../domain/jobs/housekeeping.ts'
 import { type AccessRules, createAccess } from '../domain/models/access.ts'

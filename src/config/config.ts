@@ -10,9 +10,11 @@ import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
+import { autoWorkers, type FleetConfig, toFleetConfig } from './fleet-config.ts'
 import { loadBlock } from './read-block.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
 import type { KeySource, PoolHook } from './read-remote.ts'
+import { type RouterConfig, toRouterConfig } from './router-config.ts'
 import { Secret, type Secrets } from './secrets.ts'
 import {
   envOf,
@@ -98,27 +100,6 @@ export interface DeploymentsConfig {
   readonly idleAfterMs: number
 }
 
-/** Engines of other processes. */
-export interface FleetConfig {
-  /** Base addresses, each once. */
-  readonly urls: readonly string[]
-  /** The command of each server that is to be started. */
-  readonly launches: readonly string[]
-  readonly concurrency: number
-  /** Whether the built-in engine takes jobs, too. */
-  readonly hasEmbedded: boolean
-  readonly maxOvertakes: number
-  readonly waitMs: number
-  readonly lostAfterMs: number
-  /** null: never. */
-  readonly stallAfterMs: number | null
-  readonly recycle: {
-    readonly maxJobs: number | null
-    readonly maxMemoryBytes: number | null
-    readonly maxAgeMs: number | null
-  }
-}
-
 export type EngineConfig = {
   readonly kind: 'embedded'
   readonly threads: number
@@ -127,22 +108,6 @@ export type EngineConfig = {
   /** Absolute. */
   readonly nodeFolders: readonly string[]
   readonly nodeTimeoutMs: number
-}
-
-export interface RouterConfig {
-  /** Absolute. */
-  readonly catalogs: readonly string[]
-  readonly deadlineMs: number
-  readonly maxBodyBytes: number
-  readonly maxResultBytes: number
-  readonly maxReplayBytes: number
-  /** null: no limit but the tier's. */
-  readonly maxCalls: number | null
-  readonly spendCeilingMicros: number | null
-  readonly requestsPerMinute: number | null
-  readonly maxWaiting: number
-  readonly maxWaitMs: number
-  readonly creditsPerUsd: number
 }
 
 export type StoreConfig = {
@@ -344,47 +309,6 @@ function toDeploymentsConfig(values: SettingValues): DeploymentsConfig {
     stagingLabel: values.stagingLabel,
     hook: values.poolHook,
     idleAfterMs: values.poolIdle,
-  }
-}
-
-/** As many as the engines take together. */
-function autoWorkers(values: SettingValues): number {
-  const { urls, launches, concurrency, hasEmbedded } = toFleetConfig(values)
-  const embedded = hasEmbedded ? Math.max(2, availableParallelism()) : 0
-  return (urls.length + launches.length) * concurrency + embedded
-}
-
-function toFleetConfig(values: SettingValues): FleetConfig {
-  const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
-  const launches = comfyuiLaunch.flatMap((command) =>
-    Array.from({ length: comfyuiCount }, (_, index) => command.replaceAll('{index}', String(index))),
-  )
-  return {
-    urls,
-    launches,
-    concurrency: values.comfyuiConcurrency,
-    hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
-    maxOvertakes: values.maxOvertakes,
-    waitMs: values.engineWait,
-    lostAfterMs: values.engineLostAfter,
-    stallAfterMs: values.engineStallAfter,
-    recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
-  }
-}
-
-function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
-  return {
-    catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
-    deadlineMs: values.routerDeadline,
-    maxBodyBytes: values.routerMaxBody,
-    maxResultBytes: values.routerMaxResult,
-    maxReplayBytes: values.routerMaxReplay,
-    maxCalls: values.routerMaxCalls,
-    spendCeilingMicros: values.routerSpendCeiling,
-    requestsPerMinute: values.routerRate,
-    maxWaiting: values.routerMaxWaiting,
-    maxWaitMs: values.routerMaxWait,
-    creditsPerUsd: values.creditsPerUsd,
   }
 }
 

@@ -1,0 +1,37 @@
+/** The bounds of the Model Router, and where its catalogue lies. */
+import type { SettingName } from './env.ts'
+import type { SettingValues } from './settings.ts'
+
+export interface RouterConfig {
+  /** Absolute. */
+  readonly catalogs: readonly string[]
+  readonly deadlineMs: number
+  readonly maxBodyBytes: number
+  readonly maxResultBytes: number
+  readonly maxReplayBytes: number
+  /** null: no limit but the tier's. */
+  readonly maxCalls: number | null
+  readonly spendCeilingMicros: number | null
+  readonly requestsPerMinute: number | null
+  readonly maxWaiting: number
+  readonly maxWaitMs: number
+  readonly creditsPerUsd: number
+}
+
+type ToAbsolute = (name: SettingName, path: string) => string
+
+export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
+  return {
+    catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
+    deadlineMs: values.routerDeadline,
+    maxBodyBytes: values.routerMaxBody,
+    maxResultBytes: values.routerMaxResult,
+    maxReplayBytes: values.routerMaxReplay,
+    maxCalls: values.routerMaxCalls,
+    spendCeilingMicros: values.routerSpendCeiling,
+    requestsPerMinute: values.routerRate,
+    maxWaiting: values.routerMaxWaiting,
+    maxWaitMs: values.routerMaxWait,
+    creditsPerUsd: values.creditsPerUsd,
+  }
+}
