@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { graph } from './scenarios/graph.ts'
+import { heldCalls } from './scenarios/held-calls.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
@@ -25,6 +26,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   images,
   memory,
   router,
+  held: heldCalls,
 }
 
 const wanted = process.argv.slice(2)
