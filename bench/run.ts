@@ -9,6 +9,7 @@ import { auth } from './scenarios/auth.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
+import { heldCalls } from './scenarios/held-calls.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
@@ -33,6 +34,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   images,
   memory,
   router,
+  held: heldCalls,
 }
 
 const wanted = process.argv.slice(2)

@@ -2,16 +2,26 @@
 import { Pool } from 'undici'
 import type { Provider } from '../../src/domain/models/provider.ts'
 
-export function createBenchProvider(url: string): Provider & AsyncDisposable {
+export interface BenchProvider extends Provider, AsyncDisposable {
+  /** Generations that run. */
+  accepted(): number
+}
+
+export function createBenchProvider(url: string): BenchProvider {
   const pool = new Pool(url, { connections: 256 })
+  let count = 0
   return {
     name: 'bench',
+    accepted: () => count,
     access: () => 'service_key',
     checkModel: () => [],
     deduplicates: () => false,
     async submit({ model, body }) {
       // A generation that runs for minutes: its call is held, and hardly ever looked at.
-      if (model.returns === 'poll') return { outcome: 'accepted', handle: { task: 1 }, pollAfterMs: 120_000 }
+      if (model.returns === 'poll') {
+        count++
+        return { outcome: 'accepted', handle: { task: 1 }, pollAfterMs: 120_000 }
+      }
       const answer = await pool.request({
         path: '/generate',
         method: 'POST',

@@ -41,7 +41,11 @@ const app = await startApp(config, secrets, {
 })
 
 reportToParent(app.url, {
-  handle: () => account.key,
+  async handle(command, argument) {
+    if (command === 'key') return account.key
+    while (provider.accepted() < (argument as number)) await new Promise((resolve) => setTimeout(resolve, 5))
+    return true
+  },
   async close() {
     await app[Symbol.asyncDispose]()
     await provider[Symbol.asyncDispose]()

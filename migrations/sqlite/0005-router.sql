@@ -33,6 +33,8 @@ CREATE TABLE router_call (
 CREATE UNIQUE INDEX router_call_key ON router_call (account_id, key) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX router_call_queued ON router_call (id) WHERE queued = 1;
 CREATE INDEX router_call_waiting ON router_call (account_id, seq) WHERE state = 'waiting';
+-- For those that have waited too long.
+CREATE INDEX router_call_patience ON router_call (created_at) WHERE state = 'waiting';
 CREATE INDEX router_call_running ON router_call (seq) WHERE state = 'running';
 CREATE INDEX router_call_deadline ON router_call (expires_at);
 

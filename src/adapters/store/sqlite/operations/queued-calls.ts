@@ -169,11 +169,16 @@ export function preparePutBackCall(
 }
 
 export function prepareAccountsWaiting(database: DatabaseSync): (input: null) => string[] {
-  const select = prepareRows<[string]>(
+  const next = prepareRows<[string | null]>(
     database,
-    `SELECT DISTINCT account_id FROM router_call INDEXED BY router_call_waiting WHERE state = 'waiting'`,
+    `SELECT min(account_id) FROM router_call WHERE state = 'waiting' AND account_id > ?`,
   )
-  return () => select.all().map(([accountId]) => accountId)
+  return () => {
+    const accounts: string[] = []
+    // From account to account, whatever each has waiting.
+    for (let at = next.get('')?.[0] ?? null; at !== null; at = next.get(at)?.[0] ?? null) accounts.push(at)
+    return accounts
+  }
 }
 
 interface WaitingEnd {
@@ -247,7 +252,7 @@ export interface TimeOutInput {
 export function prepareTimeOutCalls(database: DatabaseSync): (input: TimeOutInput) => number {
   const select = prepareRows<WaitingRow>(
     database,
-    `SELECT seq, id, account_id, hold_micros FROM router_call INDEXED BY router_call_waiting
+    `SELECT seq, id, account_id, hold_micros FROM router_call INDEXED BY router_call_patience
      WHERE state = 'waiting' AND created_at < ? LIMIT ?`,
   )
   const endWaiting = prepareEndWaiting(database)

@@ -1,0 +1,210 @@
+/** What every store of model calls must do: decide in the contract's order, once per key, and keep money and places in step. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
+import type {
+  CallEnd,
+  CallFinish,
+  CallLimits,
+  CallRef,
+  CallStore,
+  NewCall,
+} from '../../src/domain/models/call-store.ts'
+import type { RequestStore } from '../../src/domain/models/request-store.ts'
+import { at, DAY_MS } from './store-under-test.ts'
+
+export interface CallStoreUnderTest {
+  readonly calls: CallStore
+  readonly requests: RequestStore
+  readonly ledger: LedgerStore
+  /** An account with this much credit; null: one that is not metered. */
+  addAccount(micros: number | null): Promise<string>
+}
+
+const NO_LIMITS: CallLimits = { maxCalls: null, maxCostlyCalls: null, ceilingMicros: null }
+const PRICE = 40_000
+
+function newCall(accountId: string, fields: Partial<NewCall> = {}): NewCall {
+  return {
+    id: randomUUID(),
+    accountId,
+    key: randomUUID(),
+    fingerprint: 'same',
+    modelId: 'fake/paid',
+    baseUrl: 'http://here',
+    createdAt: at(0),
+    expiresAt: at(DAY_MS),
+    holdMicros: PRICE,
+    spendMicros: PRICE,
+    isCostly: false,
+    mayResubmit: false,
+    ...fields,
+  }
+}
+
+const END: CallEnd = {
+  kind: 'result',
+  result: {
+    contentType: 'application/json',
+    body: { kind: 'inline', bytes: new Uint8Array([123, 125]) },
+    sizeBytes: 2,
+    costMicros: PRICE,
+  },
+}
+
+function ending(fields: Partial<CallFinish> = {}): CallFinish {
+  const common = { fate: 'keep' as const, end: END, chargeMicros: PRICE, memo: 'test', at: at(1000) }
+  return { ...common, replayUntil: null, expiresAt: null, ...fields }
+}
+
+export function testCallStore(store: () => CallStoreUnderTest): void {
+  async function admit(call: NewCall, limits = NO_LIMITS, isValid = true) {
+    return store().calls.admit(call, limits, isValid)
+  }
+  async function admitted(call: NewCall, limits = NO_LIMITS): Promise<CallRef> {
+    const outcome = await admit(call, limits)
+    assert.equal(outcome.outcome, 'admitted')
+    return (outcome as Extract<typeof outcome, { outcome: 'admitted' }>).ref
+  }
+  const balance = async (accountId: string) => {
+    const found = await store().ledger.balance(accountId)
+    return [found?.available, found?.held]
+  }
+
+  test('of many equal calls one is let in, and its end is told to all', async () => {
+    const accountId = await store().addAccount(1_000_000)
+    const call = newCall(accountId)
+    const outcomes = await Promise.all(Array.from({ length: 16 }, () => admit({ ...call, id: randomUUID() })))
+    const [first, ...others] = outcomes.toSorted((a) => (a.outcome === 'admitted' ? -1 : 1))
+    assert.equal(first.outcome, 'admitted')
+    assert.ok(others.every(({ outcome }) => outcome === 'running'))
+    assert.deepEqual(await balance(accountId), [960_000, PRICE])
+    const { ref } = first as Extract<typeof first, { outcome: 'admitted' }>
+    assert.deepEqual(await store().calls.finish(ref, ending()), { chargedMicros: PRICE })
+    assert.equal(await store().calls.finish(ref, ending()), null)
+    assert.deepEqual(await admit(call), { outcome: 'done', id: ref.id, end: END })
+    assert.deepEqual(await balance(accountId), [960_000, 0])
+  })
+
+  test('what stands against a call is said in order, and leaves nothing behind', async () => {
+    const accountId = await store().addAccount(100_000)
+    const full: CallLimits = { maxCalls: 0, maxCostlyCalls: null, ceilingMicros: null }
+    const call = newCall(accountId)
+    const other = { ...call, fingerprint: 'other' }
+    assert.equal((await admit({ ...call, holdMicros: 200_000 }, full, false)).outcome, 'no_credits')
+    assert.equal((await admit(call, full, false)).outcome, 'invalid')
+    assert.equal((await admit(call, full)).outcome, 'calls_exhausted')
+    assert.equal((await admit(call, { ...NO_LIMITS, ceilingMicros: PRICE - 1 })).outcome, 'spend_exhausted')
+    const ref = await admitted(call)
+    assert.equal((await admit({ ...other, holdMicros: 200_000 }, full, false)).outcome, 'other_request')
+    await store().calls.finish(ref, ending())
+    assert.equal((await admit({ ...call, holdMicros: 200_000 }, full, false)).outcome, 'done')
+  })
+
+  test('costly calls have a smaller pool of their own', async () => {
+    const accountId = await store().addAccount(null)
+    const limits: CallLimits = { maxCalls: 3, maxCostlyCalls: 1, ceilingMicros: null }
+    await admitted(newCall(accountId, { isCostly: true }), limits)
+    assert.equal((await admit(newCall(accountId, { isCostly: true }), limits)).outcome, 'calls_exhausted')
+    await admitted(newCall(accountId), limits)
+  })
+
+  test('a forgotten call frees its key and gives everything back', async () => {
+    const accountId = await store().addAccount(1_000_000)
+    const call = newCall(accountId)
+    const ref = await admitted(call)
+    await store().calls.finish(ref, ending({ fate: 'forget', end: null, chargeMicros: null }))
+    assert.deepEqual(await balance(accountId), [1_000_000, 0])
+    await admitted({ ...call, id: randomUUID(), fingerprint: 'another' })
+  })
+
+  test('an interrupted call runs again under its own id where that is harmless, and nowhere else', async () => {
+    const accountId = await store().addAccount(1_000_000)
+    const call = newCall(accountId)
+    const ref = await admitted(call)
+    await store().calls.finish(ref, ending({ fate: 'interrupt', end: null, chargeMicros: null }))
+    assert.equal((await admit({ ...call, id: randomUUID() })).outcome, 'unusable')
+    const again = await admitted({ ...call, id: randomUUID(), mayResubmit: true })
+    assert.deepEqual(again, ref)
+    assert.deepEqual(await balance(accountId), [960_000, PRICE])
+    await store().calls.finish(again, ending())
+    assert.deepEqual(await balance(accountId), [960_000, 0])
+  })
+
+  test('a call with a handle is found again, one that ended is not', async () => {
+    const accountId = await store().addAccount(null)
+    const ref = await admitted(newCall(accountId))
+    const progress = { handle: { task: 1 }, quote: [1, 2.5], isOwnKey: false }
+    await store().calls.keepProgress(ref, progress)
+    const all = await store().calls.unfinished(0, 10_000)
+    assert.partialDeepStrictEqual(
+      all.find((call) => call.ref.id === ref.id),
+      { ref, progress, isQueued: false, isKeyed: true },
+    )
+    await store().calls.finish(ref, ending())
+    assert.ok((await store().calls.unfinished(0, 10_000)).every((call) => call.ref.id !== ref.id))
+  })
+
+  test('a record is told again until its time, and its key is free after its life', async () => {
+    const accountId = await store().addAccount(null)
+    const short = newCall(accountId)
+    await store().calls.finish(await admitted(short), ending({ replayUntil: at(5000) }))
+    assert.equal((await admit({ ...short, createdAt: at(4999) })).outcome, 'done')
+    assert.equal((await admit({ ...short, createdAt: at(5000) })).outcome, 'unusable')
+    assert.equal((await admit({ ...short, id: randomUUID(), createdAt: at(DAY_MS) })).outcome, 'admitted')
+  })
+
+  test('places, money and rows agree after any sequence of calls and ends', async () => {
+    const fates = fc.constantFrom('keep' as const, 'forget' as const, 'interrupt' as const, 'spend' as const)
+    const step = fc.record({
+      key: fc.integer({ min: 0, max: 3 }),
+      fate: fates,
+      charge: fc.integer({ min: 0, max: 90_000 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const accountId = await store().addAccount(10_000_000)
+        let charged = 0
+        for (const { key, fate, charge } of steps) {
+          const call = newCall(accountId, { key: `k${key}`, mayResubmit: true })
+          const outcome = await admit(call, { maxCalls: 1, maxCostlyCalls: null, ceilingMicros: PRICE })
+          if (outcome.outcome !== 'admitted') continue
+          assert.deepEqual(outcome.standing, { runningCalls: 1, committedMicros: PRICE })
+          const chargeMicros = fate === 'keep' || fate === 'spend' ? charge : null
+          await store().calls.finish(outcome.ref, ending({ fate, chargeMicros, end: fate === 'keep' ? END : null }))
+          charged += chargeMicros ?? 0
+        }
+        assert.deepEqual(await balance(accountId), [10_000_000 - charged, 0])
+      }),
+      { seed: 20_261_115, numRuns: 25 },
+    )
+    assert.deepEqual((await store().ledger.check()).faults, [])
+  })
+
+  test('queued calls are taken in order, as far as the limits allow, and put back to the front', async () => {
+    const accountId = await store().addAccount(1_000_000)
+    const body = { kind: 'inline' as const, bytes: new Uint8Array([123, 125]) }
+    const ids = ['a', 'b', 'c'].map(() => randomUUID())
+    for (const [index, id] of ids.entries()) {
+      const request = { ...newCall(accountId, { id }), body, bodyBytes: 2 }
+      const outcome = await store().requests.enqueue(request, { maxWaiting: 3, isValid: true })
+      assert.deepEqual(outcome, { outcome: 'queued', position: index })
+    }
+    const extra = { ...newCall(accountId), body, bodyBytes: 2 }
+    assert.equal((await store().requests.enqueue(extra, { maxWaiting: 3, isValid: true })).outcome, 'backlog_full')
+    const limits: CallLimits = { maxCalls: 1, maxCostlyCalls: null, ceilingMicros: null }
+    const first = await store().requests.take(accountId, limits, at(1))
+    assert.equal(first?.ref.id, ids[0])
+    assert.equal(await store().requests.take(accountId, limits, at(1)), null)
+    await store().requests.putBack(first?.ref as CallRef)
+    assert.equal((await store().requests.find(accountId, ids[0]))?.position, 0)
+    assert.equal(await store().requests.cancel(accountId, ids[0], at(2), at(DAY_MS)), 'canceled')
+    assert.equal(await store().requests.cancel(accountId, ids[0], at(2), at(DAY_MS)), 'ended')
+    assert.equal((await store().requests.take(accountId, limits, at(3)))?.ref.id, ids[1])
+    assert.equal(await store().requests.timeOut(at(DAY_MS), at(DAY_MS), at(2 * DAY_MS)), 1)
+    assert.equal((await store().requests.find(accountId, ids[2]))?.state, 'done')
+    assert.deepEqual(await balance(accountId), [960_000, PRICE])
+  })
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { runAtelier } from '../support/atelier.ts'
+import { RouterClient, refusedWith } from '../support/router-client.ts'
+import { startRouter } from '../support/start-router.ts'
+
+const echo = (name: string, fields: object = {}) =>
+  JSON.stringify({ id: `sandbox/${name}`, price: { kind: 'free' }, adapter: { behaviour: 'echo' }, ...fields })
+
+async function withFolder(
+  body: (folder: string, put: (name: string, text: string) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'atelier-catalog-'))
+  await mkdir(join(folder, 'sandbox'))
+  try {
+    await body(folder, (name, text) => writeFile(join(folder, 'sandbox', `${name}.json`), text))
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+test('a new file is a new model without a restart; a wrong one changes nothing; calls under way go on', async () => {
+  await withFolder(async (folder, put) => {
+    await put('mine', echo('mine'))
+    await using app = await startRouter({ settings: { catalogs: folder } })
+    const { client, test: service } = app
+    assert.equal((await client.run('sandbox/mine', { value: 1 })).status, 200)
+    const running = client.run('sandbox/mine', { value: 'slow', latency_ms: 400 })
+    await put('second', echo('second'))
+    assert.equal((await service.app.reloadModels()).outcome, 'reloaded')
+    assert.deepEqual((await client.run('sandbox/second', { value: 2 })).json, { output: 2 })
+    await put('second', '{ "id": "sandbox/second", "price": {} , "surprise": 1 }')
+    await put('third', echo('third'))
+    const refused = await service.app.reloadModels()
+    assert.equal(refused.outcome, 'refused')
+    assert.equal((await client.run('sandbox/second', { value: 3 })).status, 200)
+    refusedWith(await client.run('sandbox/third', {}), 404, 'model_not_found')
+    assert.deepEqual((await running).json, { output: 'slow' })
+  })
+})
+
+test('a changed file is noticed by itself', async () => {
+  await withFolder(async (folder, put) => {
+    await put('mine', echo('mine'))
+    await using app = await startRouter({ settings: { catalogs: folder } })
+    const client = new RouterClient(app.client.url)
+    await put('watched', echo('watched'))
+    const giveUpAt = Date.now() + 20_000
+    while ((await client.call('/v2/models/sandbox/watched')).status !== 200) {
+      assert.ok(Date.now() < giveUpAt, 'the file was not noticed')
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  })
+})
+
+test('lint names every mistake with its place and fails', async () => {
+  await withFolder(async (folder, put) => {
+    await put('good', echo('good'))
+    const good = await runAtelier(['models', 'lint', folder])
+    assert.deepEqual([good.code, good.stderr], [0, ''])
+    await put('bad', echo('other', { returns: 'sometimes', input: { schema: { type: 'nonsense' } } }))
+    const bad = await runAtelier(['models', 'lint', folder])
+    assert.equal(bad.code, 1)
+    assert.match(bad.stderr, /sandbox\/bad\.json: returns must be one of direct, poll/)
+    const list = await runAtelier(['models', 'list', '--catalogs', folder])
+    assert.match(list.stdout, /^sandbox\/good +direct +released$/m)
+  })
+})
