@@ -10,6 +10,7 @@ import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
+import { autoWorkers, type FleetConfig, toFleetConfig } from './fleet-config.ts'
 import { loadBlock } from './read-block.ts'
 import { type Cidr, isLoopback } from './read-network.ts'
 import type { KeySource, PoolHook } from './read-remote.ts'
@@ -96,27 +97,6 @@ export interface DeploymentsConfig {
   readonly stagingLabel: string
   readonly hook: PoolHook | null
   readonly idleAfterMs: number
-}
-
-/** Engines of other processes. */
-export interface FleetConfig {
-  /** Base addresses, each once. */
-  readonly urls: readonly string[]
-  /** The command of each server that is to be started. */
-  readonly launches: readonly string[]
-  readonly concurrency: number
-  /** Whether the built-in engine takes jobs, too. */
-  readonly hasEmbedded: boolean
-  readonly maxOvertakes: number
-  readonly waitMs: number
-  readonly lostAfterMs: number
-  /** null: never. */
-  readonly stallAfterMs: number | null
-  readonly recycle: {
-    readonly maxJobs: number | null
-    readonly maxMemoryBytes: number | null
-    readonly maxAgeMs: number | null
-  }
 }
 
 export type EngineConfig = {
@@ -242,7 +222,7 @@ function findSource(name: SettingName, { flags, env }: ConfigSources, file: Conf
 
 /** An address may carry a password where none belongs; the message about it must not. */
 function withoutCredentials(text: string): string {
-  return text.replaceAll(/\/\/[^/@\s]*@/g, '//…@')
+  return text.replaceAll(/\/\/[^/@\s:]*:[^/@\s]*@/g, '//…@')
 }
 
 function readValue(name: SettingName, source: Source): unknown {
@@ -349,31 +329,6 @@ function toDeploymentsConfig(values: SettingValues): DeploymentsConfig {
     stagingLabel: values.stagingLabel,
     hook: values.poolHook,
     idleAfterMs: values.poolIdle,
-  }
-}
-
-/** As many as the engines take together. */
-function autoWorkers(values: SettingValues): number {
-  const { urls, launches, concurrency, hasEmbedded } = toFleetConfig(values)
-  const embedded = hasEmbedded ? Math.max(2, availableParallelism()) : 0
-  return (urls.length + launches.length) * concurrency + embedded
-}
-
-function toFleetConfig(values: SettingValues): FleetConfig {
-  const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
-  const launches = comfyuiLaunch.flatMap((command) =>
-    Array.from({ length: comfyuiCount }, (_, index) => command.replaceAll('{index}', String(index))),
-  )
-  return {
-    urls,
-    launches,
-    concurrency: values.comfyuiConcurrency,
-    hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
-    maxOvertakes: values.maxOvertakes,
-    waitMs: values.engineWait,
-    lostAfterMs: values.engineLostAfter,
-    stallAfterMs: values.engineStallAfter,
-    recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
 }
 

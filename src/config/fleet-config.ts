@@ -1,0 +1,49 @@
+/** The engines of other processes, from their settings. */
+import { availableParallelism } from 'node:os'
+import type { SettingValues } from './settings.ts'
+
+/** Engines of other processes. */
+export interface FleetConfig {
+  /** Base addresses, each once. */
+  readonly urls: readonly string[]
+  /** The command of each server that is to be started. */
+  readonly launches: readonly string[]
+  readonly concurrency: number
+  /** Whether the built-in engine takes jobs, too. */
+  readonly hasEmbedded: boolean
+  readonly maxOvertakes: number
+  readonly waitMs: number
+  readonly lostAfterMs: number
+  /** null: never. */
+  readonly stallAfterMs: number | null
+  readonly recycle: {
+    readonly maxJobs: number | null
+    readonly maxMemoryBytes: number | null
+    readonly maxAgeMs: number | null
+  }
+}
+
+/** As many as the engines take together. */
+export function autoWorkers(values: SettingValues): number {
+  const { urls, launches, concurrency, hasEmbedded } = toFleetConfig(values)
+  const embedded = hasEmbedded ? Math.max(2, availableParallelism()) : 0
+  return (urls.length + launches.length) * concurrency + embedded
+}
+
+export function toFleetConfig(values: SettingValues): FleetConfig {
+  const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
+  const launches = comfyuiLaunch.flatMap((command) =>
+    Array.from({ length: comfyuiCount }, (_, index) => command.replaceAll('{index}', String(index))),
+  )
+  return {
+    urls,
+    launches,
+    concurrency: values.comfyuiConcurrency,
+    hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
+    maxOvertakes: values.maxOvertakes,
+    waitMs: values.engineWait,
+    lostAfterMs: values.engineLostAfter,
+    stallAfterMs: values.engineStallAfter,
+    recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
+  }
+}
