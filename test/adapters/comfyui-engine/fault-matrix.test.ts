@@ -287,10 +287,10 @@ async function check(phase: Phase, each: Case): Promise<void> {
   if (graph === undefined) assert.deepEqual(result.files[0]?.bytes, toPng({ width: 8, height: 8, color: COLOR }))
 }
 
-describe('the fault matrix', { concurrency: 8 }, () => {
+describe('the fault matrix', { concurrency: 16 }, () => {
   for (const each of CASES) {
     for (const phase of each.phases ?? PHASES) {
-      test(`${each.fault}, ${phase}`, { timeout: 20_000 }, () => check(phase, each))
+      test(`${each.fault}, ${phase}`, { timeout: 60_000 }, () => check(phase, each))
     }
   }
 })

@@ -1,4 +1,7 @@
-/** An engine on a fake server, with bounds so short that whatever hangs is over soon, and what a test wants to see of a run. */
+/**
+ * An engine on a fake server, with bounds so short that whatever hangs is over soon, and long enough for a machine that is busy
+ * with other tests, and what a test wants to see of a run.
+ */
 import { createHash } from 'node:crypto'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/engine.ts'
@@ -11,25 +14,25 @@ import type { JsonValue } from '../../../../src/lib/lossless-json.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../../../support/fake-comfyui/fake-comfyui.ts'
 
 export const SHORT_BOUNDS: Partial<ComfyBounds> = {
-  callMs: 400,
-  objectInfoMs: 2_000,
-  submitMs: 600,
-  unreachableMs: 1_000,
-  refusedMs: 300,
-  vanishedMs: 250,
+  callMs: 2_000,
+  objectInfoMs: 10_000,
+  submitMs: 2_500,
+  unreachableMs: 5_000,
+  refusedMs: 1_000,
+  vanishedMs: 800,
   pollFirstMs: 10,
   pollMaxMs: 60,
-  socketSilenceMs: 120,
-  stallMs: 700,
-  socketWaitMs: 150,
+  socketSilenceMs: 400,
+  stallMs: 2_500,
+  socketWaitMs: 500,
   reconnectFirstMs: 10,
   reconnectMaxMs: 100,
-  sameIdPauseMs: 100,
-  stopGraceMs: 500,
+  sameIdPauseMs: 200,
+  stopGraceMs: 2_000,
   interruptEveryMs: 40,
-  fileFirstByteMs: 300,
-  fileIdleMs: 300,
-  filePaceWindowMs: 150,
+  fileFirstByteMs: 1_500,
+  fileIdleMs: 1_500,
+  filePaceWindowMs: 500,
   fileTries: 3,
   fileRetryMs: 10,
   probeEveryMs: 200,
