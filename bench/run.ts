@@ -5,6 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { auth } from './scenarios/auth.ts'
 import { graph } from './scenarios/graph.ts'
 import { heldCalls } from './scenarios/held-calls.ts'
 import { images } from './scenarios/images.ts'
@@ -21,6 +22,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   submit,
   streams,
   transfer,
+  auth,
   overhead: jobOverhead,
   graph,
   images,

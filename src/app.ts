@@ -2,6 +2,7 @@
  * The composition root: from a checked configuration to a running service. It opens every part in the order in which they
  * need each other and gives back one thing that ends them all in the reverse order. Tests hand in overrides for single parts.
  */
+import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { bindBlobs } from './compose/bind-blobs.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
@@ -42,6 +43,8 @@ import {
 } from './surfaces/kit/deployment-address.ts'
 import { createGate } from './surfaces/kit/gate.ts'
 import { createOperatorSurface } from './surfaces/kit/health.ts'
+import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/static-token.ts'
+import type { Surface } from './surfaces/kit/surface.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { createRouterV2 } from './surfaces/router-v2/index.ts'
 import { loadRouterSpec } from './surfaces/router-v2/spec.ts'
@@ -137,10 +140,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   nodeModels.resolve(router.runForNode)
   const http = opening.use(
     await openHttp(config, {
+      store,
       secrets,
       authenticate,
       shared,
       deployments,
+      pools,
+      version,
       jobs,
       assets,
       router,
@@ -227,6 +233,20 @@ function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAc
   return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
 }
 
+interface AdminParts extends HttpParts {
+  readonly guardAdmin: StaticTokenGuard
+  readonly openStreams: (accountId?: string) => number
+}
+
+function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
+  return createAdminSurface(config, {
+    ...parts,
+    guard: guardAdmin,
+    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
+    workersOf: pools?.workers.count ?? null,
+  })
+}
+
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
   if (config === null || config.domain === null) return null
   return createDeploymentHosts({ domain: config.domain, stagingLabel: config.stagingLabel })
@@ -238,11 +258,14 @@ function toPoolOf(deployments: Deployments): PoolOf {
 }
 
 interface HttpParts {
+  readonly store: Store
+  readonly version: string
   readonly secrets: Secrets
   readonly authenticate: Authenticate
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
+  readonly pools: RunningPools | null
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
@@ -307,17 +330,21 @@ async function openHttp(config: Config, parts: HttpParts) {
     verify: signer.verify,
     openContent: assets.openContent,
   })
+  const guardAdmin = createStaticTokenGuard(secrets.adminToken?.reveal() ?? null)
   const operator = createOperatorSurface({
-    gate,
+    // Where there are many accounts, what all of them do is nobody's business but the operator's.
+    guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     notReadyReason: () => (jobs.worker.stats().isDraining ? 'draining' : null),
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
+  const admin =
+    secrets.adminToken === null ? [] : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams })]
   const server = await openServer({
     host: http.host,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     gate,
-    surfaces: [jobsV2, routerV2, content, operator, createDocs({ gate, document: spec.document })],
+    surfaces: [jobsV2, routerV2, content, ...admin, operator, createDocs({ gate, document: spec.document })],
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),

@@ -4,6 +4,10 @@
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
+import { addAccounts } from './admin/accounts.ts'
+import { addCredits } from './admin/credits.ts'
+import { addDeployments } from './admin/deployments.ts'
+import { addKeys } from './admin/keys.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
@@ -43,7 +47,18 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
         ),
     })
     .exitOverride()
-  for (const add of [addServe, addRun, addDoctor, addMigrate, addModels]) add(program, terminal, finish)
+  const commands = [
+    addServe,
+    addRun,
+    addAccounts,
+    addKeys,
+    addCredits,
+    addDeployments,
+    addModels,
+    addDoctor,
+    addMigrate,
+  ]
+  for (const add of commands) add(program, terminal, finish)
   return program
 }
 

@@ -96,7 +96,9 @@ function oneLine(text: string): string {
 }
 
 function toBanner(app: App, config: Config, needsToken: boolean): string {
-  const header = needsToken ? ' -H "Authorization: Bearer $ATELIER_TOKEN"' : ''
+  // Where there are accounts, a caller shows a key of one: atelier keys create.
+  const credential = config.kind === 'local' ? '$ATELIER_TOKEN' : '$KEY'
+  const header = needsToken || config.kind !== 'local' ? ` -H "Authorization: Bearer ${credential}"` : ''
   const base = `${app.url}${config.http.mountPrefix}`
   return [
     `Atelier ${readVersion()} is serving at ${base}`,

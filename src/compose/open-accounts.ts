@@ -4,7 +4,7 @@
  */
 import { readFile, stat } from 'node:fs/promises'
 import { openJwtVerifier } from '../adapters/tokens/jwt.ts'
-import type { AccountsConfig } from '../config/config.ts'
+import type { AccountsConfig, JwtConfig } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
 import { type ApiKeys, createApiKeys } from '../domain/accounts/api-keys.ts'
@@ -13,6 +13,7 @@ import type { Authenticate, Caller } from '../domain/accounts/caller.ts'
 import { openKeyRing } from '../domain/accounts/key-ring.ts'
 import { readTiers } from '../domain/accounts/read-limits.ts'
 import { type AccountLimits, DEFAULT_TIERS } from '../domain/accounts/tiers.ts'
+import type { VerifyToken } from '../domain/accounts/token-verifier.ts'
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -55,7 +56,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
   const prices = config.prices === null ? FREE : readSetting('prices', () => readPrices(config.prices))
   const accounts = await openAccounts({ directory: store.directory, tiers, clock })
   const ring = await openKeyRing({ store: store.apiKeys, clock })
-  const verifyToken = config.jwt === null ? null : await openJwtVerifier({ ...config.jwt, clock })
+  const verifyToken = config.jwt === null ? null : await openVerifier(config.jwt, clock)
   const limiter = createRateLimiter({
     store: store.limits,
     rateOf: (accountId) => toRate(accounts.limitsOf(accountId)),
@@ -92,6 +93,14 @@ function readSetting<Value>(name: string, read: () => Value): Value {
     return read()
   } catch (error) {
     throw error instanceof ServiceError ? new ConfigError(`${name}: ${error.message}`) : error
+  }
+}
+
+async function openVerifier(config: JwtConfig, clock: Clock): Promise<VerifyToken> {
+  try {
+    return await openJwtVerifier({ ...config, clock })
+  } catch (error) {
+    throw new ConfigError(`jwtKeys: there are no keys to be read: ${(error as Error).message.replaceAll(/\s+/g, ' ')}`)
   }
 }
 

@@ -27,26 +27,26 @@ function toFileName(operationId: string): string {
   return operationId.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
-const SURFACES: [spec: string, folder: string][] = [
+/** Every surface with a contract: its document and its folder. */
+const CONTRACTS = [
   ['spec/jobs-v2.openapi.json', 'src/surfaces/jobs-v2'],
   ['spec/router.openapi.json', 'src/surfaces/router-v2'],
-]
+  ['spec/admin.openapi.json', 'src/surfaces/admin'],
+] as const
 
-for (const [file, folder] of SURFACES) {
-  test(`the operations of ${folder} are the operations of its specification`, () => checkOperations(file, folder))
-
-  test(`${file} is OpenAPI 3.1`, () => {
-    assert.match((readJson(file) as OpenApi).openapi, /^3\.1\./)
+for (const [document, folder] of CONTRACTS) {
+  test(`the operations of ${folder} are those of ${document}`, () => {
+    const spec = readJson(document) as OpenApi
+    const files = globSync(`${folder}/operations/*.ts`, { cwd: project })
+    const onDisk = files.map((file) => path.basename(file, '.ts')).filter((name) => !name.endsWith('.test'))
+    // One route may answer two verbs, so an operation may stand twice in the specification.
+    const specified = [...new Set(operationIds(spec).map(toFileName))]
+    assert.deepEqual(onDisk.sort(), specified.sort())
   })
-}
 
-function checkOperations(file: string, folder: string): void {
-  const spec = readJson(file) as OpenApi
-  const files = globSync(`${folder}/operations/*.ts`, { cwd: project })
-  const onDisk = files.map((file) => path.basename(file, '.ts')).filter((name) => !name.endsWith('.test'))
-  // One route may answer two verbs, so an operation may stand twice in the specification.
-  const specified = [...new Set(operationIds(spec).map(toFileName))]
-  assert.deepEqual(onDisk.sort(), specified.sort())
+  test(`${document} is OpenAPI 3.1`, () => {
+    assert.match((readJson(document) as OpenApi).openapi, /^3\.1\./)
+  })
 }
 
 test('the error types of the router are those of its specification, and docs/errors.md explains each', () => {

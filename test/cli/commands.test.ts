@@ -20,7 +20,7 @@ describe('the command line', () => {
     assert.deepEqual(await runAtelier(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
     const help = await runAtelier(['--help'])
     assert.equal(help.code, 0)
-    for (const command of ['serve', 'run', 'doctor', 'migrate'])
+    for (const command of ['serve', 'run', 'accounts', 'keys', 'credits', 'deployments', 'doctor', 'migrate'])
       assert.match(help.stdout, new RegExp(`^ +${command} `, 'm'))
   })
 
@@ -46,7 +46,7 @@ describe('the command line', () => {
       [['--retention', '7d'], { ATELIER_HOST: '0.0.0.0' }, /^atelier: host = "0\.0\.0\.0" \(from ATELIER_HOST\)/],
       [['--retention', '7d', '--cors-origins', '*'], {}, /^atelier: corsOrigins = "\*"/],
       [['--retention', '7d', '--cors-origins', 'https://a.example/x'], {}, /^atelier: corsOrigins = /],
-      [['--retention', '7d', '--kind', 'cloud'], {}, /not available in this version/],
+      [['--retention', '7d', '--kind', 'cloud', '--token', 'x'], {}, /^atelier: token .* does not fit kind = "cloud"/],
       [[], {}, /^atelier: retention = "soon" \(from atelier\.config\.json\)/],
     ]
     for (const [args, env, message] of cases) {

@@ -6,10 +6,12 @@ import { randomUUID } from 'node:crypto'
 import { after, before } from 'node:test'
 import type { AccountDirectory } from '../../src/domain/accounts/account-directory.ts'
 import type { AccountStore } from '../../src/domain/accounts/account-store.ts'
+import type { AuditEntry, AuditStore } from '../../src/domain/accounts/audit.ts'
 import type { KeyStore } from '../../src/domain/accounts/key-store.ts'
 import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
 import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
 import type { LimitStore } from '../../src/domain/credits/limit-store.ts'
+import type { DeploymentStore } from '../../src/domain/deployments/deployment-store.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { Claim, JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
@@ -28,9 +30,16 @@ export interface StoreUnderTest {
   readonly loseNextWrites?: () => void
 }
 
-export interface StoreOpener {
+/** What operators change as well. */
+export interface OperatorStoreUnderTest extends StoreUnderTest {
+  readonly deployments: DeploymentStore
+  readonly audit: AuditStore
+  audited(entry: AuditEntry): { readonly deployments: DeploymentStore }
+}
+
+export interface StoreOpener<Store extends StoreUnderTest = StoreUnderTest> {
   /** A fresh, empty store. */
-  open(): Promise<{ readonly store: StoreUnderTest; close(): Promise<void> }>
+  open(): Promise<{ readonly store: Store; close(): Promise<void> }>
 }
 
 export const START = new Date('2026-01-01T00:00:00.000Z')
@@ -54,8 +63,8 @@ export function hashOf(text: string): string {
 }
 
 /** One store for all tests of a suite, there once the first of them runs. */
-export function shareStore({ open }: StoreOpener): () => StoreUnderTest {
-  let opened: Awaited<ReturnType<StoreOpener['open']>> | null = null
+export function shareStore<Store extends StoreUnderTest>({ open }: StoreOpener<Store>): () => Store {
+  let opened: Awaited<ReturnType<StoreOpener<Store>['open']>> | null = null
   before(async () => {
     opened = await open()
   })
@@ -67,7 +76,10 @@ export function shareStore({ open }: StoreOpener): () => StoreUnderTest {
 }
 
 /** A store for one test. */
-export async function withStore(opener: StoreOpener, body: (store: StoreUnderTest) => Promise<void>): Promise<void> {
+export async function withStore<Store extends StoreUnderTest>(
+  opener: StoreOpener<Store>,
+  body: (store: Store) => Promise<void>,
+): Promise<void> {
   const { store, close } = await opener.open()
   try {
     await body(store)

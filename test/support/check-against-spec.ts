@@ -15,46 +15,52 @@ interface Document {
   readonly components: { readonly responses: Readonly<Record<string, ResponseNode>> }
 }
 
-const document = JSON.parse(
-  readFileSync(new URL('../../spec/jobs-v2.openapi.json', import.meta.url), 'utf8'),
-) as Document
-const ajv = new Ajv2020({ strict: false, allErrors: true })
-addFormats.default(ajv)
-ajv.addSchema(document, 'spec')
-const compiled = new Map<string, ValidateFunction>()
+export interface SpecChecks {
+  /** `body` is the parsed JSON, or undefined for an answer without a body. Throws with every difference. */
+  checkAgainstSpec(method: string, pathTemplate: string, status: number, body?: unknown): void
+  /** A value against one named schema of the specification. */
+  checkAgainstSchema(name: string, value: unknown): void
+}
 
-/** `body` is the parsed JSON, or undefined for an answer without a body. Throws with every difference. */
-export function checkAgainstSpec(method: string, pathTemplate: string, status: number, body?: unknown): void {
-  const operation = document.paths[pathTemplate]?.[method.toLowerCase()]
-  assert.ok(operation !== undefined, `${method} ${pathTemplate} is not in the specification`)
-  const [pointer, response] = findResponse(operation.responses, method, pathTemplate, status)
-  const schema = response.content?.['application/json']?.schema
-  if (schema === undefined) {
-    assert.equal(body, undefined, `${method} ${pathTemplate} ${status} must have no JSON body`)
-    return
+/** `file` is relative to the folder of specifications. */
+export function openSpecChecks(file: string): SpecChecks {
+  const document = JSON.parse(readFileSync(new URL(`../../spec/${file}`, import.meta.url), 'utf8')) as Document
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  addFormats.default(ajv)
+  ajv.addSchema(document, 'spec')
+  const compiled = new Map<string, ValidateFunction>()
+
+  function checkSchema(reference: string, value: unknown): void {
+    let validate = compiled.get(reference)
+    if (validate === undefined) {
+      validate = ajv.compile({ $ref: reference })
+      compiled.set(reference, validate)
+    }
+    assert.ok(validate(value), `${ajv.errorsText(validate.errors)} in ${JSON.stringify(value)}`)
   }
-  checkSchema(`spec#${pointer}/content/application~1json/schema`, body)
-}
 
-/** A value against one named schema of the specification. */
-export function checkAgainstSchema(name: string, value: unknown): void {
-  checkSchema(`spec#/components/schemas/${name}`, value)
-}
-
-function checkSchema(reference: string, value: unknown): void {
-  let validate = compiled.get(reference)
-  if (validate === undefined) {
-    validate = ajv.compile({ $ref: reference })
-    compiled.set(reference, validate)
+  return {
+    checkAgainstSpec(method, pathTemplate, status, body) {
+      const operation = document.paths[pathTemplate]?.[method.toLowerCase()]
+      assert.ok(operation !== undefined, `${method} ${pathTemplate} is not in the specification`)
+      const [pointer, response] = findResponse(document, operation.responses, { method, pathTemplate, status })
+      const schema = response.content?.['application/json']?.schema
+      if (schema === undefined) {
+        assert.equal(body, undefined, `${method} ${pathTemplate} ${status} must have no JSON body`)
+        return
+      }
+      checkSchema(`spec#${pointer}/content/application~1json/schema`, body)
+    },
+    checkAgainstSchema: (name, value) => checkSchema(`spec#/components/schemas/${name}`, value),
   }
-  assert.ok(validate(value), `${ajv.errorsText(validate.errors)} in ${JSON.stringify(value)}`)
 }
+
+export const { checkAgainstSpec, checkAgainstSchema } = openSpecChecks('jobs-v2.openapi.json')
 
 function findResponse(
+  document: Document,
   responses: Readonly<Record<string, ResponseNode>>,
-  method: string,
-  pathTemplate: string,
-  status: number,
+  { method, pathTemplate, status }: { method: string; pathTemplate: string; status: number },
 ): [pointer: string, response: ResponseNode] {
   const response = responses[String(status)]
   assert.ok(response !== undefined, `${method} ${pathTemplate} has no documented status ${status}`)

@@ -66,7 +66,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     assets: noAssets,
   })
   const operator = createOperatorSurface({
-    gate,
+    guardMetrics: (request) => gate.authenticate(request, 'bearer'),
     notReadyReason: () => options.notReadyReason ?? null,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })

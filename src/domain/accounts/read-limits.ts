@@ -45,7 +45,8 @@ function readTier(name: string, value: unknown): AccountLimits {
   try {
     return { ...BASE_LIMITS, ...readOverrides(value) }
   } catch (error) {
-    throw error instanceof ServiceError ? invalid(name, `: ${error.message}`) : error
+    if (!(error instanceof ServiceError)) throw error
+    throw new ServiceError('invalid_field', `${name}: ${error.message}`, { details: { field: name } })
   }
 }
 

@@ -1,9 +1,10 @@
 /**
  * Requests per account, counted in the store so that the limit holds over all processes. To spare the store a write per
- * request, a process takes a few requests at a time: the share of a tenth of a second, and at least one. What it has taken and
- * not used after a second it drops. So over any time t the requests of an account never exceed `burst + rate * (t + 1 s)`,
- * however many processes answer, and one process alone never exceeds what the store gave. A refusal is remembered until
- * there is something to take again, so whoever keeps asking costs the store nothing.
+ * request, a process takes a few requests at a time: the share of a tenth of a second. It asks for the next share while half of
+ * one is left, so that hardly any request waits, and drops what nobody used for a second. Every request uses up one that the
+ * store gave: over any time t an account never makes more than `burst + rate * t`, plus what each process had taken along
+ * before, which is at most a fifth of a second's worth. A refusal is remembered until there is something to take again, so
+ * whoever keeps asking costs the store nothing.
  */
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
@@ -51,13 +52,12 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   }
 
   async function ask(accountId: string, share: Share, rate: RequestRate): Promise<void> {
-    const usual = Math.floor((rate.perMinute * SHARE_MS) / MINUTE_MS)
-    // Whoever waits already is served in the same go, and nobody takes a large part of a small burst for later.
-    const wanted = share.waiting + Math.min(MAX_SHARE, usual, Math.floor(rate.burst / 10))
+    // Whoever waits already is served in the same go.
+    const wanted = share.waiting + sizeOf(rate)
     const now = clock.now()
     try {
       const { granted, nextAt } = await store.takeRequests(accountId, rate, wanted, now)
-      share.left = granted
+      share.left = (now.getTime() < share.keptUntil ? share.left : 0) + granted
       share.keptUntil = now.getTime() + KEPT_MS
       share.refusedUntil = granted < wanted ? nextAt.getTime() : 0
     } finally {
@@ -78,6 +78,13 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
     }
   }
 
+  function askAhead(accountId: string, share: Share, rate: RequestRate): void {
+    if (share.asking !== null || clock.now().getTime() < share.refusedUntil) return
+    share.asking = ask(accountId, share, rate)
+    // Whoever finds nothing left asks again, and hears what is wrong.
+    share.asking.catch(() => {})
+  }
+
   function takeNow(share: Share): boolean {
     const now = clock.now().getTime()
     if (share.left > 0 && now < share.keptUntil) {
@@ -93,9 +100,16 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
       const rate = rateOf(accountId)
       if (rate === null) return undefined
       const share = shareOf(accountId)
-      return takeNow(share) ? undefined : takeLater(accountId, share, rate)
+      if (!takeNow(share)) return takeLater(accountId, share, rate)
+      if (share.left < sizeOf(rate) / 2) askAhead(accountId, share, rate)
+      return undefined
     },
   }
+}
+
+/** How many requests are taken along: nobody takes a large part of a small burst for later. */
+function sizeOf({ perMinute, burst }: RequestRate): number {
+  return Math.min(MAX_SHARE, Math.floor((perMinute * SHARE_MS) / MINUTE_MS), Math.floor(burst / 10))
 }
 
 function forgetIdle(shares: Map<string, Share>, now: number): void {

@@ -45,3 +45,8 @@ export function isDeploymentId(text: string): boolean {
 export function canMove(from: DeploymentState, to: DeploymentState): boolean {
   return DEPLOYMENT_MOVES[from].includes(to)
 }
+
+/** The states from which this one can be reached. */
+export function statesBefore(to: DeploymentState): DeploymentState[] {
+  return (Object.keys(DEPLOYMENT_MOVES) as DeploymentState[]).filter((from) => canMove(from, to))
+}

@@ -4,7 +4,14 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
-import { canMove, DEFAULT_POOL, type Deployment, type DeploymentState, isDeploymentId } from './deployment.ts'
+import {
+  canMove,
+  DEFAULT_POOL,
+  type Deployment,
+  type DeploymentState,
+  isDeploymentId,
+  statesBefore,
+} from './deployment.ts'
 import type { DeploymentMove, DeploymentStore } from './deployment-store.ts'
 
 export interface NewDeployment {
@@ -80,8 +87,8 @@ function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
   async function moveTo(id: string, to: DeploymentState, through: DeploymentStore): Promise<Deployment> {
     const current = mustFind(id)
     if (!canMove(current.state, to)) return current
-    const moved = await through.move({ id, from: [current.state], to, at: timeOf(current) })
-    // Somebody was faster; what is there now tells.
+    // From wherever it may be by now: the lifecycle moves it too, and an operator's word must not get lost between.
+    const moved = await through.move({ id, from: statesBefore(to), to, at: timeOf(current) })
     return moved === null ? mustFind(id) : remember(moved)
   }
 

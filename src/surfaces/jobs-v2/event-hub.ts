@@ -34,7 +34,8 @@ export interface StreamRequest {
 export interface EventHub {
   /** Takes the response over and streams until the job ends. Throws too_many_streams or not_found before the first byte. */
   open(response: ServerResponse, request: StreamRequest): Promise<void>
-  openStreams(): number
+  /** Of one account, or of all. */
+  openStreams(accountId?: string): number
   /** Ends every stream with a closing comment; new ones are refused. */
   close(): void
 }
@@ -147,7 +148,7 @@ export function createEventHub(options: HubOptions): EventHub {
       shared.channel.join(stream)
       socket.uncork()
     },
-    openStreams: () => streams.size,
+    openStreams: (accountId) => (accountId === undefined ? streams.size : (used.get(accountId) ?? 0)),
     close() {
       isClosed = true
       for (const stream of streams) stream.end()

@@ -1,16 +1,19 @@
 /**
  * The two requests that come in masses, polling a job and opening an event stream, answered in front of the framework: it
- * costs half of a poll's time, and a stream would hold its objects for as long as it is open. The same guards run here; at
- * the first irregularity the request is left, untouched, to the framework, which then refuses it properly.
+ * costs half of a poll's time, and a stream would hold its objects for as long as it is open. The same guards run here. Who
+ * shows no good credential, or asks too often, is refused here too: a refusal must not cost more than an answer. At any other
+ * irregularity the request is left, untouched, to the framework, which then refuses it properly.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { writeAnswer } from '../kit/raw-answer.ts'
 import { requestIdOf } from '../kit/request-id.ts'
 import { markRoute } from '../kit/route-name.ts'
-import type { AnswerError, HotRoute } from '../kit/surface.ts'
+import type { AnswerError, ErrorAnswer, HotRoute } from '../kit/surface.ts'
 import type { EventHub } from './event-hub.ts'
 import type { JobBytes } from './job-bytes.ts'
 import { API_PATH } from './links.ts'
@@ -39,24 +42,47 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
   const jobsPath = `${gate.mountPrefix}${API_PATH}/jobs/`
   const idEnd = jobsPath.length + UUID_LENGTH
 
-  function identify(request: IncomingMessage): KnownCaller | null {
+  /** The refusal of a credential is an answer; null: the framework's hooks run into the same refusal and answer it. */
+  function identify(request: IncomingMessage): KnownCaller | ServiceError | null {
     try {
       const place = gate.admit(request)
-      const caller = gate.authenticate(request, 'bearer')
-      if (caller instanceof Promise) return null
+      const caller = authenticate(request)
+      if (caller === null || caller instanceof ServiceError) return caller
       mustHaveScope(caller, 'jobs:read')
       const { accountId } = caller
       return { place, accountId, pool: poolOf(place, accountId) }
     } catch {
-      return null // the framework's hooks run into the same refusal and answer it
+      return null
     }
+  }
+
+  function authenticate(request: IncomingMessage): Caller | ServiceError | null {
+    try {
+      const caller = gate.authenticate(request, 'bearer')
+      return caller instanceof Promise ? null : caller
+    } catch (error) {
+      return error instanceof ServiceError ? error : null
+    }
+  }
+
+  // A bad credential is refused with one and the same error, again and again.
+  const refusals = new WeakMap<ServiceError, ErrorAnswer>()
+
+  function refuse(request: IncomingMessage, response: ServerResponse, refusal: ServiceError): true {
+    const requestId = requestIdOf(request)
+    const answer = refusals.get(refusal) ?? answerError(refusal, requestId)
+    refusals.set(refusal, answer)
+    writeAnswer(response, gate.answerHeaders(request.headers.origin, requestId), answer)
+    return true
   }
 
   function answerJob(request: IncomingMessage, response: ServerResponse, jobId: string): boolean {
     const caller = identify(request)
-    const job = caller === null ? undefined : peek(caller, jobId)
-    if (caller === null || job === undefined) return false
+    if (caller === null) return false
     markRoute(request, JOB_ROUTE)
+    if (caller instanceof ServiceError) return refuse(request, response, caller)
+    const job = peek(caller, jobId)
+    if (job === undefined) return false
     const bytes = jobBytes(job, caller.place)
     const headers = gate.answerHeaders(request.headers.origin, requestIdOf(request))
     headers.push('Content-Type', 'application/json', 'Content-Length', String(bytes.length))
@@ -69,6 +95,7 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
     const caller = isUuid(jobId) ? identify(request) : null
     if (caller === null) return false
     markRoute(request, EVENTS_ROUTE)
+    if (caller instanceof ServiceError) return refuse(request, response, caller)
     const requestId = requestIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     hub

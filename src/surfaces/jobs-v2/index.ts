@@ -10,10 +10,11 @@ import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import type { Spec } from '../kit/spec.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
 import type { ContentLinks } from './content-links.ts'
-import { createEventHub } from './event-hub.ts'
+import { createEventHub, type EventHub } from './event-hub.ts'
 import { createHotPath } from './hot-path.ts'
 import { createJobBytes } from './job-bytes.ts'
 import type { OperationKit, RequestContext } from './operation.ts'
@@ -35,7 +36,6 @@ import { postJobs } from './operations/post-jobs.ts'
 import { noDeployments, type PoolOf } from './pool-of.ts'
 import { scopeOf } from './scope-of.ts'
 import { createScopedJobs, type JobScope } from './scoped-jobs.ts'
-import type { Spec } from './spec.ts'
 
 export interface JobsV2Options {
   readonly gate: Gate
@@ -66,7 +66,7 @@ type AssetOperations = Omit<
 >
 
 export interface JobsV2Surface extends Surface {
-  openStreams(): number
+  openStreams: EventHub['openStreams']
 }
 
 const ASSET_OPERATIONS = [postAssets, assetFromHash, headAssetByHash, getAsset, deleteAsset, getAssetContent]

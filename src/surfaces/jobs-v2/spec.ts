@@ -1,45 +1,10 @@
-/**
- * The contract, loaded once. The same document checks requests, is served to callers, renders the reference page and tells
- * which methods a path has. With other brands than the default ones, the branded names in it follow the brands.
- */
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { loadOpenApi, type OpenApiDocument, type ServedDocument } from '../kit/openapi-document.ts'
-
-/** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
-export type SpecCheck = (schemaName: string, value: unknown, label: string) => string | null
-
-export interface Spec extends ServedDocument {
-  readonly check: SpecCheck
-}
+/** The contract of the Jobs API v2. */
+import { openSpec, type Spec } from '../kit/spec.ts'
 
 const SOURCE = new URL('../../../spec/jobs-v2.openapi.json', import.meta.url)
-/** The schemas that requests are checked against one by one, because each has its own refusal. */
+/** Checked one by one, because each has its own refusal. */
 const REQUEST_SCHEMAS = ['ExtraData', 'Priority', 'AssetFromHashRequest']
 
 export function loadSpec(brands?: readonly string[]): Spec {
-  const served = loadOpenApi(SOURCE, brands)
-  return { ...served, check: compileChecks(served.document) }
-}
-
-function compileChecks(document: OpenApiDocument): SpecCheck {
-  // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
-  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false })
-  ajv.addSchema(document, 'spec')
-  const validators = new Map(
-    REQUEST_SCHEMAS.map((name) => [name, ajv.compile({ $ref: `spec#/components/schemas/${name}` })] as const),
-  )
-  return (schemaName, value, label) => {
-    const validate = validators.get(schemaName)
-    if (validate === undefined) throw new Error(`the schema ${schemaName} is not compiled`)
-    return validate(value) ? null : toProblem(validate.errors?.[0], label)
-  }
-}
-
-function toProblem(error: ErrorObject | undefined, label: string): string {
-  if (error === undefined) return `${label} is not valid`
-  const where = label + error.instancePath.replaceAll('/', '.')
-  const unknownKey = (error.params as { additionalProperty?: string }).additionalProperty
-  if (unknownKey !== undefined)
-    return `${where} has a key that is not allowed: ${JSON.stringify(unknownKey.slice(0, 64))}`
-  return `${where} ${error.message ?? 'is not valid'}`
+  return openSpec({ source: SOURCE, brands, requestSchemas: REQUEST_SCHEMAS })
 }

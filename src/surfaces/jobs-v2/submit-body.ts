@@ -5,7 +5,7 @@
 import { ServiceError } from '../../domain/errors.ts'
 import { readMetadata } from '../../domain/jobs/metadata.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
-import type { SpecCheck } from './spec.ts'
+import type { SpecCheck } from '../kit/spec.ts'
 
 export interface SubmitBody {
   readonly workflow: JsonValue | undefined

@@ -11,7 +11,7 @@ export interface Cors {
   preflightHeaders(origin: string): readonly string[]
 }
 
-const ALLOWED_METHODS = 'GET, HEAD, POST, DELETE, OPTIONS'
+const ALLOWED_METHODS = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS'
 const ALLOWED_HEADERS = 'Authorization, Content-Type, Idempotency-Key, Range'
 const PREFLIGHT_SECONDS = '600'
 

@@ -115,6 +115,9 @@ interface PlacePath {
   readonly named: DeploymentAddress | null
 }
 
+/** Nobody stands between us and the caller, and the path names no deployment: nearly every request. */
+const DIRECT: PlacePath = { prefix: '', named: null }
+
 function createPlace(options: GateOptions): Gate['place'] {
   const publicUrl = options.publicUrl === null ? null : new URL(options.publicUrl)
   const ownHosts = publicUrl === null ? options.allowedHosts : [...options.allowedHosts, publicUrl.host]
@@ -147,7 +150,8 @@ function createPlace(options: GateOptions): Gate['place'] {
   }
 
   function remember(scheme: string, host: string, path: PlacePath): Place {
-    const key = `${scheme} ${host} ${path.prefix} ${path.named?.prefix ?? ''}`
+    // No header holds a line end, so no Host value looks like one of the longer keys.
+    const key = path === DIRECT ? host : `\n${scheme} ${host} ${path.prefix} ${path.named?.prefix ?? ''}`
     const known = places.get(key)
     if (known !== undefined) return known
     const made = open(scheme, host, path)
@@ -167,8 +171,9 @@ function createPlace(options: GateOptions): Gate['place'] {
     }
     const host = request.headers.host ?? ''
     const named = addressOf(request)
-    if (!believesProxies || !isTrusted(request.socket.remoteAddress))
-      return remember('http', host, { prefix: '', named })
+    if (!believesProxies || !isTrusted(request.socket.remoteAddress)) {
+      return remember('http', host, named === null ? DIRECT : { prefix: '', named })
+    }
     const forwarded = readForwarded(request.headers)
     return remember(forwarded.scheme ?? 'http', forwarded.host ?? host, { prefix: forwarded.prefix, named })
   }

@@ -1,12 +1,13 @@
 /**
  * For whoever runs the service: liveness (the process answers), readiness (it can do its work) and metrics. The first two
- * need no token, since probes have none; metrics are guarded like the API. They lie at the root, outside any mount prefix.
+ * need no token, since probes have none; metrics tell of everybody and are guarded. They lie at the root, outside any mount prefix.
  */
-import type { Gate } from './gate.ts'
+import type { IncomingMessage } from 'node:http'
 import type { Surface } from './surface.ts'
 
 export interface OperatorOptions {
-  readonly gate: Pick<Gate, 'authenticate'>
+  /** Throws, or rejects, unless this caller may see what everybody does. */
+  readonly guardMetrics: (request: IncomingMessage) => unknown
   /** null when ready, else a reason that is safe to show. */
   readonly notReadyReason: () => string | null
   /** Prometheus text and its media type. */
@@ -15,7 +16,7 @@ export interface OperatorOptions {
 
 const PATHS = ['/healthz', '/readyz', '/metrics']
 
-export function createOperatorSurface({ gate, notReadyReason, metrics }: OperatorOptions): Surface {
+export function createOperatorSurface({ guardMetrics, notReadyReason, metrics }: OperatorOptions): Surface {
   return {
     name: 'operator',
     register(app) {
@@ -25,7 +26,7 @@ export function createOperatorSurface({ gate, notReadyReason, metrics }: Operato
         return reply.code(reason === null ? 200 : 503).send({ status: reason === null ? 'ready' : 'not_ready', reason })
       })
       app.get('/metrics', async (request, reply) => {
-        await gate.authenticate(request.raw, 'bearer')
+        await guardMetrics(request.raw)
         const { contentType, text } = await metrics()
         return reply.header('content-type', contentType).send(text)
       })

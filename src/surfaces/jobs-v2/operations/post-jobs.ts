@@ -3,11 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import type { Submit } from '../../../domain/jobs/submit.ts'
 import { readJsonBody } from '../../kit/json-body.ts'
+import type { SpecCheck } from '../../kit/spec.ts'
 import type { JobBytes } from '../job-bytes.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'
 import { sendJson } from '../send-json.ts'
-import type { SpecCheck } from '../spec.ts'
 import { readSubmitBody } from '../submit-body.ts'
 
 export interface PostJobsDeps {

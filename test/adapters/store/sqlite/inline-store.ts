@@ -72,29 +72,31 @@ class InlineChannel<Ops extends Operations> {
   }
 }
 
-export const inlineOpener: StoreOpener = {
-  async open() {
-    const database = new DatabaseSync(':memory:')
-    applyMigrations(database, loadMigrations(MIGRATIONS_DIRECTORY), START)
-    const write = new InlineChannel<StoreChannels['write'] extends Channel<infer Ops> ? Ops : never>(
-      createWriteBatch(database, prepareWriteOperations(database)),
-    )
-    const reads = prepareReadOperations(database) as Operations
-    const read = new InlineChannel<StoreChannels['read'] extends Channel<infer Ops> ? Ops : never>(
-      ([names, inputs]) => [names.map((name, index) => reads[name](inputs[index] as never)), null],
-    )
-    const channels = { write: write.asChannel(), read: read.asChannel() }
-    const store = {
-      jobs: createJobStore({ ...channels, clock: systemClock }),
-      assets: createAssetStore(channels),
-      accounts: createAccountStore(channels),
-      keys: createIdempotencyStore(channels),
-      directory: createAccountDirectory(channels),
-      apiKeys: createKeyStore(channels),
-      ledger: createLedgerStore(channels),
-      limits: createLimitStore(channels),
-      loseNextWrites: () => write.loseNext(),
-    }
-    return { store, close: async () => database.close() }
-  },
+/** With the database itself, for tests that reach around the store. */
+export async function openInlineStore() {
+  const database = new DatabaseSync(':memory:')
+  applyMigrations(database, loadMigrations(MIGRATIONS_DIRECTORY), START)
+  const write = new InlineChannel<StoreChannels['write'] extends Channel<infer Ops> ? Ops : never>(
+    createWriteBatch(database, prepareWriteOperations(database)),
+  )
+  const reads = prepareReadOperations(database) as Operations
+  const read = new InlineChannel<StoreChannels['read'] extends Channel<infer Ops> ? Ops : never>(([names, inputs]) => [
+    names.map((name, index) => reads[name](inputs[index] as never)),
+    null,
+  ])
+  const channels = { write: write.asChannel(), read: read.asChannel() }
+  const store = {
+    jobs: createJobStore({ ...channels, clock: systemClock }),
+    assets: createAssetStore(channels),
+    accounts: createAccountStore(channels),
+    keys: createIdempotencyStore(channels),
+    directory: createAccountDirectory(channels),
+    apiKeys: createKeyStore(channels),
+    ledger: createLedgerStore(channels),
+    limits: createLimitStore(channels),
+    loseNextWrites: () => write.loseNext(),
+  }
+  return { store, database, close: async () => database.close() }
 }
+
+export const inlineOpener: StoreOpener = { open: openInlineStore }

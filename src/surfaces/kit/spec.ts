@@ -1,9 +1,22 @@
 /**
- * A contract as this service serves it: with the address at which the caller reached us, with its branded names once per brand,
- * and as the source of which methods a path has.
+ * A surface's contract, loaded once. The same document checks requests, is served to callers, renders the reference page and tells
+ * which methods a path has. With other brands than the default ones, the branded names in it follow the brands.
  */
 import { readFileSync } from 'node:fs'
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { DEFAULT_BRANDS } from './request-id.ts'
+
+/** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
+export type SpecCheck = (schemaName: string, value: unknown, label: string) => string | null
+
+export interface Spec {
+  readonly document: OpenApiDocument
+  readonly check: SpecCheck
+  /** The document as text, with this base as its only server. */
+  textFor(baseUrl: string): string
+  /** Methods of a path below the mount; empty when the path is none of ours. */
+  methodsOf(path: string): readonly string[]
+}
 
 export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>
@@ -14,23 +27,24 @@ export interface OpenApiDocument {
   readonly [member: string]: unknown
 }
 
-export interface ServedDocument {
-  readonly document: OpenApiDocument
-  /** The document as text, with this base as its only server. */
-  textFor(baseUrl: string): string
-  /** Methods of a path below the mount; empty when the path is none of ours. */
-  methodsOf(path: string): readonly string[]
-}
-
 const CANONICAL_BRAND = DEFAULT_BRANDS[0]
 // As many texts as there are ways to reach one service; more would only be a caller playing with Host.
 const TEXTS_MAX = 16
 
-export function loadOpenApi(source: URL, brands: readonly string[] = DEFAULT_BRANDS): ServedDocument {
+export interface SpecOptions {
+  /** The document, as a file. */
+  readonly source: URL
+  readonly brands?: readonly string[]
+  /** The schemas that requests are checked against. */
+  readonly requestSchemas: readonly string[]
+}
+
+export function openSpec({ source, brands = DEFAULT_BRANDS, requestSchemas }: SpecOptions): Spec {
   const document = withBrands(JSON.parse(readFileSync(source, 'utf8')) as OpenApiDocument, brands)
   const texts = new Map<string, string>()
   return {
     document,
+    check: compileChecks(document, requestSchemas),
     textFor(baseUrl) {
       const known = texts.get(baseUrl)
       if (known !== undefined) return known
@@ -43,7 +57,30 @@ export function loadOpenApi(source: URL, brands: readonly string[] = DEFAULT_BRA
   }
 }
 
-function compileMethods(document: OpenApiDocument): ServedDocument['methodsOf'] {
+function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): SpecCheck {
+  // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false })
+  ajv.addSchema(document, 'spec')
+  const validators = new Map(
+    requestSchemas.map((name) => [name, ajv.compile({ $ref: `spec#/components/schemas/${name}` })] as const),
+  )
+  return (schemaName, value, label) => {
+    const validate = validators.get(schemaName)
+    if (validate === undefined) throw new Error(`the schema ${schemaName} is not compiled`)
+    return validate(value) ? null : toProblem(validate.errors?.[0], label)
+  }
+}
+
+function toProblem(error: ErrorObject | undefined, label: string): string {
+  if (error === undefined) return `${label} is not valid`
+  const where = label + error.instancePath.replaceAll('/', '.')
+  const unknownKey = (error.params as { additionalProperty?: string }).additionalProperty
+  if (unknownKey !== undefined)
+    return `${where} has a key that is not allowed: ${JSON.stringify(unknownKey.slice(0, 64))}`
+  return `${where} ${error.message ?? 'is not valid'}`
+}
+
+function compileMethods(document: OpenApiDocument): Spec['methodsOf'] {
   const routes = Object.entries(document.paths).map(([template, item]) => ({
     pattern: new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
     methods: Object.keys(item).map((method) => method.toUpperCase()),

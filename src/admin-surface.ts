@@ -1,0 +1,70 @@
+/** The admin API over the parts of the service: for the running service, and for the command line at a data folder. */
+
+import type { SharedAccounts } from './compose/open-accounts.ts'
+import type { RunningPools } from './compose/open-deployments.ts'
+import type { Store } from './compose/open-store.ts'
+import type { Config } from './config/config.ts'
+import type { Deployments } from './domain/deployments/deployments.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import { createAdminAnswerError } from './surfaces/admin/errors.ts'
+import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
+import type { SharedParts } from './surfaces/admin/shared-operations.ts'
+import type { Surface } from './surfaces/kit/surface.ts'
+
+export interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations'> {
+  readonly store: Store
+  /** null: the local kind. */
+  readonly shared: SharedAccounts | null
+  readonly deployments: Deployments | null
+  /** null: nothing runs here. */
+  readonly workersOf: RunningPools['workers']['count'] | null
+  readonly openStreams: (accountId?: string) => number
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Surface {
+  const { store, clock, openStreams } = parts
+  const { loads } = store.deployments
+  const workersOf = parts.workersOf ?? (() => 0)
+  return createAdmin({
+    guard: parts.guard,
+    actorOf: parts.actorOf,
+    operations: parts.operations,
+    answerError: createAdminAnswerError(parts.log),
+    clock,
+    audited: (entry) => store.audited(entry),
+    audit: store.audit,
+    overview: {
+      kind: config.kind,
+      version: parts.version,
+      countJobs: () => store.jobs.countByStatus(),
+      loads,
+      workersOf,
+      openStreams,
+    },
+    shared: toSharedParts(config, { ...parts, workersOf }),
+  })
+}
+
+function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | null {
+  const { store, shared, deployments, workersOf } = parts
+  if (shared === null || deployments === null) return null
+  return {
+    accounts: shared.accounts,
+    apiKeys: shared.apiKeys,
+    ledger: store.ledger,
+    use: store.accounts,
+    streamsOf: parts.openStreams,
+    deployments,
+    deploymentView: {
+      loads: store.deployments.loads,
+      workersOf: workersOf ?? (() => 0),
+      domain: config.deployments?.domain ?? null,
+      mountPrefix: config.http.mountPrefix,
+    },
+    defaultWorkers: Math.max(1, config.jobs.workers),
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * How the administrative commands reach what they change: the admin API of the service at `--url`, or of the one that holds
+ * the data folder; and when nobody holds it, the folder itself, by the same API in this very process.
+ */
+import { userInfo } from 'node:os'
+import type { Command } from 'commander'
+import { inspectStore } from '../../compose/migrate-store.ts'
+import type { LoadedConfig } from '../../config/config.ts'
+import { ENV, OTHER_ENV } from '../../config/env.ts'
+import { silentLog } from '../../lib/log.ts'
+import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
+import { CommandError, EXIT, type Terminal, toPrintable } from '../terminal.ts'
+import { readVersion } from '../version.ts'
+
+export interface AdminClient extends AsyncDisposable {
+  /** Throws CommandError with the service's own words. */
+  call<Answer extends object>(method: string, path: string, body?: object): Promise<Answer>
+}
+
+type Options = Readonly<Record<string, unknown>>
+
+const CALL_WITHIN_MS = 60_000
+
+export function addAdminFlags(command: Command): Command {
+  return addSettingFlags(command, ['dataDir', 'tiers'])
+    .option(
+      '--url <url>',
+      `the service to talk to (env ${OTHER_ENV.baseUrl}; default: the data folder, or who holds it)`,
+    )
+    .option('--admin-token <token>', `its admin token (env ${ENV.adminToken}; prefer the variable)`)
+    .option('--json', 'print the answer as JSON')
+}
+
+export async function connect(options: Options, terminal: Terminal): Promise<AdminClient> {
+  const token = textOf(options, 'adminToken') ?? terminal.env[ENV.adminToken] ?? null
+  const url = textOf(options, 'url') ?? terminal.env[OTHER_ENV.baseUrl] ?? null
+  if (url !== null) return toRemote(readUrl(url), token)
+  const loaded = loadFromCommandLine(options, terminal)
+  const { config } = loaded
+  const condition = inspectStore(config.store)
+  if (condition.state === 'unusable')
+    throw new CommandError(`cannot open the data folder: ${condition.message}`, EXIT.failed)
+  if (condition.state === 'absent' || !condition.inUse) return openFolder(loaded)
+  if (token !== null) return toRemote(`http://127.0.0.1:${config.http.port}`, token)
+  throw new CommandError(
+    `a service holds the data folder ${config.store.directory}; set ${ENV.adminToken} to its admin token, and --url unless it listens at port ${config.http.port}`,
+    EXIT.usage,
+  )
+}
+
+async function openFolder({ config }: LoadedConfig): Promise<AdminClient> {
+  // Loaded only here: commands that talk to a running service start faster.
+  const { openOfflineAdmin } = await import('../../offline-admin.ts')
+  const actor = `${userInfo().username} at the data folder`
+  const offline = await openOfflineAdmin(config, { actor, version: readVersion(), log: silentLog })
+  return { ...toRemote(offline.url, offline.token), [Symbol.asyncDispose]: () => offline[Symbol.asyncDispose]() }
+}
+
+function toRemote(url: string, token: string | null): AdminClient {
+  if (token === null) {
+    throw new CommandError(`the admin token of ${url} is missing; set ${ENV.adminToken}`, EXIT.usage)
+  }
+  return {
+    async call<Answer extends object>(method: string, path: string, body?: object) {
+      const response = await fetch(`${url}/admin/v1${path}`, {
+        method,
+        // One call per connection: the folder's own service must be able to end at once.
+        headers: { authorization: `Bearer ${token}`, connection: 'close' },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: AbortSignal.timeout(CALL_WITHIN_MS),
+      }).catch((error: unknown) => unreachable(url, error))
+      return (await readAnswer(response)) as Answer
+    },
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+interface Refused {
+  readonly error?: { readonly type?: unknown; readonly message?: unknown }
+}
+
+async function readAnswer(response: Response): Promise<object> {
+  const answer = parse(await response.text())
+  if (response.ok && answer !== null) return answer
+  const { type, message } = (answer as Refused | null)?.error ?? {}
+  const words = typeof message === 'string' ? message : `the service answered ${response.status}`
+  // Only the admin API itself names a type: something else has answered.
+  const hint = type === undefined ? '; is it served with an adminToken?' : ''
+  throw new CommandError(toPrintable(words) + hint, EXIT.failed)
+}
+
+function parse(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' ? value : null
+  } catch {
+    return null
+  }
+}
+
+function unreachable(url: string, error: unknown): never {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
+  throw new CommandError(`${url} cannot be reached: ${cause}`, EXIT.unreachable)
+}
+
+function readUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url !== null && /^https?:$/.test(url.protocol)) return text.replace(/\/+$/, '')
+  throw new CommandError(`--url ${JSON.stringify(text)} is not an http(s) address`, EXIT.usage)
+}
+
+export function textOf(options: Options, name: string): string | null {
+  return typeof options[name] === 'string' ? options[name] : null
+}

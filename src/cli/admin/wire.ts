@@ -1,0 +1,89 @@
+/** The parts of the admin API's answers that the commands print; spec/admin.openapi.json describes them in full. */
+
+export interface AccountSummary {
+  readonly id: string
+  readonly name: string
+  readonly tier: string
+  readonly status: string
+  readonly created_at: string
+}
+
+export interface EntryWire {
+  readonly at: string
+  readonly kind: string
+  readonly available_usd: string
+  readonly reference: string
+  readonly memo: string
+}
+
+export interface BalanceWire {
+  readonly available_usd: string
+  readonly held_usd: string
+}
+
+export interface AccountWire extends AccountSummary {
+  readonly overrides: Readonly<Record<string, unknown>>
+  readonly limits: {
+    readonly concurrentJobs: number
+    readonly queuedJobs: number
+    readonly streams: number
+    readonly requestsPerMinute: number | null
+    readonly requestBurst: number
+    readonly subscriptionActive: boolean
+  }
+  readonly use: { readonly running: number; readonly queued: number; readonly streams: number }
+  /** null: not metered. */
+  readonly balance: BalanceWire | null
+  readonly usage: { readonly from: string; readonly charged_usd: string }
+  readonly holds: readonly { readonly id: string; readonly usd: string; readonly held_at: string }[]
+  readonly entries: readonly EntryWire[]
+}
+
+export interface AccountPage {
+  readonly accounts: readonly AccountSummary[]
+  readonly next: string | null
+}
+
+export interface KeyWire {
+  readonly id: string
+  readonly account_id: string
+  readonly name: string
+  readonly scopes: readonly string[] | null
+  readonly created_at: string
+  readonly expires_at: string | null
+  readonly revoked_at: string | null
+  readonly last_used_at: string | null
+  readonly previous_until: string | null
+}
+
+export interface ShownKeyWire extends KeyWire {
+  readonly text: string
+}
+
+export interface GrantWire {
+  readonly outcome: string
+  readonly balance: BalanceWire
+}
+
+export interface LedgerReportWire {
+  readonly accounts: number
+  readonly entries: number
+  readonly open_holds: number
+  readonly faults: readonly {
+    readonly fault: string
+    readonly account_id: string
+    readonly reference: string | null
+    readonly expected_micros: number | null
+    readonly found_micros: number | null
+  }[]
+}
+
+export interface DeploymentWire {
+  readonly id: string
+  readonly state: string
+  readonly account_id: string | null
+  readonly workers: number
+  readonly use: { readonly queued: number; readonly running: number; readonly workers: number }
+  readonly path: string
+  readonly host: string | null
+}

@@ -1,0 +1,60 @@
+/**
+ * The admin API over a data folder that no service holds, for one command: it listens on loopback, on any free port, and takes
+ * one token that exists as long as it does. So the command line has one way to change anything, whether a service runs or not,
+ * and every change has its audit line. Nothing else of the service is started: no job runs meanwhile.
+ */
+import { randomBytes } from 'node:crypto'
+import { createAdminSurface } from './admin-surface.ts'
+import { openSharedAccounts } from './compose/open-accounts.ts'
+import { openStore } from './compose/open-store.ts'
+import type { AccountsConfig, Config } from './config/config.ts'
+import { openDeployments } from './domain/deployments/deployments.ts'
+import { systemClock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import { createAdminAnswerError } from './surfaces/admin/errors.ts'
+import { createGate } from './surfaces/kit/gate.ts'
+import { createStaticTokenGuard } from './surfaces/kit/static-token.ts'
+import { openServer } from './surfaces/server.ts'
+
+export interface OfflineAdminOptions {
+  /** Who is at the keyboard, for the audit log. */
+  readonly actor: string
+  readonly version: string
+  readonly log: Log
+}
+
+export interface OfflineAdmin extends AsyncDisposable {
+  readonly url: string
+  readonly token: string
+}
+
+const TOKEN_BYTES = 32
+// Accounts can be made before anybody says which kind will serve them.
+const NO_SETTINGS: AccountsConfig = { tiers: null, tiersFile: null, prices: null, jwt: null }
+
+/** Throws StoreOpenError when a service holds the folder. */
+export async function openOfflineAdmin(config: Config, options: OfflineAdminOptions): Promise<OfflineAdmin> {
+  const { actor, version, log } = options
+  const clock = systemClock
+  await using opening = new AsyncDisposableStack()
+  const store = opening.use(await openStore(config.store, { clock, log }))
+  const shared = await openSharedAccounts(config.accounts ?? NO_SETTINGS, { store, clock, log })
+  const deployments = await openDeployments({ store: store.deployments, clock })
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
+  const admin = createAdminSurface(config, {
+    ...{ store, shared, deployments, version, clock, log },
+    guard: createStaticTokenGuard(token),
+    actorOf: () => actor,
+    workersOf: null,
+    openStreams: () => 0,
+  })
+  const host = '127.0.0.1'
+  const gate = createGate({
+    ...{ brands: config.http.brand, bindHost: host, hasCredentials: true, authenticate: shared.authenticate },
+    ...{ allowedHosts: [], corsOrigins: [], publicUrl: null, mountPrefix: '', trustedProxies: [] },
+  })
+  const answerError = createAdminAnswerError(log)
+  const server = opening.use(await openServer({ host, port: 0, gate, surfaces: [admin], answerError, drainMs: 0 }))
+  const running = opening.move()
+  return { url: server.url, token, [Symbol.asyncDispose]: () => running.disposeAsync() }
+}

@@ -1,0 +1,103 @@
+/**
+ * The admin API as one surface: its own token, its own envelope, its own contract. It lies at the root and never below a
+ * deployment's address. Other parts of the service add operations of their own through `operations`.
+ */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { isJsonObject } from '../../lib/lossless-json.ts'
+import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import { readJsonBody } from '../kit/json-body.ts'
+import { openSpec } from '../kit/spec.ts'
+import type { StaticTokenGuard } from '../kit/static-token.ts'
+import type { AnswerError, Surface } from '../kit/surface.ts'
+import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './operation.ts'
+import { getOpenapi } from './operations/get-openapi.ts'
+import { type GetOverviewDeps, getOverview } from './operations/get-overview.ts'
+import { listAudit } from './operations/list-audit.ts'
+import { registerShared, type SharedParts } from './shared-operations.ts'
+
+export interface AdminOptions {
+  readonly guard: StaticTokenGuard
+  readonly answerError: AnswerError
+  readonly clock: AdminKit['clock']
+  /** The stores with an audit line bound to their writes. */
+  readonly audited: (entry: AuditEntry) => AuditedStores
+  readonly audit: AuditStore
+  /** Who is behind this request, for the audit log. */
+  readonly actorOf: (request: FastifyRequest) => string
+  readonly overview: Omit<GetOverviewDeps, 'accounts' | 'deployments'>
+  /** null: the local kind, which has nothing of this. */
+  readonly shared: SharedParts | null
+  readonly operations?: readonly AdminOperation[]
+}
+
+const SOURCE = new URL('../../../spec/admin.openapi.json', import.meta.url)
+const REQUEST_SCHEMAS = [
+  'NewAccount',
+  'AccountChange',
+  'NewKey',
+  'KeyRotation',
+  'NewGrant',
+  'NewRefund',
+  'NewDeployment',
+  'DeploymentChange',
+  'DeploymentStop',
+]
+// Room for tens of thousands of node class names in the limits of one account.
+const MAX_BODY_BYTES = 4 * 1024 * 1024
+
+export function createAdmin(options: AdminOptions): Surface {
+  const { guard, answerError, clock, shared } = options
+  const spec = openSpec({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS })
+  const kit: AdminKit = {
+    clock,
+    audited: (request, change) => options.audited({ ...change, actor: options.actorOf(request), at: clock.now() }),
+    async readBody<Body>(request: FastifyRequest, schemaName: string): Promise<Body> {
+      const body = hasBody(request) ? await readJsonBody(request, { maxBytes: MAX_BODY_BYTES }) : {}
+      if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+      const problem = spec.check(schemaName, body, 'body')
+      if (problem !== null) throw toInvalid(problem)
+      return body as Body
+    },
+  }
+
+  function register(app: FastifyInstance): void {
+    app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+    app.addHook('onRequest', async (request) => {
+      if (placeOf(request).deploymentId !== null)
+        throw new ServiceError('not_found', 'there is nothing under this address')
+      guard(request.raw)
+    })
+    getOpenapi(app, { specFor: spec.textFor })
+    const { accounts = null, deployments = null } = shared ?? {}
+    getOverview(app, { ...options.overview, accounts, deployments })
+    listAudit(app, { audit: options.audit })
+    if (shared !== null) registerShared(app, kit, shared)
+    for (const operation of options.operations ?? []) operation(app, kit)
+    // Whatever else is asked for below this path is refused in this envelope, and only to whoever may know.
+    app.all(`${ADMIN_PATH}/*`, (request, reply) => {
+      const methods = spec.methodsOf((request.raw.url ?? '').split('?', 1)[0])
+      if (methods.length > 0) reply.header('allow', methods.join(', '))
+      throw new ServiceError('not_found', 'there is nothing under this address')
+    })
+  }
+
+  return {
+    name: 'admin',
+    register,
+    hotRoutes: [],
+    allowedMethods: (path) => (path.startsWith(ADMIN_PATH) ? spec.methodsOf(path) : []),
+    drain() {},
+  }
+}
+
+function hasBody({ raw }: FastifyRequest): boolean {
+  return raw.headers['transfer-encoding'] !== undefined || Number(raw.headers['content-length'] ?? 0) > 0
+}
+
+/** `body.limits.streams must be …` is about `limits.streams`; what is wrong with the body as a whole has no field. */
+function toInvalid(problem: string): ServiceError {
+  const field = /^body\.([\w.]+) /.exec(problem)?.[1] ?? null
+  return new ServiceError('invalid_field', problem.replace(/^body\./, ''), { details: { field } })
+}

@@ -1,0 +1,49 @@
+/**
+ * What every operation of the admin API gets besides its own dependencies. An operation file exports one function that
+ * registers its route. Whoever changes something asks the kit for the stores with the audit line bound to them: a change
+ * that does not go through them does not exist.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AccountDirectory } from '../../domain/accounts/account-directory.ts'
+import type { KeyStore } from '../../domain/accounts/key-store.ts'
+import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
+import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
+import type { Clock } from '../../lib/clock.ts'
+
+export interface AuditedStores {
+  readonly directory: AccountDirectory
+  readonly apiKeys: KeyStore
+  readonly ledger: LedgerStore
+  readonly deployments: DeploymentStore
+}
+
+/** What is about to be changed. Details must not hold a secret. */
+export interface Change {
+  readonly action: string
+  readonly subject: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+export interface AdminKit {
+  readonly clock: Clock
+  /** The stores, each of whose writes takes this change's audit line along. */
+  audited(request: FastifyRequest, change: Change): AuditedStores
+  /** The body, checked against this schema of the contract; an empty one counts as an empty object. Throws. */
+  readBody<Body>(request: FastifyRequest, schemaName: string): Promise<Body>
+}
+
+/** An operation with its dependencies: how other parts of the service add theirs. */
+export type AdminOperation = (app: FastifyInstance, kit: AdminKit) => void
+
+export const ADMIN_PATH = '/admin/v1'
+
+export function idOf(request: FastifyRequest): string {
+  return (request.params as { id: string }).id
+}
+
+export function send(reply: FastifyReply, status: number, body: object): FastifyReply {
+  return reply
+    .code(status)
+    .header('content-type', 'application/json')
+    .send(Buffer.from(JSON.stringify(body)))
+}

@@ -1,0 +1,47 @@
+/** The query of a page: `limit`, and where it begins. Strict, like every query here: what is not understood is refused. */
+import type { FastifyRequest } from 'fastify'
+import { ServiceError } from '../../domain/errors.ts'
+import { readQuery } from '../kit/query.ts'
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1000
+
+/** Every parameter at most once, none that the operation does not name. */
+export function readParameters(request: FastifyRequest, names: readonly string[]): ReadonlyMap<string, string> {
+  const pairs = readQuery(request.raw.url ?? '')
+  if (pairs === null) throw malformed('the query holds a raw ";" or a bad percent escape')
+  const found = new Map<string, string>()
+  for (const [name, value] of pairs) {
+    if (!names.includes(name))
+      throw malformed(`${name.slice(0, 64)} is no parameter here; there are ${names.join(', ')}`)
+    if (found.has(name)) throw malformed(`${name} is given more than once`)
+    found.set(name, value)
+  }
+  return found
+}
+
+export function readLimit(parameters: ReadonlyMap<string, string>): number {
+  return readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
+}
+
+/** null: from the newest on. */
+export function readBefore(parameters: ReadonlyMap<string, string>): number | null {
+  if (!parameters.has('before')) return null
+  return readNumber(parameters, 'before', { fallback: 1, max: Number.MAX_SAFE_INTEGER })
+}
+
+export function readNumber(
+  parameters: ReadonlyMap<string, string>,
+  name: string,
+  { fallback, max }: { readonly fallback: number; readonly max: number },
+): number {
+  const text = parameters.get(name)
+  if (text === undefined) return fallback
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= max) return value
+  throw malformed(`${name} must be a whole number from 1 to ${max}`)
+}
+
+function malformed(message: string): ServiceError {
+  return new ServiceError('invalid_request', message)
+}

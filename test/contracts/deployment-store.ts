@@ -1,0 +1,143 @@
+/** How every store keeps deployments and the load of their pools, and how an audit line goes with a change. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import type { AuditEntry } from '../../src/domain/accounts/audit.ts'
+import type { Deployment } from '../../src/domain/deployments/deployment.ts'
+import {
+  at,
+  type OperatorStoreUnderTest,
+  START,
+  type StoreOpener,
+  shareStore,
+  Tenant,
+  withStore,
+} from './store-under-test.ts'
+
+function newDeployment(fields: Partial<Deployment> = {}): Deployment {
+  const settings = { accountId: null, workers: 2, idleAfterMs: null }
+  return { id: randomUUID(), ...settings, state: 'provisioning', createdAt: START, changedAt: START, ...fields }
+}
+
+function newEntry(fields: Partial<AuditEntry> = {}): AuditEntry {
+  return {
+    actor: 'somebody',
+    action: 'deployment.create',
+    subject: 'demo',
+    at: START,
+    details: { workers: 2 },
+    ...fields,
+  }
+}
+
+export function testDeploymentStore(opener: StoreOpener<OperatorStoreUnderTest>): void {
+  describe('deployments in the store', () => {
+    const store = shareStore(opener)
+
+    test('are given back as they were put in, by id, and an id is there once', async () => {
+      await withStore(opener, async ({ deployments }) => {
+        const [b, a] = [newDeployment({ id: 'b', accountId: 'x', idleAfterMs: 5 }), newDeployment({ id: 'a' })]
+        assert.deepEqual([await deployments.create(b), await deployments.create(a)], [true, true])
+        assert.equal(await deployments.create({ ...a, workers: 9 }), false)
+        assert.deepEqual(await deployments.list(), [a, b])
+      })
+    })
+
+    test('move from the states that are named and from no other', async () => {
+      const { deployments } = store()
+      const made = newDeployment()
+      await deployments.create(made)
+      const move = { id: made.id, from: ['provisioning'], to: 'ready', at: at(5) } as const
+      assert.deepEqual(await deployments.move(move), { ...made, state: 'ready', changedAt: at(5) })
+      assert.equal(await deployments.move(move), null)
+      assert.equal(await deployments.move({ ...move, id: randomUUID() }), null)
+      const settings = { id: made.id, workers: 7, idleAfterMs: 9, at: at(6) }
+      const changed = { ...made, state: 'ready', workers: 7, idleAfterMs: 9, changedAt: at(6) }
+      assert.deepEqual(await deployments.configure(settings), changed)
+      assert.equal(await deployments.configure({ ...settings, id: randomUUID() }), null)
+    })
+
+    test('stop only once no job of their pool waits or runs, where that is asked for', async () => {
+      const { deployments } = store()
+      const tenant = await Tenant.create(store())
+      await deployments.create(newDeployment({ id: tenant.pool, state: 'draining' }))
+      const { lease } = await tenant.run()
+      const stop = { id: tenant.pool, from: ['draining'], to: 'stopped', at: at(1), onlyWhenEmpty: true } as const
+      assert.equal(await deployments.move(stop), null)
+      await tenant.succeed(lease)
+      await tenant.submit()
+      assert.equal(await deployments.move(stop), null)
+      const claim = await tenant.claim()
+      await tenant.succeed({ jobId: claim?.job.id ?? '', leaseId: claim?.leaseId ?? '' })
+      assert.equal((await deployments.move(stop))?.state, 'stopped')
+    })
+
+    test('know what their pools have to do, each by itself', async () => {
+      const [one, two] = [await Tenant.create(store()), await Tenant.create(store())]
+      await one.run()
+      await one.submit()
+      await one.submit()
+      assert.deepEqual(await store().deployments.loads([one.pool, two.pool]), [
+        { pool: one.pool, queued: 2, running: 1 },
+        { pool: two.pool, queued: 0, running: 0 },
+      ])
+      await withStore(opener, async (own) => {
+        const tenant = await Tenant.create(own)
+        await tenant.submit({ pool: 'default' })
+        assert.deepEqual(await own.deployments.loads(['default']), [{ pool: 'default', queued: 1, running: 0 }])
+      })
+    })
+
+    test('a list of one pool holds its jobs only, with every filter', async () => {
+      const tenant = await Tenant.create(store())
+      const mine = await tenant.submit({ metadata: { a: '1' } })
+      await tenant.submit({ pool: 'default', metadata: { a: '1' } })
+      await tenant.submit({ pool: randomUUID(), metadata: { a: '1' } })
+      for (const metadata of [{}, { a: '1' }] as Record<string, string>[]) {
+        const query = { statuses: null, metadata, limit: 10, after: null, now: START }
+        const listed = await store().jobs.list(tenant.accountId, { ...query, pool: tenant.pool })
+        assert.deepEqual(
+          listed.map(({ id, pool }) => [id, pool]),
+          [[mine.id, tenant.pool]],
+        )
+        assert.equal((await store().jobs.list(tenant.accountId, { ...query, pool: null })).length, 3)
+      }
+    })
+  })
+
+  describe('the audit log', () => {
+    test('gets a line with every change that is made through it, and none for any other', async () => {
+      await withStore(opener, async (store) => {
+        const demo = newDeployment({ id: 'demo' })
+        await store.audited(newEntry()).deployments.create(demo)
+        await store.audited(newEntry({ at: at(1) })).deployments.create(demo)
+        await store.deployments.create(newDeployment({ id: 'unwatched' }))
+        const records = await store.audit.list({ limit: 10, before: null, subject: null })
+        assert.deepEqual(records, [
+          { ...newEntry({ at: at(1) }), seq: 2, outcome: 'refused' },
+          { ...newEntry(), seq: 1, outcome: 'done' },
+        ])
+      })
+    })
+
+    test('is read page by page, and by what was changed', async () => {
+      await withStore(opener, async (store) => {
+        for (const id of ['a', 'b', 'a'])
+          await store.audited(newEntry({ subject: id })).deployments.create(newDeployment())
+        const seqs = async (query: object) =>
+          (await store.audit.list({ limit: 10, before: null, subject: null, ...query })).map(({ seq }) => seq)
+        assert.deepEqual(await seqs({ limit: 2 }), [3, 2])
+        assert.deepEqual(await seqs({ before: 2 }), [1])
+        assert.deepEqual(await seqs({ subject: 'a' }), [3, 1])
+      })
+    })
+
+    test('a change that fails leaves no line', async () => {
+      await withStore(opener, async (store) => {
+        const through = store.audited(newEntry()).deployments
+        await assert.rejects(through.create({ ...newDeployment(), workers: null as unknown as number }))
+        assert.deepEqual(await store.audit.list({ limit: 10, before: null, subject: null }), [])
+      })
+    })
+  })
+}

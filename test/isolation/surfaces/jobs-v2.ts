@@ -1,0 +1,303 @@
+/** The Jobs API v2: every operation, over every state of a job, at every address that a caller could try. */
+import { readFileSync } from 'node:fs'
+import { createUuidV7 } from '../../../src/lib/ids.ts'
+import type { Answer } from '../../support/call.ts'
+import type { Tenant } from '../../support/start-shared.ts'
+import type { IsolationCase, IsolationRequest, IsolationSurface, World } from '../surface.ts'
+
+const SPEC = 'spec/jobs-v2.openapi.json'
+const API = '/api/v2'
+
+interface Named {
+  readonly title: string
+  readonly foreign: string
+  readonly unknown: string
+}
+
+interface Things {
+  readonly jobs: readonly Named[]
+  readonly assets: readonly Named[]
+  readonly hashes: readonly Named[]
+}
+
+export const jobsV2: IsolationSurface = {
+  name: 'jobs-v2',
+  spec: SPEC,
+  harmless: ['getHealth', 'getOpenapi'],
+  async cases(world) {
+    const things = await makeThings(world)
+    const byPath = readOperations().flatMap((operation) => byParameter(operation, things))
+    const everywhere = byPath.flatMap((each) => [each, ...atDeployments(each, world)])
+    return [...everywhere, ...(await byContent(world, things))]
+  },
+}
+
+// Every operation of the contract that has a parameter in its path, with every thing of that kind.
+
+interface Operation {
+  readonly id: string
+  readonly method: string
+  readonly path: string
+}
+
+function readOperations(): Operation[] {
+  const { paths } = JSON.parse(readFileSync(new URL(`../../../${SPEC}`, import.meta.url), 'utf8')) as {
+    paths: Record<string, Record<string, { operationId?: string }>>
+  }
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).flatMap(([method, { operationId }]) =>
+      operationId === undefined ? [] : verbsOf(method, path).map((verb) => ({ id: operationId, method: verb, path })),
+    ),
+  )
+}
+
+/** Whatever can be read can be asked about without its body, except a stream. */
+function verbsOf(method: string, path: string): string[] {
+  return method === 'get' && !path.endsWith('/events') ? ['GET', 'HEAD'] : [method.toUpperCase()]
+}
+
+function byParameter({ id, method, path }: Operation, things: Things): IsolationCase[] {
+  const [parameter] = /\{\w+\}/.exec(path) ?? []
+  if (parameter === undefined) return []
+  const kind = parameter === '{hash}' ? things.hashes : path.startsWith(`${API}/jobs/`) ? things.jobs : things.assets
+  const at = (value: string): IsolationRequest => ({ method, path: path.replace(parameter, encodeURIComponent(value)) })
+  return kind.map(({ title, foreign, unknown }) => ({
+    operation: id,
+    title: `${method} ${path} of ${title}`,
+    foreign: at(foreign),
+    unknown: at(unknown),
+  }))
+}
+
+/** The same below somebody else's deployment, by path and by host, against one that was never there. */
+function atDeployments(each: IsolationCase, { deployment }: World): IsolationCase[] {
+  const nowhere = 'x'.repeat(deployment.length)
+  const below = (id: string, request: IsolationRequest) => ({ ...request, path: `/deployment/${id}${request.path}` })
+  const at = (id: string, request: IsolationRequest) => ({ ...request, headers: { host: `${id}.run.example.test` } })
+  return [
+    {
+      ...each,
+      title: `${each.title}, below a deployment`,
+      foreign: below(deployment, each.foreign),
+      unknown: below(nowhere, each.unknown),
+    },
+    {
+      ...each,
+      title: `${each.title}, at a deployment’s host`,
+      foreign: at(deployment, each.foreign),
+      unknown: at(nowhere, each.unknown),
+    },
+  ]
+}
+
+// Operations whose bodies, queries and headers could name something.
+
+async function byContent({ other, deployment }: World, { jobs, assets, hashes }: Things): Promise<IsolationCase[]> {
+  const [hash] = hashes
+  const [asset] = assets
+  const listed = await other.call(`${API}/jobs?limit=1`)
+  const submit = (body: object, headers: Record<string, string> = {}): IsolationRequest => ({
+    method: 'POST',
+    path: `${API}/jobs`,
+    headers,
+    body: JSON.stringify(body),
+  })
+  const save = { '1': { class_type: 'FakeSave', inputs: { text: 'mine' } } }
+  const naming = (id: string) => ({
+    '1': { class_type: 'FakeLoad', inputs: { image: { __type: 'core/ASSET', info: { id } } } },
+  })
+  const byName = (image: string) => ({ '1': { class_type: 'FakeLoad', inputs: { image } } })
+  const fromHash = (body: object): IsolationRequest => ({
+    method: 'POST',
+    path: `${API}/assets/from-hash`,
+    body: JSON.stringify(body),
+  })
+  const list = (query: string): IsolationRequest => ({ method: 'GET', path: `${API}/jobs?${query}` })
+  const nowhere = 'x'.repeat(deployment.length)
+  const pair = (operation: string, title: string, foreign: IsolationRequest, unknown: IsolationRequest) => ({
+    operation,
+    title,
+    foreign,
+    unknown,
+  })
+  return [
+    pair(
+      'postJobs',
+      'a workflow that names an asset',
+      submit({ workflow: naming(asset.foreign) }),
+      submit({ workflow: naming(asset.unknown) }),
+    ),
+    pair(
+      'postJobs',
+      'a workflow that names an output',
+      submit({ workflow: naming(assets[1].foreign) }),
+      submit({ workflow: naming(assets[1].unknown) }),
+    ),
+    pair(
+      'postJobs',
+      'a workflow that names a hash',
+      submit({ workflow: byHash(hash.foreign) }),
+      submit({ workflow: byHash(hash.unknown) }),
+    ),
+    pair(
+      'postJobs',
+      'a workflow that names a file',
+      submit({ workflow: byName('theirs.png') }),
+      submit({ workflow: byName('nobody.png') }),
+    ),
+    pair(
+      'postJobs',
+      'an idempotency key that somebody used',
+      submit({ workflow: save }, { 'idempotency-key': 'key-of-other' }),
+      submit({ workflow: save }, { 'idempotency-key': 'key-of-nobody' }),
+    ),
+    pair(
+      'postJobs',
+      'a submit to a deployment',
+      { ...submit({ workflow: save }), path: `/deployment/${deployment}${API}/jobs` },
+      { ...submit({ workflow: save }), path: `/deployment/${nowhere}${API}/jobs` },
+    ),
+    pair(
+      'assetFromHash',
+      'bytes that somebody has',
+      fromHash({ hash: hash.foreign }),
+      fromHash({ hash: hash.unknown }),
+    ),
+    pair(
+      'assetFromHash',
+      'bytes and a path that somebody has',
+      fromHash({ hash: hash.foreign, file_path: 'theirs.png' }),
+      fromHash({ hash: hash.unknown, file_path: 'theirs.png' }),
+    ),
+    pair('postAssets', 'bytes that somebody uploaded', upload('bytes-of-the-other'), upload('bytes-of-the-ghost')),
+    pair(
+      'postAssets',
+      'an idempotency key that somebody used',
+      upload('bytes-sent-once', { 'idempotency-key': 'upload-of-other' }),
+      upload('bytes-sent-late', { 'idempotency-key': 'upload-of-nobody' }),
+    ),
+    pair(
+      'listJobs',
+      'labels that somebody uses',
+      list('metadata%5Bscene%5D=theirs'),
+      list('metadata%5Bscene%5D=nobody'),
+    ),
+    pair(
+      'listJobs',
+      'a cursor of somebody else',
+      list(`limit=1&cursor=${listed.json.next_cursor}`),
+      list(`limit=1&cursor=${cursorLike(listed.json.next_cursor)}`),
+    ),
+    pair(
+      'listJobs',
+      'the list of a deployment',
+      { method: 'GET', path: `/deployment/${deployment}${API}/jobs` },
+      { method: 'GET', path: `/deployment/${nowhere}${API}/jobs` },
+    ),
+    pair(
+      'cancelJob',
+      'a body beside the id',
+      { method: 'POST', path: `${API}/jobs/${jobs[0].foreign}/cancel`, body: '{}' },
+      { method: 'POST', path: `${API}/jobs/${jobs[0].unknown}/cancel`, body: '{}' },
+    ),
+    pair(
+      'getAssetContent',
+      'a range',
+      { method: 'GET', path: `${API}/assets/${asset.foreign}/content`, headers: { range: 'bytes=999-' } },
+      { method: 'GET', path: `${API}/assets/${asset.unknown}/content`, headers: { range: 'bytes=999-' } },
+    ),
+  ]
+}
+
+function byHash(hash: string): object {
+  return { '1': { class_type: 'FakeLoad', inputs: { image: { __type: 'core/ASSET', info: { hash } } } } }
+}
+
+/** The same place in a list, of a job that nobody has. */
+function cursorLike(cursor: string): string {
+  const [createdAt, , filters] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as [number, string, string]
+  return Buffer.from(JSON.stringify([createdAt, newJobId(), filters])).toString('base64url')
+}
+
+const BOUNDARY = 'boundary'
+
+function upload(bytes: string, headers: Record<string, string> = {}): IsolationRequest {
+  const field = (name: string, value: string) =>
+    `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const file = `--${BOUNDARY}\r\ncontent-disposition: form-data; name="file"; filename="theirs.png"\r\n\r\n${bytes}\r\n--${BOUNDARY}--\r\n`
+  return {
+    method: 'POST',
+    path: `${API}/assets`,
+    headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}`, ...headers },
+    body: `${field('content_type', 'image/png')}${field('file_path', 'theirs.png')}${file}`,
+  }
+}
+
+// What the other account owns: jobs in every state, uploads, outputs, used keys.
+
+const newJobId = createUuidV7(() => Date.now())
+const UNKNOWN_HASH = `blake3:${'5'.repeat(64)}`
+
+async function makeThings({ app, other, deployment }: World): Promise<Things> {
+  const done = await run(
+    other,
+    { '1': { class_type: 'FakeSave', inputs: { text: 'theirs' } } },
+    { metadata: { scene: 'theirs' } },
+  )
+  const failed = await run(other, { '1': { class_type: 'FakeFail', inputs: {} } })
+  const deployed = await run(
+    other,
+    { '1': { class_type: 'FakeSave', inputs: { text: 'deployed' } } },
+    {},
+    `/deployment/${deployment}`,
+  )
+  const held = await submitted(
+    other,
+    { '1': { class_type: 'FakeGate', inputs: {} } },
+    { 'idempotency-key': 'key-of-other' },
+  )
+  await app.engine.untilRuns(4)
+  const waiting = await submitted(other, { '1': { class_type: 'FakeSave', inputs: { text: 'later' } } })
+  const sent = upload('bytes-of-the-other', { 'idempotency-key': 'upload-of-other' })
+  const uploaded = await other.call(sent.path, sent)
+  const ended = await other.call(`${API}/jobs/${done}`)
+  const output = ended.json.outputs[0].id as string
+  const named = (title: string, foreign: string, unknown: string) => ({ title, foreign, unknown })
+  const job = (title: string, id: string) => named(title, id, newJobId())
+  return {
+    jobs: [
+      job('a queued job', waiting),
+      job('a running job', held),
+      job('a finished job', done),
+      job('a failed job', failed),
+      job('a deployment’s job', deployed),
+    ],
+    assets: [
+      named('an upload', uploaded.json.id, crypto.randomUUID()),
+      named('an output', output, crypto.randomUUID()),
+    ],
+    hashes: [
+      named('uploaded bytes', uploaded.json.hash, UNKNOWN_HASH),
+      named('output bytes', ended.json.outputs[0].hash, UNKNOWN_HASH),
+    ],
+  }
+}
+
+async function submitted(tenant: Tenant, workflow: object, headers: Record<string, string> = {}): Promise<string> {
+  const answer = await tenant.call(`${API}/jobs`, { method: 'POST', headers, body: JSON.stringify({ workflow }) })
+  return mustBe(answer, 201).json.id as string
+}
+
+async function run(tenant: Tenant, workflow: object, more: object = {}, prefix = ''): Promise<string> {
+  const body = JSON.stringify({ workflow, ...more })
+  const { json } = mustBe(await tenant.call(`${prefix}${API}/jobs`, { method: 'POST', body }), 201)
+  // The stream ends with the job, and leaves it in memory, where a careless lookup could find it.
+  await tenant.call(json.urls.events)
+  await tenant.call(json.urls.self)
+  return json.id as string
+}
+
+function mustBe(answer: Answer, status: number): Answer {
+  if (answer.status !== status) throw new Error(`${answer.status} ${answer.text}`)
+  return answer
+}
