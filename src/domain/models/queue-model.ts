@@ -77,6 +77,8 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   const bell = createDoorbell()
   const ending = new AbortController()
   let loop: Promise<void> | null = null
+  // Whether anything may wait: as long as nothing does, the ends of calls are nobody's business here.
+  let mayWait = true
 
   async function submit(request: QueueRequest): Promise<Submitted> {
     live.refuseWhenClosing()
@@ -91,6 +93,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     )
     switch (outcome.outcome) {
       case 'queued':
+        mayWait = true
         bell.ring()
         return { requestId, position: outcome.position, isReplay: false }
       case 'repeated': {
@@ -134,7 +137,9 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   }
 
   async function dispatch(): Promise<void> {
+    mayWait = false
     for (const accountId of await store.accountsWaiting()) {
+      mayWait = true
       while (!ending.signal.aborted) {
         const taken = await store.take(accountId, deps.rules.limitsOf(accountId), clock.now())
         if (taken === null) break
@@ -143,12 +148,16 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     }
   }
 
+  async function look(): Promise<void> {
+    const now = clock.now()
+    await store.timeOut(new Date(now.getTime() - deps.maxWaitMs), now, new Date(now.getTime() + deps.keepMs))
+    await dispatch()
+  }
+
   async function work(): Promise<void> {
     while (!ending.signal.aborted) {
       try {
-        const now = clock.now()
-        await store.timeOut(new Date(now.getTime() - deps.maxWaitMs), now, new Date(now.getTime() + deps.keepMs))
-        await dispatch()
+        if (mayWait) await look()
       } catch (error) {
         deps.log.error({ err: error }, 'the queue of model calls stumbled; it goes on')
       }
@@ -161,7 +170,9 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     find,
     cancel,
     start() {
-      live.onEnded(() => bell.ring())
+      live.onEnded(() => {
+        if (mayWait) bell.ring()
+      })
       loop ??= work()
     },
     async [Symbol.asyncDispose]() {
