@@ -1,10 +1,10 @@
-/** The contract of the Model Router. Inputs are checked against the schemas of their models, not against this document. */
-import { openSpec, type Spec } from '../kit/spec.ts'
+/** The contract of this surface. */
+import { loadOpenApi, type ServedDocument } from '../kit/openapi-document.ts'
 
-export type RouterSpec = Pick<Spec, 'textFor' | 'methodsOf'>
+export type RouterSpec = ServedDocument
 
 const SOURCE = new URL('../../../spec/router.openapi.json', import.meta.url)
 
 export function loadRouterSpec(brands: readonly string[]): RouterSpec {
-  return openSpec({ source: SOURCE, brands, requestSchemas: [] })
+  return loadOpenApi(SOURCE, brands)
 }
