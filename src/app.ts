@@ -319,6 +319,7 @@ async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
+    isWelcome: parts.overrides.authenticate === undefined ? shared?.isWelcome : undefined,
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,

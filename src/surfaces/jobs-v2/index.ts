@@ -82,6 +82,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const hub = createEventHub({
     watchJob: jobs.watchJob,
     maxStreamsPerAccount: options.maxStreamsPerAccount,
+    isWelcome: gate.isWelcome,
     contentLinks,
     ticker: options.ticker ?? systemTicker,
   })
