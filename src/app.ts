@@ -31,6 +31,7 @@ import type { EngineEvent } from './domain/engine/engine-event.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
 import type { RunModel } from './domain/engine/run-model.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
+import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
@@ -407,7 +408,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfacePa
     version,
     bus,
     catalog: () => fleet.catalog(),
-    jobs,
+    jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&
       ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,

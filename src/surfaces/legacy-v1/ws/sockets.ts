@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WebSocketServer } from 'ws'
 import type { Caller } from '../../../domain/accounts/caller.ts'
+import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -14,6 +15,7 @@ import type { EventBus } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import { mustNameNoDeployment } from '../../kit/deployment-address.ts'
 import type { Gate } from '../../kit/gate.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
@@ -115,7 +117,9 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   async function open(upgrade: Upgrade): Promise<void> {
     refuseWhenClosed()
+    mustNameNoDeployment(gate.place(upgrade.request))
     const caller = await gate.authenticate(upgrade.request, 'socket')
+    mustHaveScope(caller, 'jobs:read')
     const channel = hold(caller.accountId)
     let isJoined = false
     try {
