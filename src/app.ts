@@ -18,7 +18,7 @@ import { openStore, type Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
-import { type Authenticate, createLocalAuthenticate } from './domain/accounts/caller.ts'
+import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
@@ -32,8 +32,6 @@ import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 
 export interface AppOverrides extends FleetOverrides, HttpOverrides {
   readonly clock?: Clock
-  /** Who a credential belongs to. */
-  readonly authenticate?: Authenticate
   /** For tests: providers of their own, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
 }

@@ -23,6 +23,7 @@ import type { Deployments } from './domain/deployments/deployments.ts'
 import type { EngineEvent } from './domain/engine/engine-event.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
+import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
@@ -54,6 +55,8 @@ const HOLD_GRACE_MS = 60_000
 
 /** For tests. */
 export interface HttpOverrides {
+  /** Who a credential belongs to. */
+  readonly authenticate?: Authenticate
   /** Changes what optional surfaces are given. */
   readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
 }
@@ -123,6 +126,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
+    isWelcome: parts.overrides.authenticate === undefined ? shared?.isWelcome : undefined,
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,
@@ -210,7 +214,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfacePa
     version,
     bus,
     catalog: () => fleet.catalog(),
-    jobs,
+    jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&
       ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,

@@ -9,7 +9,7 @@ import { openSqliteStore, type SqliteStore } from '../../src/adapters/store/sqli
 import { openAccounts } from '../../src/domain/accounts/accounts.ts'
 import { newKeyId, newKeyText } from '../../src/domain/accounts/api-key.ts'
 import { createApiKeys } from '../../src/domain/accounts/api-keys.ts'
-import { createAuthenticate } from '../../src/domain/accounts/authenticate.ts'
+import { createCallers } from '../../src/domain/accounts/authenticate.ts'
 import type { Authenticate } from '../../src/domain/accounts/caller.ts'
 import { openKeyRing } from '../../src/domain/accounts/key-ring.ts'
 import { DEFAULT_TIERS } from '../../src/domain/accounts/tiers.ts'
@@ -37,7 +37,7 @@ async function fill(store: SqliteStore): Promise<Opened> {
   const keys = createApiKeys({ store: store.apiKeys, ring, clock })
   const field = { accountId: ACCOUNT, name: '', scopes: null, expiresAt: null }
   const made = await Promise.all(Array.from({ length: KEYS }, () => keys.create(field)))
-  const authenticate = createAuthenticate({
+  const { authenticate } = createCallers({
     ...{ keys: ring, findAccount: (id: string) => accounts.find(id), verifyToken: null, clock },
   })
   return { authenticate, texts: made.map(({ text }) => text) }

@@ -44,7 +44,7 @@ export function createAssetActions(config: AssetsConfig, { store, opened, maxUpl
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
-    shelf: openShelf({ ...shared, maxBytes: config.maxUploadBytes }),
+    shelf: openShelf({ ...shared, maxBytes: maxUploadBytes }),
     collect: createCollect({ ...shared, log }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }

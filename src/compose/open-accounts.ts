@@ -8,8 +8,8 @@ import type { AccountsConfig, JwtConfig } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
 import { type ApiKeys, createApiKeys } from '../domain/accounts/api-keys.ts'
-import { createAuthenticate } from '../domain/accounts/authenticate.ts'
-import type { Authenticate, Caller } from '../domain/accounts/caller.ts'
+import { createCallers } from '../domain/accounts/authenticate.ts'
+import type { Authenticate, Caller, IsWelcome } from '../domain/accounts/caller.ts'
 import { openKeyRing } from '../domain/accounts/key-ring.ts'
 import { readTiers } from '../domain/accounts/read-limits.ts'
 import { type AccountLimits, DEFAULT_TIERS } from '../domain/accounts/tiers.ts'
@@ -36,6 +36,7 @@ export interface SharedAccounts extends AccountRules {
   readonly apiKeys: ApiKeys
   /** Knows the caller and counts the request against its rate. */
   readonly authenticate: Authenticate
+  readonly isWelcome: IsWelcome
   readonly chores: readonly Chore[]
   /** Writes what is only in memory. */
   flush(): Promise<void>
@@ -62,11 +63,12 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     rateOf: (accountId) => toRate(accounts.limitsOf(accountId)),
     clock,
   })
-  const identify = createAuthenticate({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
+  const callers = createCallers({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),
-    authenticate: withRate(identify, limiter),
+    authenticate: withRate(callers.authenticate, limiter),
+    isWelcome: callers.isWelcome,
     limitsOf: (accountId) => accounts.limitsOf(accountId),
     nodeRules: createNodeRules((accountId) => accounts.limitsOf(accountId)),
     admit(accountId, pool) {

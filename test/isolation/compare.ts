@@ -1,6 +1,7 @@
 /** Answers as they can be compared: what must differ between any two requests is masked, everything else counts. */
 import { type Answer, call } from '../support/call.ts'
-import type { IsolationRequest, World } from './surface.ts'
+import type { IsolationRequest, IsolationSurface } from './surface.ts'
+import type { World } from './world.ts'
 
 const OWN_HEADERS = new Set(['date', 'x-service-request-id', 'x-comfy-request-id'])
 
@@ -11,6 +12,7 @@ function mask(text: string, said: readonly SaidPair[]): string {
     .replaceAll(/blake3:[0-9a-f]{64}/g, '<hash>')
     .replaceAll(/\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z/g, '<time>')
     .replaceAll(/X-Goog-Date=\w+/g, 'X-Goog-Date=<time>')
+    .replaceAll(/"next_cursor":"[\w-]+"/g, '"next_cursor":"<cursor>"')
     .replaceAll(/signature=[\w-]{43}/g, 'signature=<signature>')
   for (const pair of said) for (const word of pair) masked = masked.replaceAll(word, '<named>')
   return masked
@@ -25,15 +27,15 @@ export interface Comparable {
   readonly body: string
 }
 
-export async function ask({ app, caller }: World, request: IsolationRequest): Promise<Answer> {
+export async function ask(world: World, surface: IsolationSurface, request: IsolationRequest): Promise<Answer> {
   const { method, path, headers, body } = request
+  const { app, caller } = world
   const answer = await call(app.url, path, {
     method,
     body,
     headers: { authorization: `Bearer ${caller.key}`, ...headers },
   })
-  // A job that was accepted is waited for: the next answer must not depend on how far it got.
-  if (answer.status === 201 && answer.json.urls !== undefined) await caller.call(answer.json.urls.events)
+  await surface.settle?.(world, answer, request)
   return answer
 }
 

@@ -1,20 +1,10 @@
 /**
  * How a surface takes part in the isolation matrix. It names its contract and says, for every operation in it, which things of
  * somebody else a request could name and what a thing of that kind looks like that never existed. The matrix asks for both as
- * the same caller and wants the same bytes. A surface that is added to `SURFACES` in matrix.test.ts is checked from then on,
- * and an operation without a case fails.
+ * the same caller and wants the same bytes. An operation without a case fails.
  */
-import type { SharedApp, Tenant } from '../support/start-shared.ts'
-
-export interface World {
-  readonly app: SharedApp
-  /** The caller. It owns nothing that a case names. */
-  readonly caller: Tenant
-  /** Somebody else, whose things are named. */
-  readonly other: Tenant
-  /** Of `other` alone, and ready. */
-  readonly deployment: string
-}
+import type { Answer } from '../support/call.ts'
+import type { World } from './world.ts'
 
 export interface IsolationRequest {
   readonly method: string
@@ -32,12 +22,27 @@ export interface IsolationCase {
   readonly unknown: IsolationRequest
 }
 
+/** A request that names nothing: it must answer as it did before the other account had anything. */
+export interface IsolationList {
+  readonly operation: string
+  readonly path: string
+}
+
+export interface Prepared {
+  readonly cases: readonly IsolationCase[]
+  /** Paths under which the other account finds the same before and after all cases. */
+  readonly owned: readonly string[]
+}
+
 export interface IsolationSurface {
   readonly name: string
   /** The contract, such as `spec/jobs-v2.openapi.json`; null: the surface has none. */
   readonly spec: string | null
   /** Operations that name nothing and tell nothing of anybody. */
   readonly harmless: readonly string[]
+  readonly lists: readonly IsolationList[]
   /** Makes what the other account owns, then lists the cases. */
-  cases(world: World): Promise<readonly IsolationCase[]>
+  prepare(world: World): Promise<Prepared>
+  /** Waits for what an answer has set going: the next answer must not depend on how far it got. */
+  settle?(world: World, answer: Answer, request: IsolationRequest): Promise<void>
 }

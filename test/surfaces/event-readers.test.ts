@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Caller } from '../../src/domain/accounts/caller.ts'
 import { openEvents } from '../support/event-reader.ts'
 import { createManualTicker } from '../support/manual-ticker.ts'
 import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/memory-jobs.ts'
@@ -74,6 +75,27 @@ test('over the limit a stream is refused with Retry-After, and a place is freed 
   await three.rest()
   await until(() => service.api.openStreams() === 0, 'ended streams gave their places back')
   assert.equal(service.jobs.watcherCount(), 0, 'nobody watches any more')
+})
+
+test('a stream ends within a second once its caller would not be let in any more, and only that one', async () => {
+  const ticker = createManualTicker()
+  const ended = new Set<string>()
+  const gate = {
+    authenticate: (credential: string | null) => ({ accountId: 'local', keyId: credential, scopes: null }),
+    isWelcome: ({ keyId }: Caller) => !ended.has(keyId ?? ''),
+  }
+  await using service = await startSurface({ api: { ticker }, gate })
+  service.jobs.put(makeJob())
+  using one = openEvents(service.url, EVENTS, { Authorization: 'Bearer one' })
+  using two = openEvents(service.url, EVENTS, { Authorization: 'Bearer two' })
+  await one.next()
+  await two.next()
+  ended.add('one')
+  ticker.advance(1000)
+  service.jobs.change({ progress: makeProgress(0.5) })
+  assert.deepEqual(await one.rest(), [{ event: 'comment', data: 'closing' }])
+  assert.equal((await two.next())!.event, 'progress')
+  await until(() => service.api.openStreams() === 1, 'its place is free again')
 })
 
 test('a client that leaves while its job is looked up leaves nothing behind', async () => {

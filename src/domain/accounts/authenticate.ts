@@ -7,18 +7,23 @@ import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AccountRecord } from './account.ts'
 import { digestOf, KEY_PREFIX } from './api-key.ts'
-import type { Authenticate, Caller } from './caller.ts'
+import type { Authenticate, Caller, IsWelcome } from './caller.ts'
 import { type KeyRing, refusedCredential } from './key-ring.ts'
 import type { VerifyToken } from './token-verifier.ts'
 
 export interface AuthenticateDeps {
-  readonly keys: Pick<KeyRing, 'identify'>
+  readonly keys: Pick<KeyRing, 'identify' | 'isGood'>
   readonly findAccount: (accountId: string) => AccountRecord | null
   /** null: API keys only. */
   readonly verifyToken: VerifyToken | null
   readonly clock: Clock
   readonly maxRememberedTokens?: number
   readonly maxChecksAtOnce?: number
+}
+
+export interface Callers {
+  readonly authenticate: Authenticate
+  readonly isWelcome: IsWelcome
 }
 
 interface RememberedToken {
@@ -29,9 +34,11 @@ interface RememberedToken {
 // Three parts in base64url. The lengths leave room for any token that a header can carry.
 const TOKEN = /^[\w-]{1,2000}\.[\w-]{1,6000}\.[\w-]{1,2000}$/
 
-export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
-  const { keys, findAccount, verifyToken } = deps
-  const identifyToken = verifyToken === null ? null : createTokenCheck(verifyToken, deps)
+export function createCallers(deps: AuthenticateDeps): Callers {
+  const { keys, findAccount, verifyToken, clock } = deps
+  /** Until when the tokens of callers count. */
+  const tokenEnds = new WeakMap<Caller, number>()
+  const identifyToken = verifyToken === null ? null : createTokenCheck(verifyToken, { ...deps, tokenEnds })
 
   function admit(caller: Caller): Caller {
     const account = findAccount(caller.accountId)
@@ -40,17 +47,28 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     return caller
   }
 
-  return (credential) => {
-    if (credential === null) throw refusedCredential()
-    if (credential.startsWith(KEY_PREFIX)) return admit(keys.identify(credential))
-    if (identifyToken === null || !TOKEN.test(credential)) throw refusedCredential()
-    const caller = identifyToken(credential)
-    return caller instanceof Promise ? caller.then(admit) : admit(caller)
+  return {
+    authenticate(credential) {
+      if (credential === null) throw refusedCredential()
+      if (credential.startsWith(KEY_PREFIX)) return admit(keys.identify(credential))
+      if (identifyToken === null || !TOKEN.test(credential)) throw refusedCredential()
+      const caller = identifyToken(credential)
+      return caller instanceof Promise ? caller.then(admit) : admit(caller)
+    },
+    isWelcome(caller) {
+      if (findAccount(caller.accountId)?.status !== 'active') return false
+      if (caller.keyId !== null) return keys.isGood(caller)
+      return clock.now().getTime() < (tokenEnds.get(caller) ?? 0)
+    },
   }
 }
 
-function createTokenCheck(verify: VerifyToken, deps: AuthenticateDeps): (token: string) => Caller | Promise<Caller> {
-  const { clock, maxRememberedTokens = 10_000, maxChecksAtOnce = 256 } = deps
+interface TokenCheckDeps extends AuthenticateDeps {
+  readonly tokenEnds: WeakMap<Caller, number>
+}
+
+function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: string) => Caller | Promise<Caller> {
+  const { clock, tokenEnds, maxRememberedTokens = 10_000, maxChecksAtOnce = 256 } = deps
   const remembered = new Map<string, RememberedToken>()
   const underway = new Map<string, Promise<Caller>>()
 
@@ -66,6 +84,7 @@ function createTokenCheck(verify: VerifyToken, deps: AuthenticateDeps): (token: 
       if (verified === null) throw refusedCredential()
       const { accountId, scopes, expiresAt } = verified
       const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
+      tokenEnds.set(caller, expiresAt.getTime())
       remember(digest, { caller, expiresAt: expiresAt.getTime() })
       return caller
     } finally {

@@ -17,6 +17,12 @@ export interface Caller {
 /** null: the request carries no credential. Throws `unauthorized`. */
 export type Authenticate = (credential: string | null) => Caller | Promise<Caller>
 
+/**
+ * Whether what was opened for this very caller may stay open: its credential would still be good. Asked again and again for
+ * every connection that is held, so it looks nothing up.
+ */
+export type IsWelcome = (caller: Caller) => boolean
+
 const LOCAL_CALLER: Caller = { accountId: LOCAL_ACCOUNT_ID, keyId: null, scopes: null }
 
 /**

@@ -13,6 +13,8 @@ import type { KeyStore } from './key-store.ts'
 export interface KeyRing {
   /** Whose key this is. Throws unauthorized, in one wording whatever is wrong. */
   identify(text: string): Caller
+  /** Whether the text that `identify` gave this very caller for would still be good. */
+  isGood(caller: Caller): boolean
   /** A key changed; what is stored counts from now on. */
   put(key: StoredKey): void
   /** Brings in what other processes changed. */
@@ -25,6 +27,8 @@ export interface KeyRing {
 interface LiveKey {
   readonly caller: Caller
   readonly digest: Uint8Array
+  /** Whoever came with the text before the last rotation: told apart, since that text ends before the key does. */
+  readonly previousCaller: Caller
   readonly previousDigest: Uint8Array
   readonly previousUntil: number
   readonly expiresAt: number
@@ -51,7 +55,7 @@ function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly cl
   function put(key: StoredKey): void {
     const expiresAt = key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     if (key.revokedAt !== null || expiresAt <= clock.now().getTime()) live.delete(key.id)
-    else live.set(key.id, toLiveKey(key, expiresAt))
+    else live.set(key.id, toLiveKey(key, expiresAt, live.get(key.id)))
   }
 
   return {
@@ -70,7 +74,14 @@ function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly cl
       if (!isRight || now >= key.expiresAt) throw REFUSED
       key.lastUsed = now
       used.add(id)
-      return key.caller
+      return isCurrent ? key.caller : key.previousCaller
+    },
+    isGood(caller) {
+      const key = live.get(caller.keyId ?? '')
+      if (key === undefined) return false
+      const now = clock.now().getTime()
+      if (now >= key.expiresAt) return false
+      return caller === key.caller || (caller === key.previousCaller && now < key.previousUntil)
     },
     async refresh() {
       for (;;) {
@@ -91,16 +102,29 @@ function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly cl
   }
 }
 
-function toLiveKey(key: StoredKey, expiresAt: number): LiveKey {
-  const { id, accountId, scopes } = key
+/** `before`: what is known of it already. Whoever came with a text that is still good stays the same caller. */
+function toLiveKey(key: StoredKey, expiresAt: number, before: LiveKey | undefined): LiveKey {
+  const { id, accountId, scopes, digest } = key
+  const previousDigest = key.previousDigest ?? NO_DIGEST
+  const callerWith = (text: Uint8Array): Caller => {
+    if (before !== undefined && isEqual(text, before.digest)) return before.caller
+    if (before !== undefined && isEqual(text, before.previousDigest)) return before.previousCaller
+    return { accountId, keyId: id, scopes: scopes === null ? null : new Set(scopes) }
+  }
+  const caller = callerWith(digest)
   return {
-    caller: { accountId, keyId: id, scopes: scopes === null ? null : new Set(scopes) },
-    digest: key.digest,
-    previousDigest: key.previousDigest ?? NO_DIGEST,
+    caller,
+    digest,
+    previousCaller: key.previousDigest === null ? caller : callerWith(previousDigest),
+    previousDigest,
     previousUntil: key.previousUntil?.getTime() ?? 0,
     expiresAt,
     lastUsed: key.lastUsedAt?.getTime() ?? 0,
   }
+}
+
+function isEqual(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0
 }
 
 export function refusedCredential(): ServiceError {

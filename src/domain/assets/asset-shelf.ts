@@ -37,7 +37,7 @@ export interface AssetShelf {
   /** Throws `payload_too_large` and `storage_full`. */
   receive(
     source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    options: { readonly signal?: AbortSignal },
+    options: { readonly accountId: string; readonly signal?: AbortSignal },
   ): Promise<ReceivedFile>
   find(accountId: string, place: ShelfPlace): Promise<Asset | null>
   /** The newest upload under exactly this path. */

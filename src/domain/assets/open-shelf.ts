@@ -2,8 +2,10 @@
  * The shelf over the asset records. Names are given under a lock per account: two uploads of one name at the same moment get
  * two names, as they would one after the other.
  */
+
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
+import { forAccount, type PerAccount } from '../accounts/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import { readContentType, readExpiry } from './asset-fields.ts'
@@ -18,7 +20,7 @@ export interface ShelfDeps {
   readonly blobs: BlobStore
   readonly clock: Clock
   readonly newId: NewId
-  readonly maxBytes: number
+  readonly maxBytes: PerAccount
   readonly retentionMs: number | null
 }
 
@@ -84,8 +86,8 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
   }
 
   return {
-    async receive(source, { signal }) {
-      const pending = await blobs.receive(toAsync(source), { maxBytes: deps.maxBytes, signal })
+    async receive(source, { accountId, signal }) {
+      const pending = await blobs.receive(toAsync(source), { maxBytes: forAccount(deps.maxBytes, accountId), signal })
       return {
         sizeBytes: pending.sizeBytes,
         async place(upload) {

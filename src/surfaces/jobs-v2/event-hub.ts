@@ -4,6 +4,7 @@
  * about the job. A place is given back when the socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
+import type { Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { forAccount, type PerAccount } from '../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { noSuchJob } from '../../domain/jobs/read.ts'
@@ -19,11 +20,13 @@ import { isWithin, type JobScope } from './scoped-jobs.ts'
 export interface HubOptions {
   readonly watchJob: WatchJob
   readonly maxStreamsPerAccount: PerAccount
+  readonly isWelcome: IsWelcome
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
 }
 
 export interface StreamRequest {
+  readonly caller: Caller
   readonly scope: JobScope
   readonly jobId: string
   readonly base: LinkBase
@@ -54,10 +57,10 @@ const CHECK_EVERY_TICKS = 8
 const RETRY_AFTER_SECONDS = 5
 
 export function createEventHub(options: HubOptions): EventHub {
-  const { watchJob, maxStreamsPerAccount, contentLinks, ticker } = options
+  const { watchJob, maxStreamsPerAccount, isWelcome, contentLinks, ticker } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
-  const streams = new Set<EventStream>()
+  const streams = new Map<EventStream, Caller>()
   const used = new Map<string, number>()
   let stopTicking: (() => void) | null = null
   let ticks = 0
@@ -66,7 +69,13 @@ export function createEventHub(options: HubOptions): EventHub {
   function tick(): void {
     for (const channel of pending) if (!channel.flush()) pending.delete(channel)
     ticks++
-    if (ticks % CHECK_EVERY_TICKS === 0) for (const stream of streams) stream.check()
+    if (ticks % CHECK_EVERY_TICKS === 0) for (const [stream, caller] of streams) check(stream, caller)
+  }
+
+  /** Whoever would not be let in any more is not told any more. */
+  function check(stream: EventStream, caller: Caller): void {
+    if (!isWelcome(caller)) stream.end()
+    stream.check()
   }
 
   function takePlace(accountId: string): void {
@@ -144,14 +153,14 @@ export function createEventHub(options: HubOptions): EventHub {
       socket.cork()
       socket.write(encodeStreamHead(request.headers))
       const stream = new EventStream(socket, shared.channel, ticker)
-      streams.add(stream)
+      streams.set(stream, request.caller)
       shared.channel.join(stream)
       socket.uncork()
     },
     openStreams: (accountId) => (accountId === undefined ? streams.size : (used.get(accountId) ?? 0)),
     close() {
       isClosed = true
-      for (const stream of streams) stream.end()
+      for (const stream of streams.keys()) stream.end()
     },
   }
 }

@@ -32,6 +32,7 @@ export interface HotPathDeps {
 }
 
 interface KnownCaller extends JobScope {
+  readonly caller: Caller
   readonly place: Place
 }
 
@@ -50,7 +51,7 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
       if (caller === null || caller instanceof ServiceError) return caller
       mustHaveScope(caller, 'jobs:read')
       const { accountId } = caller
-      return { place, accountId, pool: poolOf(place, accountId) }
+      return { caller, place, accountId, pool: poolOf(place, accountId) }
     } catch {
       return null
     }
@@ -92,14 +93,14 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
   }
 
   function streamEvents(request: IncomingMessage, response: ServerResponse, jobId: string): boolean {
-    const caller = isUuid(jobId) ? identify(request) : null
-    if (caller === null) return false
+    const known = isUuid(jobId) ? identify(request) : null
+    if (known === null) return false
     markRoute(request, EVENTS_ROUTE)
-    if (caller instanceof ServiceError) return refuse(request, response, caller)
+    if (known instanceof ServiceError) return refuse(request, response, known)
     const requestId = requestIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     hub
-      .open(response, { scope: caller, jobId, base: caller.place, headers })
+      .open(response, { caller: known.caller, scope: known, jobId, base: known.place, headers })
       .catch((error: unknown) => writeAnswer(response, headers, answerError(error, requestId)))
     return true
   }

@@ -8,6 +8,7 @@ import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { Spec } from '../kit/spec.ts'
@@ -33,7 +34,7 @@ import { type HeadAssetByHashDeps, headAssetByHash } from './operations/head-ass
 import { listJobs } from './operations/list-jobs.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
-import { noDeployments, type PoolOf } from './pool-of.ts'
+import type { PoolOf } from './pool-of.ts'
 import { scopeOf } from './scope-of.ts'
 import { createScopedJobs, type JobScope } from './scoped-jobs.ts'
 
@@ -76,12 +77,13 @@ type Known = FastifyRequest & { [SCOPE]?: JobScope }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
-  const { poolOf = noDeployments } = options
+  const { poolOf = mustNameNoDeployment } = options
   const scoped = createScopedJobs(jobs)
   const jobBytes = createJobBytes(contentLinks, options.clock)
   const hub = createEventHub({
     watchJob: jobs.watchJob,
     maxStreamsPerAccount: options.maxStreamsPerAccount,
+    isWelcome: gate.isWelcome,
     contentLinks,
     ticker: options.ticker ?? systemTicker,
   })

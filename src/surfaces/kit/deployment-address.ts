@@ -4,6 +4,7 @@
  * surface answers below it as it does elsewhere; links carry it. Whether such a deployment exists is not decided here.
  */
 import type { IncomingMessage } from 'node:http'
+import { ServiceError } from '../../domain/errors.ts'
 
 /** The deployment that a host name names, well-formed or not; null when the name is not of this kind. */
 export type DeploymentHosts = (name: string) => string | null
@@ -24,6 +25,12 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 export function addressOf(request: IncomingMessage): DeploymentAddress | null {
   return (request as Addressed)[ADDRESS] ?? null
+}
+
+/** For what belongs to an account as a whole: at the address of a deployment it is not there, whoever asks. */
+export function mustNameNoDeployment({ deploymentId }: { readonly deploymentId: string | null }): null {
+  if (deploymentId === null) return null
+  throw new ServiceError('not_found', 'there is nothing under this address')
 }
 
 export function createDeploymentHosts(options: {

@@ -4,7 +4,7 @@
  * headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
 import type { IncomingMessage } from 'node:http'
-import type { Authenticate, Caller } from '../../domain/accounts/caller.ts'
+import type { Authenticate, Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { type Cors, createCors } from './cors.ts'
 import { type CredentialRule, readCredential } from './credentials.ts'
@@ -23,6 +23,8 @@ export interface GateOptions {
   /** Whether callers must show a credential: decides whether foreign Host names are a danger. */
   readonly hasCredentials: boolean
   readonly authenticate: Authenticate
+  /** Left out: a credential that was good once is good for as long as the service runs. */
+  readonly isWelcome?: IsWelcome
   /** Further Host names without port; `*` allows every name. */
   readonly allowedHosts: readonly string[]
   readonly corsOrigins: readonly string[]
@@ -56,6 +58,8 @@ export interface Gate {
   admit(request: IncomingMessage): Place
   /** At once where the answer is known; throws, or rejects with, unauthorized or rate_limited. */
   authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller>
+  /** For connections that are held: asked about once a second, and closed when the answer is no. */
+  readonly isWelcome: IsWelcome
   /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
   answerHeaders(origin: string | undefined, requestId: string): string[]
 }
@@ -106,7 +110,8 @@ export function createGate(options: GateOptions): Gate {
     return headers
   }
 
-  return { mountPrefix: options.mountPrefix, cors, place, admit, authenticate, answerHeaders }
+  const { mountPrefix, isWelcome = () => true } = options
+  return { mountPrefix, cors, place, admit, authenticate, isWelcome, answerHeaders }
 }
 
 /** What stands before our routes: a proxy's prefix, and the deployment that the path named. */

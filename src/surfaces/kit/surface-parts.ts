@@ -10,6 +10,7 @@ import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { EngineEvent } from '../../domain/engine/engine-event.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
+import type { ChooseJobId } from '../../domain/jobs/chosen-id.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
@@ -29,6 +30,7 @@ export interface SurfaceParts {
   readonly catalog: () => NodeCatalog
   readonly jobs: {
     readonly submitPrompt: SubmitPrompt
+    readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
     /** What a run left behind for its audience, and the account's jobs in the order of their queue. */

@@ -3,8 +3,10 @@
  * this folder leaves a service without it. Jobs, assets and accounts are those of the other surfaces; only the words differ.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { createUuidV7 } from '../../lib/ids.ts'
-import { sendError } from '../kit/guard-hooks.ts'
+import { mustNameNoDeployment } from '../kit/deployment-address.ts'
+import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAudiences } from './audience.ts'
@@ -15,6 +17,7 @@ import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
 import { createMethodTable } from './route-methods.ts'
 import { registerRoutes } from './routes.ts'
+import { scopeOf } from './scope-of.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
 const ACCOUNT = Symbol('account')
@@ -45,7 +48,10 @@ export function createSurface(parts: SurfaceParts): Surface {
     })
     app.addHook('onRequest', async (request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
+      mustNameNoDeployment(placeOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
+      const scope = scopeOf(request)
+      if (scope !== null) mustHaveScope(caller, scope)
       ;(request as Known)[ACCOUNT] = caller.accountId
     })
     const api = createApi(app)

@@ -31,17 +31,18 @@ export interface Api {
 
 export function createApi(app: FastifyInstance): Api {
   const routes: string[] = []
-  const add = (method: HTTPMethods, url: string, handler: Handler): void => {
+  const add = (method: HTTPMethods, { isApi, barePath }: RouteConfig, handler: Handler): void => {
+    const url = isApi ? `/api${barePath}` : barePath
     routes.push(`${method} ${url}`)
-    app.route({ method, url, handler, config: { isApi: url.startsWith('/api/') } satisfies RouteConfig })
+    app.route({ method, url, handler, config: { isApi, barePath } satisfies RouteConfig })
   }
   return {
     routes,
     both(method, path, handler) {
-      add(method, `/api${path}`, handler)
-      add(method, path, handler)
+      add(method, { isApi: true, barePath: path }, handler)
+      add(method, { isApi: false, barePath: path }, handler)
     },
-    api: (method, path, handler) => add(method, `/api${path}`, handler),
+    api: (method, path, handler) => add(method, { isApi: true, barePath: path }, handler),
   }
 }
 
@@ -74,9 +75,19 @@ export function paramOf(request: FastifyRequest, name: string): string {
 
 /** True for `/api/x`, false for bare `/x`. */
 export function isApiPath(request: FastifyRequest): boolean {
-  return (request.routeOptions.config as RouteConfig).isApi === true
+  return configOf(request).isApi
+}
+
+/** The route's template, without `/api`. */
+export function barePathOf(request: FastifyRequest): string {
+  return configOf(request).barePath
 }
 
 interface RouteConfig {
-  readonly isApi?: boolean
+  readonly isApi: boolean
+  readonly barePath: string
+}
+
+function configOf(request: FastifyRequest): RouteConfig {
+  return request.routeOptions.config as unknown as RouteConfig
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { markRoute } from '../kit/route-name.ts'
 import type { HotRoute } from '../kit/surface.ts'
@@ -16,6 +17,7 @@ export function createHotPath(gate: Gate, serveRun: ServeRun): HotRoute {
   function identify(request: IncomingMessage): { readonly place: Place; readonly caller: Caller } | null {
     try {
       const place = gate.admit(request)
+      mustNameNoDeployment(place)
       const caller = gate.authenticate(request, 'api_key')
       return caller instanceof Promise ? null : { place, caller }
     } catch {

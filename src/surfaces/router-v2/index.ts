@@ -10,6 +10,7 @@ import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunModel } from '../../domain/models/run-model.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
@@ -67,6 +68,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
   function registerAll(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
     app.addHook('onRequest', async (request) => {
+      mustNameNoDeployment(placeOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
       mustHaveScope(caller, WRITES.has(request.method) ? 'models:run' : 'models:read')
       ;(request as Known)[CALLER] = caller

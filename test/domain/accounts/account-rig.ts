@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
 import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
 import { createApiKeys } from '../../../src/domain/accounts/api-keys.ts'
-import { createAuthenticate } from '../../../src/domain/accounts/authenticate.ts'
+import { createCallers } from '../../../src/domain/accounts/authenticate.ts'
 import { openKeyRing } from '../../../src/domain/accounts/key-ring.ts'
 import { DEFAULT_TIERS } from '../../../src/domain/accounts/tiers.ts'
 import type { VerifyToken } from '../../../src/domain/accounts/token-verifier.ts'
@@ -21,11 +21,16 @@ export async function openAccountRig(options: { readonly verifyToken?: VerifyTok
   const ring = await openKeyRing({ store: store.apiKeys, clock })
   const keys = createApiKeys({ store: store.apiKeys, ring, clock })
   const { verifyToken = null } = options
-  const authenticate = createAuthenticate({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
+  const { authenticate, isWelcome } = createCallers({
+    keys: ring,
+    findAccount: (id) => accounts.find(id),
+    verifyToken,
+    clock,
+  })
   await accounts.create({ id: 'acme', name: 'Acme', tier: null, overrides: {} })
   const running = opening.move()
   return {
-    ...{ directory, store, clock, accounts, ring, keys, authenticate },
+    ...{ directory, store, clock, accounts, ring, keys, authenticate, isWelcome },
     newKey: (fields: { scopes?: string[]; expiresAt?: Date } = {}) =>
       keys.create({ accountId: 'acme', name: '', scopes: fields.scopes ?? null, expiresAt: fields.expiresAt ?? null }),
     [Symbol.asyncDispose]: () => running.disposeAsync(),

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { newKeyText } from '../../../src/domain/accounts/api-key.ts'
+import type { Caller } from '../../../src/domain/accounts/caller.ts'
 import { openKeyRing } from '../../../src/domain/accounts/key-ring.ts'
 import { type Refusal, ServiceError } from '../../../src/domain/errors.ts'
 import { openAccountRig } from './account-rig.ts'
@@ -108,6 +109,32 @@ describe('API keys', () => {
     assert.deepEqual((await rig.keys.find(key.id))?.lastUsedAt, rig.clock.now())
     await rig.ring.flushUses()
     assert.equal(rig.store.stats().write.operations, before + 1)
+  })
+
+  test('what was opened with a key may stay open for as long as that key could open it', async () => {
+    await using rig = await openAccountRig()
+    const expiresAt = new Date(rig.clock.now().getTime() + 10_000)
+    const { key, text } = await rig.newKey({ expiresAt })
+    const identify = (credential: string) => rig.authenticate(credential) as Caller
+    const first = identify(text)
+    assert.equal(rig.isWelcome(first), true)
+    const rotated = await rig.keys.rotate(key.id, { overlapMs: 1000 })
+    const [late, second] = [identify(text), identify(rotated.text)]
+    assert.deepEqual([first, late, second].map(rig.isWelcome), [true, true, true])
+    rig.clock.advance(1000)
+    assert.deepEqual([first, late, second].map(rig.isWelcome), [false, false, true], 'the overlap is over')
+    await rig.ring.refresh()
+    assert.equal(rig.isWelcome(second), true, 'what other processes tell again changes nothing')
+    rig.clock.advance(9000)
+    assert.equal(rig.isWelcome(second), false, 'it has expired')
+    const other = await rig.newKey()
+    const third = identify(other.text)
+    await rig.accounts.change('acme', { status: 'suspended' })
+    assert.equal(rig.isWelcome(third), false)
+    await rig.accounts.change('acme', { status: 'active' })
+    assert.equal(rig.isWelcome(third), true)
+    await rig.keys.revoke(other.key.id)
+    assert.equal(rig.isWelcome(third), false)
   })
 
   test('a suspended account is forbidden with every key, and back when it is active again', async () => {

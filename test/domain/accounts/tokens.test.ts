@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose'
 import { type JwtOptions, openJwtVerifier } from '../../../src/adapters/tokens/jwt.ts'
+import type { Caller } from '../../../src/domain/accounts/caller.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { openAccountRig } from './account-rig.ts'
@@ -154,8 +155,11 @@ describe('callers with tokens', () => {
     assert.equal(await second, await first)
     assert.ok(!(rig.authenticate(token('a')) instanceof Promise))
     assert.equal(state.checks, 1)
+    const caller = (await rig.authenticate(token('a'))) as Caller
+    assert.equal(rig.isWelcome(caller), true)
     rig.clock.advance(60_000)
     assert.ok(rig.authenticate(token('a')) instanceof Promise)
+    assert.equal(rig.isWelcome(caller), false, 'what it opened ends with it')
   })
 
   test('a bad token, an unknown account and a suspended one are refused, a remembered token included', async () => {

@@ -5,7 +5,8 @@ export const content: IsolationSurface = {
   name: 'content',
   spec: null,
   harmless: [],
-  async cases(world) {
+  lists: [],
+  async prepare(world) {
     const boundary = 'b'
     const part = (name: string, value: string) =>
       `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
@@ -31,6 +32,6 @@ export const content: IsolationSurface = {
         unknown: at(method, crypto.randomUUID(), query),
       })),
     )
-    return cases
+    return { cases, owned: [`/api/v2/assets/${theirs.json.id}`] }
   },
 }

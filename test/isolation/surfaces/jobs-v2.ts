@@ -1,9 +1,12 @@
 /** The Jobs API v2: every operation, over every state of a job, at every address that a caller could try. */
-import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { createUuidV7 } from '../../../src/lib/ids.ts'
 import type { Answer } from '../../support/call.ts'
 import type { Tenant } from '../../support/start-shared.ts'
-import type { IsolationCase, IsolationRequest, IsolationSurface, World } from '../surface.ts'
+import { atDeployments } from '../at-deployments.ts'
+import { type Operation, readOperations, verbsOf } from '../contract.ts'
+import type { IsolationCase, IsolationRequest, IsolationSurface } from '../surface.ts'
+import type { World } from '../world.ts'
 
 const SPEC = 'spec/jobs-v2.openapi.json'
 const API = '/api/v2'
@@ -23,71 +26,39 @@ interface Things {
 export const jobsV2: IsolationSurface = {
   name: 'jobs-v2',
   spec: SPEC,
-  harmless: ['getHealth', 'getOpenapi'],
-  async cases(world) {
+  harmless: ['getHealth'],
+  lists: [
+    { operation: 'listJobs', path: `${API}/jobs` },
+    { operation: 'getOpenapi', path: `${API}/openapi.json` },
+  ],
+  async prepare(world) {
     const things = await makeThings(world)
-    const byPath = readOperations().flatMap((operation) => byParameter(operation, things))
+    const byPath = readOperations(SPEC).flatMap((operation) => byParameter(operation, things))
     const everywhere = byPath.flatMap((each) => [each, ...atDeployments(each, world)])
-    return [...everywhere, ...(await byContent(world, things))]
+    const owned = [`${API}/jobs`, ...things.assets.map(({ foreign }) => `${API}/assets/${foreign}`)]
+    return { cases: [...everywhere, ...(await byContent(world, things))], owned }
+  },
+  async settle({ caller }, { status, json }) {
+    if (status === 201 && json.urls !== undefined) await caller.call(json.urls.events)
   },
 }
 
 // Every operation of the contract that has a parameter in its path, with every thing of that kind.
 
-interface Operation {
-  readonly id: string
-  readonly method: string
-  readonly path: string
-}
-
-function readOperations(): Operation[] {
-  const { paths } = JSON.parse(readFileSync(new URL(`../../../${SPEC}`, import.meta.url), 'utf8')) as {
-    paths: Record<string, Record<string, { operationId?: string }>>
-  }
-  return Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).flatMap(([method, { operationId }]) =>
-      operationId === undefined ? [] : verbsOf(method, path).map((verb) => ({ id: operationId, method: verb, path })),
-    ),
-  )
-}
-
-/** Whatever can be read can be asked about without its body, except a stream. */
-function verbsOf(method: string, path: string): string[] {
-  return method === 'get' && !path.endsWith('/events') ? ['GET', 'HEAD'] : [method.toUpperCase()]
-}
-
-function byParameter({ id, method, path }: Operation, things: Things): IsolationCase[] {
+function byParameter(operation: Operation, things: Things): IsolationCase[] {
+  const { id, path } = operation
   const [parameter] = /\{\w+\}/.exec(path) ?? []
   if (parameter === undefined) return []
   const kind = parameter === '{hash}' ? things.hashes : path.startsWith(`${API}/jobs/`) ? things.jobs : things.assets
-  const at = (value: string): IsolationRequest => ({ method, path: path.replace(parameter, encodeURIComponent(value)) })
-  return kind.map(({ title, foreign, unknown }) => ({
-    operation: id,
-    title: `${method} ${path} of ${title}`,
-    foreign: at(foreign),
-    unknown: at(unknown),
-  }))
-}
-
-/** The same below somebody else's deployment, by path and by host, against one that was never there. */
-function atDeployments(each: IsolationCase, { deployment }: World): IsolationCase[] {
-  const nowhere = 'x'.repeat(deployment.length)
-  const below = (id: string, request: IsolationRequest) => ({ ...request, path: `/deployment/${id}${request.path}` })
-  const at = (id: string, request: IsolationRequest) => ({ ...request, headers: { host: `${id}.run.example.test` } })
-  return [
-    {
-      ...each,
-      title: `${each.title}, below a deployment`,
-      foreign: below(deployment, each.foreign),
-      unknown: below(nowhere, each.unknown),
-    },
-    {
-      ...each,
-      title: `${each.title}, at a deployment’s host`,
-      foreign: at(deployment, each.foreign),
-      unknown: at(nowhere, each.unknown),
-    },
-  ]
+  const at = (value: string) => path.replace(parameter, encodeURIComponent(value))
+  return kind.flatMap(({ title, foreign, unknown }) =>
+    verbsOf(operation).map((method) => ({
+      operation: id,
+      title: `${method} ${path} of ${title}`,
+      foreign: { method, path: at(foreign) },
+      unknown: { method, path: at(unknown) },
+    })),
+  )
 }
 
 // Operations whose bodies, queries and headers could name something.
@@ -257,6 +228,7 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
     { 'idempotency-key': 'key-of-other' },
   )
   await app.engine.untilRuns(4)
+  await untilAtNode(other, held)
   const waiting = await submitted(other, { '1': { class_type: 'FakeSave', inputs: { text: 'later' } } })
   const sent = upload('bytes-of-the-other', { 'idempotency-key': 'upload-of-other' })
   const uploaded = await other.call(sent.path, sent)
@@ -295,6 +267,11 @@ async function run(tenant: Tenant, workflow: object, more: object = {}, prefix =
   await tenant.call(json.urls.events)
   await tenant.call(json.urls.self)
   return json.id as string
+}
+
+/** From then on the job stays as it is, until somebody touches it. */
+async function untilAtNode(tenant: Tenant, jobId: string): Promise<void> {
+  while ((await tenant.call(`${API}/jobs/${jobId}`)).json.progress?.current_node == null) await setImmediate()
 }
 
 function mustBe(answer: Answer, status: number): Answer {

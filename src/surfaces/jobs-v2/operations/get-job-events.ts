@@ -8,7 +8,7 @@ import type { OperationKit } from '../operation.ts'
 
 export interface GetJobEventsDeps {
   readonly kit: OperationKit
-  readonly gate: Pick<Gate, 'answerHeaders'>
+  readonly gate: Pick<Gate, 'answerHeaders' | 'authenticate'>
   readonly hub: Pick<EventHub, 'open'>
 }
 
@@ -19,7 +19,8 @@ export function getJobEvents(app: FastifyInstance, { kit, gate, hub }: GetJobEve
     const { requestId, ...context } = kit.contextOf(request)
     const jobId = jobIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
-    await hub.open(reply.raw, { scope: context, jobId, base: context, headers })
+    const caller = await gate.authenticate(request.raw, 'bearer')
+    await hub.open(reply.raw, { caller, scope: context, jobId, base: context, headers })
     // Only now: a refusal above must still be answered by the framework.
     return reply.hijack()
   })

@@ -26,7 +26,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
   ): Promise<{ text: string; outcome: PromptOutcome }> {
     const accountId = deps.accountOf(request)
     const place = toPlace(fields, () => nextNumber(accountId))
-    const id = fields.id ?? deps.newPromptId()
+    const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
     // Before the job exists: its first event may come before the submit has answered. An id that is known already is
     // somebody's job, and stays what it is.

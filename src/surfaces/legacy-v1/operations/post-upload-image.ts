@@ -9,7 +9,7 @@ export function postUploadImage(api: Api, { assets, accountOf }: OperationDeps):
   api.both('POST', '/upload/image', async (request, reply) => {
     const accountId = accountOf(request)
     const { file, ...form } = await readUploadForm(request.raw, {
-      take: (bytes) => assets.receive(bytes, {}),
+      take: (bytes) => assets.receive(bytes, { accountId }),
       drop: (taken) => taken.discard(),
     })
     const { nameOf, subfolder, ...place } = await readPlace(form, file)

@@ -27,7 +27,7 @@ export function postUploadMask(api: Api, { assets, pictures, accountOf }: Operat
     const ref = form.fields.get('original_ref') ?? form.fields.get('originalRef')
     if (ref === undefined) throw invalid('original_ref is missing')
     const { bytes, contentType } = await pictures.replaceAlpha(await readOriginal(accountId, ref), form.file)
-    const received = await assets.receive([bytes], {})
+    const received = await assets.receive([bytes], { accountId })
     const asset = await received.place({ accountId, ...place, contentType })
     return sendJson(reply, { name: nameOf(asset), subfolder, type: place.folder })
   })

@@ -343,6 +343,20 @@ test('a reader that is sent much and answers nothing is closed; one that is sent
   idle.ws.resume()
 })
 
+test('a socket is closed within a second once its caller would not be let in any more, and only that one', async () => {
+  const ended = new Set<string>()
+  await using rig = await startSockets({ gate: { isWelcome: ({ accountId }) => !ended.has(accountId) } })
+  const [gone, stays] = await Promise.all([rig.connect(), rig.connect('token=eve')])
+  await Promise.all([gone, stays].map((socket) => socket.untilCount(1)))
+  ended.add('ada')
+  rig.ticker.advance(1_000)
+  runSampler(rig)
+  assert.equal(await gone.closed, 1008)
+  assert.equal(gone.frames.length, 1)
+  assert.equal(stays.ws.readyState, stays.ws.OPEN)
+  await untilOpen(rig, 1)
+})
+
 test('when the service ends, sockets are told so and none is left', async () => {
   const rig = await startSockets()
   const sockets = await Promise.all([rig.connect(), rig.connect('token=eve')])

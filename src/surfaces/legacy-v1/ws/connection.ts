@@ -54,8 +54,8 @@ export interface ConnectionParts {
   readonly now: () => number
 }
 
-// RFC 6455 (7.4.1): a message that violates the policy of the endpoint; ours is to keep up.
-const TOO_SLOW = 1008
+// RFC 6455 (7.4.1): whoever does not keep to the policy of the endpoint; ours is to keep up, and to have a good credential.
+const POLICY = 1008
 const GOING_AWAY = 1001
 const MAX_BYTES_BEFORE_PONG = 65_536
 /** How long a close may take before the connection is cut. */
@@ -147,9 +147,14 @@ export class SocketConnection {
     this.#close(GOING_AWAY, 'the service is shutting down')
   }
 
+  /** The credential that it was opened with has ended. */
+  dismiss(): void {
+    this.#close(POLICY, 'the credential of this socket is no longer good')
+  }
+
   #giveUp(): void {
     this.#parts.events.onGivenUp()
-    this.#close(TOO_SLOW, 'this reader does not keep up')
+    this.#close(POLICY, 'this reader does not keep up')
   }
 
   #close(code: number, reason: string): void {

@@ -6,6 +6,8 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WebSocketServer } from 'ws'
+import type { Caller } from '../../../domain/accounts/caller.ts'
+import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -13,6 +15,7 @@ import type { EventBus } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import { mustNameNoDeployment } from '../../kit/deployment-address.ts'
 import type { Gate } from '../../kit/gate.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
@@ -57,18 +60,25 @@ export interface Sockets {
   close(): void
 }
 
+/** Who asks for a socket, and where it would listen. */
+interface Guest {
+  readonly caller: Caller
+  readonly channel: AccountChannel
+}
+
 // Clients say one short sentence about themselves; whatever is longer is not for us.
 const MAX_MESSAGE_BYTES = 65_536
 const MAX_CLIENT_ID_LENGTH = 256
 /** One client gives a socket up after 10 s without a message, and pings do not count to it. */
 const STATUS_EVERY_MS = 5_000
 const PING_EVERY_MS = 5_000
+const WELCOME_EVERY_MS = 1_000
 const RETRY_AFTER_SECONDS = 5
 
 export function createSockets(options: SocketsOptions): Sockets {
   const { gate, answerError, bus, clock, ticker, log, countLive, findJob } = options
   const channels = new Map<string, AccountChannel>()
-  const connections = new Set<SocketConnection>()
+  const connections = new Map<SocketConnection, Caller>()
   const limits = { ...CONNECTION_LIMITS, ...options.limits }
   const stories = createRunStories({ clock })
   const counts = { previewsDropped: 0, readersGivenUp: 0 }
@@ -107,13 +117,15 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   async function open(upgrade: Upgrade): Promise<void> {
     refuseWhenClosed()
-    const { accountId } = await gate.authenticate(upgrade.request, 'socket')
-    const channel = hold(accountId)
+    mustNameNoDeployment(gate.place(upgrade.request))
+    const caller = await gate.authenticate(upgrade.request, 'socket')
+    mustHaveScope(caller, 'jobs:read')
+    const channel = hold(caller.accountId)
     let isJoined = false
     try {
       await channel.ready()
       refuseWhenClosed()
-      isJoined = shakeHands(upgrade, channel)
+      isJoined = shakeHands(upgrade, { caller, channel })
     } finally {
       // Whoever has joined gives the place back when the socket closes.
       if (!isJoined) release(channel)
@@ -121,7 +133,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   }
 
   /** False when it came to nothing: a peer that is gone, or a handshake that was no handshake and has been answered. */
-  function shakeHands({ request, socket, head }: Upgrade, channel: AccountChannel): boolean {
+  function shakeHands({ request, socket, head }: Upgrade, { caller, channel }: Guest): boolean {
     let isJoined = false
     // The library answers within this call; it has nothing to wait for.
     handshakes.handleUpgrade(request, socket, head, (ws) => {
@@ -135,7 +147,7 @@ export function createSockets(options: SocketsOptions): Sockets {
         now: ticker.now,
         events: eventsOf(channel),
       })
-      connections.add(connection)
+      connections.set(connection, caller)
       stopTicking ??= startTicking()
       channel.join(connection, encodeText(statusMessage(channel.live, clientId)))
       tellRunning(connection, channel)
@@ -186,7 +198,11 @@ export function createSockets(options: SocketsOptions): Sockets {
   }
 
   function startTicking(): () => void {
-    const stops = [ticker.every(STATUS_EVERY_MS, repeatStatus), ticker.every(PING_EVERY_MS, checkAll)]
+    const stops = [
+      ticker.every(STATUS_EVERY_MS, repeatStatus),
+      ticker.every(PING_EVERY_MS, checkAll),
+      ticker.every(WELCOME_EVERY_MS, dismissUnwelcome),
+    ]
     return () => {
       for (const stop of stops) stop()
     }
@@ -203,7 +219,12 @@ export function createSockets(options: SocketsOptions): Sockets {
   }
 
   function checkAll(): void {
-    for (const connection of connections) connection.check()
+    for (const connection of connections.keys()) connection.check()
+  }
+
+  /** Whoever would not be let in any more hears nothing more. */
+  function dismissUnwelcome(): void {
+    for (const [connection, caller] of connections) if (!gate.isWelcome(caller)) connection.dismiss()
   }
 
   function refuseWhenClosed(): void {
@@ -217,7 +238,7 @@ export function createSockets(options: SocketsOptions): Sockets {
       isClosed = true
       stopFollowing()
       for (const channel of channels.values()) channel.flush()
-      for (const connection of connections) connection.goAway()
+      for (const connection of connections.keys()) connection.goAway()
     },
   }
 }

@@ -1,0 +1,38 @@
+/** Two accounts on one service with everything that there is to own, the deployment of one of them included. */
+import { createFakeProvider, type FakeProvider } from '../support/fake-provider.ts'
+import { MODELS } from '../support/start-router.ts'
+import { type SharedApp, startShared, type Tenant } from '../support/start-shared.ts'
+
+export interface World extends AsyncDisposable {
+  readonly app: SharedApp
+  /** Runs the models of the router. */
+  readonly provider: FakeProvider
+  /** The caller. It owns nothing that a case names. */
+  readonly caller: Tenant
+  /** Somebody else, whose things are named. */
+  readonly other: Tenant
+  /** Of `other` alone, and ready. */
+  readonly deployment: string
+  /** What has to be let go before the service can end. */
+  readonly held: DisposableStack
+}
+
+const DEPLOYMENT = 'theirs'
+const LIMITS = { requestsPerMinute: null, concurrentJobs: 1, routerConcurrency: 2 }
+
+export async function openWorld(): Promise<World> {
+  const provider = createFakeProvider()
+  const settings = { kind: 'serverless', deploymentsDomain: 'example.test' }
+  const app = await startShared(settings, { overrides: { models: { providers: [provider], models: MODELS } } })
+  const [caller, other]: Tenant[] = [await app.account('caller', LIMITS), await app.account('owner', LIMITS)]
+  await app.admin('POST', '/deployments', { id: DEPLOYMENT, account_id: other.id, workers: 1 })
+  await app.untilDeployment(DEPLOYMENT, 'ready')
+  const held = new DisposableStack()
+  return {
+    ...{ app, provider, caller, other, held, deployment: DEPLOYMENT },
+    async [Symbol.asyncDispose]() {
+      held.dispose()
+      await app[Symbol.asyncDispose]()
+    },
+  }
+}
