@@ -269,7 +269,7 @@ test('an operator sees the engines, and cordons, drains and resumes one, with a 
     [['embedded', 'ready']],
   )
   assert.deepEqual((await shared.admin('GET', '/engines/embedded')).json, engines[0])
-  const { node_classes: classes } = (await shared.admin('GET', '/engines/catalog')).json
+  const { node_classes: classes } = (await shared.admin('GET', '/engine-catalog')).json
   assert.ok(Object.values(classes).every((ids) => JSON.stringify(ids) === '["embedded"]'))
   const states = []
   for (const word of ['cordon', 'resume', 'drain', 'resume']) {

@@ -7,7 +7,7 @@ export function getEngineCatalog(
   app: FastifyInstance,
   { fleet }: { readonly fleet: Pick<Fleet, 'availability'> },
 ): void {
-  app.get(`${ADMIN_PATH}/engines/catalog`, (_request, reply) => {
+  app.get(`${ADMIN_PATH}/engine-catalog`, (_request, reply) => {
     const { classes, weights } = fleet.availability()
     return send(reply, 200, { node_classes: Object.fromEntries(classes), weights: Object.fromEntries(weights) })
   })
