@@ -15,9 +15,9 @@ const BUSY_TIMEOUT_MS = 5_000
 const WRITER_CACHE_KIB = 65_536
 // The reader's own cache is dropped whenever somebody wrote, so it reads through the system's page cache instead.
 const READER_MAP_BYTES = 268_435_456
-// 8 MiB of log between checkpoints: long enough that a hot page is copied once per many commits, short enough that whoever
-// waits behind a checkpoint waits about ten milliseconds.
-const CHECKPOINT_PAGES = 2_048
+// 32 MiB of log between checkpoints: long enough that a hot page is copied once per many commits and that few wait behind a
+// checkpoint, short enough that they wait tens of milliseconds. While nobody writes it happens earlier.
+const CHECKPOINT_PAGES = 8_192
 const LOG_LIMIT_BYTES = 67_108_864
 
 export function openWriter(path: string, { synchronous, maxPages }: WriterOptions): DatabaseSync {

@@ -89,9 +89,3 @@ export function prepareWriteOperations(database: DatabaseSync) {
 }
 
 export type WriteOperations = ReturnType<typeof prepareWriteOperations>
-
-/**
- * Letting a model call in need not reach the disk before its provider does: the process may die at any time and the record
- * is there, and should the power go, the money that the call held goes back with it. Its end is durable before it is told.
- */
-export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>(['admitCall'])
