@@ -89,3 +89,14 @@ export function prepareWriteOperations(database: DatabaseSync) {
 }
 
 export type WriteOperations = ReturnType<typeof prepareWriteOperations>
+
+/**
+ * Nobody is told of these. A power cut that takes a claim or a renewed lease back also ended the worker that held it, and the
+ * job waits in the queue as before; bytes whose announcement it takes back are left over, and the next start sweeps them. The
+ * process may die at any time all the same; the next durable write carries them along.
+ */
+export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
+  'claim',
+  'renew',
+  'announceBlob',
+])

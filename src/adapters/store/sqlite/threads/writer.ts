@@ -5,7 +5,7 @@
 import { workerData } from 'node:worker_threads'
 import { openWriter, type WriterOptions } from '../connection.ts'
 import { applyMigrations, loadMigrations } from '../migrations.ts'
-import { prepareWriteOperations } from '../operations/write-operations.ts'
+import { prepareWriteOperations, RELAXED_OPERATIONS } from '../operations/write-operations.ts'
 import { createWriteBatch } from './run-batch.ts'
 import { serveBatches, type ThreadBody } from './serve-batches.ts'
 
@@ -20,7 +20,10 @@ const IDLE_BEFORE_CHECKPOINT_MS = 250
 function openWriterThread(data: WriterData): ThreadBody {
   const database = openWriter(data.path, data)
   applyMigrations(database, loadMigrations(data.migrationsDirectory), data.openedAt)
-  const runBatch = createWriteBatch(database, prepareWriteOperations(database))
+  const runBatch = createWriteBatch(database, prepareWriteOperations(database), {
+    relaxed: RELAXED_OPERATIONS,
+    synchronous: data.synchronous,
+  })
   const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
   let changesAtCheckpoint = 0
   const totalChanges = database.prepare('SELECT total_changes() AS count')
