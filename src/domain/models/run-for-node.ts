@@ -27,7 +27,7 @@ export interface RunForNodeDeps {
   readonly newRequestId: () => string
 }
 
-const PLACEHOLDER = /^image:\/\/(\d{1,3})$/
+const IMAGE_REFERENCE = /^image:\/\/(\d{1,3})$/
 
 export function createRunForNode(deps: RunForNodeDeps): RunForNode {
   async function run(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
@@ -72,7 +72,7 @@ async function identify(deps: RunForNodeDeps, { extraData, accountId }: ModelReq
 /** `"image://0"` in the input stands for the first picture. */
 function placeImages(input: JsonValue, images: ModelRequest['images']): JsonValue {
   if (typeof input === 'string') {
-    const place = PLACEHOLDER.exec(input)
+    const place = IMAGE_REFERENCE.exec(input)
     if (place === null) return input
     const image = images[Number(place[1])]
     if (image === undefined)
