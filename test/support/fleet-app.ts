@@ -7,7 +7,7 @@ import { call } from './call.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from './fake-comfyui/fake-comfyui.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 
-const SHORT_BOUNDS: Partial<ComfyBounds> = {
+export const SHORT_BOUNDS: Partial<ComfyBounds> = {
   callMs: 1_500,
   objectInfoMs: 5_000,
   submitMs: 2_000,
@@ -21,6 +21,7 @@ const SHORT_BOUNDS: Partial<ComfyBounds> = {
   socketWaitMs: 300,
   reconnectFirstMs: 10,
   reconnectMaxMs: 100,
+  sameIdPauseMs: 200,
   stopGraceMs: 1_500,
   interruptEveryMs: 40,
   fileFirstByteMs: 1_000,
@@ -33,6 +34,8 @@ const SHORT_BOUNDS: Partial<ComfyBounds> = {
   catalogMinMs: 0,
   freeSettleMs: 0,
 }
+
+export const CANCEL_GRACE_MS = 1_000
 
 export interface FleetApp extends AsyncDisposable {
   readonly url: string
@@ -78,7 +81,7 @@ export async function startFleetApp({
   )
   await Promise.all(engines.map((engine) => engine.untilReady(AbortSignal.timeout(10_000))))
   const flags = {
-    cancelGrace: '1s',
+    cancelGrace: `${CANCEL_GRACE_MS}ms`,
     workers: String(engines.length * (concurrency ?? 1)),
     ...(adminToken === undefined ? {} : { adminToken }),
     ...settings,

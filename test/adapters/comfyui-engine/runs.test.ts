@@ -1,11 +1,22 @@
 /** What a run brings to the server and what it brings back. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ReportedItem } from '../../../src/domain/engine/engine-event.ts'
+import type { ReportedFile, ReportedItem } from '../../../src/domain/engine/engine-event.ts'
+import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import { parseLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { toPng } from '../../support/fake-comfyui/picture.ts'
 import { readRecording } from '../../support/fake-comfyui/recording.ts'
-import { type GraphJson, ofType, openRig, outline, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
+import {
+  bytesOf,
+  type GraphJson,
+  ofType,
+  openRig,
+  outline,
+  runGraph,
+  saveGraph,
+  stepsGraph,
+  toRun,
+} from './support/harness.ts'
 
 const loadGraph = (name: string): GraphJson => ({
   '1': { class_type: 'LoadImage', inputs: { image: name } },
@@ -320,6 +331,24 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
       const { events } = await runGraph(rig.engine, graph, { files: { 'test.png': Buffer.from('a picture') } })
       assert.equal(outline(events), told)
     }
+  })
+
+  test('a server whose plug is pulled when it hands out a file is given up, however patient one is with files', async () => {
+    await using rig = await openRig(
+      {},
+      { fileFirstByteMs: 60_000, fileIdleMs: 60_000, unreachableMs: 300, callMs: 200 },
+    )
+    const reported: ReportedFile[] = []
+    for await (const event of rig.engine.run(toRun(saveGraph(6)), { signal: new AbortController().signal })) {
+      if (event.type !== 'node_report') continue
+      reported.push(...Object.values(event.report).flatMap((items) => items.filter((item) => item.kind === 'file')))
+    }
+    rig.fake.faults.mute = { '': Number.POSITIVE_INFINITY }
+    assert.equal(reported.length, 1)
+    await assert.rejects(
+      bytesOf(reported[0] as ReportedFile),
+      (error) => error instanceof EngineLostError && /nothing was answered/.test(error.message),
+    )
   })
 
   test('many runs share one socket', async () => {

@@ -17,8 +17,8 @@ export interface ExecutorDeps {
   sendPreview(prompt: Prompt, nodeId: string, bytes: Buffer): void
   sendText(nodeId: string, text: string): void
   print(line: string): void
-  /** Resolves at once, or when a test lets the prompt go on. */
-  reach(phase: Phase, prompt: Prompt): Promise<void>
+  /** Resolves at once, or when a test lets the prompt go on, or when it is interrupted. */
+  reach(phase: Phase, prompt: Prompt, interrupted: AbortSignal): Promise<void>
   readonly nodeMs: number
   readonly loadMs: number
 }
@@ -112,14 +112,14 @@ class PromptRun {
     this.#record('execution_cached', { nodes: cached })
     let current = ''
     try {
-      await this.#parts.reach('running', this.#prompt)
+      await this.#parts.reach('running', this.#prompt, this.#interrupted.signal)
       for (const nodeId of outputs) {
         for (const next of this.#order(nodeId)) {
           current = next
           await this.#runNode(next)
         }
       }
-      await this.#parts.reach('finishing', this.#prompt)
+      await this.#parts.reach('finishing', this.#prompt, this.#interrupted.signal)
       this.#record('execution_success', {})
     } catch (error) {
       this.#end(error, current)

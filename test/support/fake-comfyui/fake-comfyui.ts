@@ -175,7 +175,7 @@ class FakeServer implements FakeComfy {
       sendPreview: (prompt, nodeId, bytes) => this.#sendPreview(prompt, nodeId, bytes),
       sendText: (nodeId, text) => this.#sockets.send(null, textFrame(nodeId, text)),
       print: (line) => this.print(line),
-      reach: (phase, prompt) => this.#gates.pass(phase, prompt),
+      reach: (phase, prompt, interrupted) => this.#gates.pass(phase, prompt, interrupted),
     })
   }
 

@@ -46,12 +46,15 @@ export class Gates {
     for (const tell of gate.watchers.splice(0)) tell(prompt)
   }
 
-  /** Stays as long as the gate is closed. */
-  async pass(phase: Phase, prompt: Prompt): Promise<void> {
+  /** Stays as long as the gate is closed and nobody interrupts. */
+  async pass(phase: Phase, prompt: Prompt, interrupted: AbortSignal): Promise<void> {
     const gate = this.#gates[phase]
-    if (!gate.isClosed) return
+    if (!gate.isClosed || interrupted.aborted) return
     this.stand(phase, prompt)
-    await new Promise<void>((resolve) => gate.waiting.push(resolve))
+    await new Promise<void>((resolve) => {
+      gate.waiting.push(resolve)
+      interrupted.addEventListener('abort', () => resolve(), { once: true })
+    })
   }
 }
 

@@ -31,6 +31,7 @@ export class FakeSockets {
   }
 
   accept(request: IncomingMessage, connection: Duplex, head: Buffer): void {
+    connection.on('error', () => {})
     if (this.#faults.refuseSocket) {
       connection.end('HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n')
       return

@@ -8,6 +8,7 @@ import { sleep } from '../../../lib/sleep.ts'
 import { type ComfyApi, type FilePlace, viewPath } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError, type StreamedAnswer, toCallError } from './http.ts'
+import { silenceError, watchLife } from './watch-life.ts'
 
 interface Progress {
   received: number
@@ -19,14 +20,15 @@ interface Progress {
 export async function* readFile(api: ComfyApi, place: FilePlace, bounds: ComfyBounds): AsyncGenerator<Uint8Array> {
   const progress: Progress = { received: 0, sizeBytes: null, etag: null }
   let failure: unknown = null
+  using life = watchLife({ api, bounds })
   for (let attempt = 0; attempt < bounds.fileTries; attempt++) {
     if (attempt > 0) await sleep(bounds.fileRetryMs * 2 ** (attempt - 1))
     try {
-      yield* readOnce(api, place, { bounds, progress })
+      yield* readOnce(api, place, { bounds, progress, silent: life.silent })
       return
     } catch (error) {
-      failure = toCallError(error, '/view')
-      if ((failure as CallError).fault === 'too_large') break
+      failure = life.silent.aborted ? silenceError({ bounds }) : toCallError(error, '/view')
+      if (life.silent.aborted || (failure as CallError).fault === 'too_large') break
     }
   }
   throw new EngineLostError(
@@ -41,21 +43,27 @@ export async function* readFile(api: ComfyApi, place: FilePlace, bounds: ComfyBo
 interface Try {
   readonly bounds: ComfyBounds
   readonly progress: Progress
+  /** Aborted when the server has not answered anything for too long. */
+  readonly silent: AbortSignal
 }
 
-async function* readOnce(api: ComfyApi, place: FilePlace, { bounds, progress }: Try): AsyncGenerator<Uint8Array> {
+async function* readOnce(
+  api: ComfyApi,
+  place: FilePlace,
+  { bounds, progress, silent }: Try,
+): AsyncGenerator<Uint8Array> {
   const over = new AbortController()
   const answer = await api.http.stream(viewPath(place), {
     headers: progress.received === 0 ? {} : rangeHeaders(progress),
     firstByteMs: bounds.fileFirstByteMs,
     idleMs: bounds.fileIdleMs,
-    signal: over.signal,
+    signal: AbortSignal.any([over.signal, silent]),
   })
   const pace = watchPace(bounds, () => over.abort())
   try {
     if (isAtEnd(answer, progress)) return
     const skip = startAt(answer, progress)
-    yield* take(answer, { skip, progress, bounds, onBytes: pace.count })
+    yield* take(answer, { skip, progress, bounds, silent, onBytes: pace.count })
     checkWhole(progress)
   } catch (error) {
     throw pace.isTooSlow()

@@ -27,6 +27,7 @@ import { TellingListener } from './run-listener.ts'
 import { InputTooLargeError, type Stage } from './stage-inputs.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
 import { RunTeller } from './tell-run.ts'
+import { silenceError, watchLife } from './watch-life.ts'
 
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
@@ -130,7 +131,9 @@ class Attempt {
     const { hub, socket, bounds } = this.#deps
     const { jobId, attempt } = this.#run
     const promptId = promptIdOf({ jobId, attempt, round })
-    const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId })
+    using life = watchLife(this.#deps)
+    const { silent } = life
+    const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId }, silent)
     if (this.#stop.aborted) return { type: 'interrupted' }
     await socket.untilOpen(bounds.socketWaitMs)
     this.#teller.beginRound()
@@ -140,7 +143,9 @@ class Attempt {
     try {
       const clientId = socket.clientId()
       const body = this.#toBody(graphText, promptId, clientId)
-      const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, body })
+      const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, silent, body })
+      // From here on the run's own questions tell.
+      life[Symbol.dispose]()
       if (submitted.kind === 'given_up') return { type: 'interrupted' }
       if (submitted.kind === 'refused') return await this.#refuse(submitted)
       return await this.#follow(submitted.promptId, { listener, clientId })
@@ -149,12 +154,14 @@ class Attempt {
     }
   }
 
-  async #prepareGraph(fresh: FreshOutputs | null): Promise<string> {
+  async #prepareGraph(fresh: FreshOutputs | null, silent: AbortSignal): Promise<string> {
     const { catalog, stage } = this.#deps
     const { graph, inputs } = this.#run
     const names = namesToStage(graph, catalog, new Set(inputs.keys()))
     const wanted = new Map([...inputs].filter(([name]) => names.has(name)))
-    const staged = await stage.bring(wanted, this.#stop)
+    const staged = await stage.bring(wanted, AbortSignal.any([this.#stop, silent])).catch((error) => {
+      throw silent.aborted ? silenceError(this.#deps) : error
+    })
     this.#staged = new Set(staged.values())
     return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }

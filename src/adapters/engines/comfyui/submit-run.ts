@@ -13,6 +13,7 @@ import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'
 import { hasNodeErrors } from './refusal.ts'
 import { findPlace } from './stop-run.ts'
+import { silenceError } from './watch-life.ts'
 
 export type Submitted =
   /** The id under which the server knows it: very old ones give their own. */
@@ -30,6 +31,8 @@ export interface SubmitOptions {
   readonly promptId: string
   readonly body: string
   readonly stop: AbortSignal
+  /** Aborted when the server has not answered anything for too long. */
+  readonly silent: AbortSignal
 }
 
 const REFUSED = 400
@@ -38,18 +41,20 @@ const NOT_NOW: ReadonlySet<number> = new Set([429, 503])
 const RETRY = { firstMs: 100, maxMs: 2_000 }
 
 /** Throws EngineLostError when the graph was certainly not accepted, or when nobody can say. */
-export async function submitRun(deps: SubmitDeps, { promptId, body, stop }: SubmitOptions): Promise<Submitted> {
+export async function submitRun(deps: SubmitDeps, options: SubmitOptions): Promise<Submitted> {
+  const { promptId, body, stop, silent } = options
   const backoff = createBackoff(RETRY)
   const beganAt = performance.now()
   while (true) {
     if (stop.aborted) return { kind: 'given_up' }
     try {
-      return readAnswer(await deps.api.submit(body, {}), promptId)
+      return readAnswer(await deps.api.submit(body, { signal: silent }), promptId)
     } catch (error) {
       if (!(error instanceof CallError)) throw error
+      if (silent.aborted) throw givenUp(deps, promptId)
       if (error.status === REFUSED) return { kind: 'refused', body: error.body, isQueued: false, promptId }
       const isUnseen = error.fault === 'unreachable' || (error.status !== null && NOT_NOW.has(error.status))
-      if (!isUnseen || (await isKnown(deps, promptId))) return reconcile(deps, promptId, error)
+      if (!isUnseen || (await isKnown(deps, options))) return reconcile(deps, options, error)
       const limitMs = error.fault === 'unreachable' ? deps.bounds.refusedMs : deps.bounds.unreachableMs
       if (performance.now() - beganAt > limitMs) throw lost(error)
       await sleep(backoff.nextMs(), stop)
@@ -63,25 +68,35 @@ function readAnswer(answer: JsonValue, promptId: string): Submitted {
   return { kind: 'accepted', promptId: given }
 }
 
-async function isKnown({ api }: SubmitDeps, promptId: string): Promise<boolean> {
+async function isKnown({ api }: SubmitDeps, { promptId, silent }: SubmitOptions): Promise<boolean> {
   try {
-    return (await api.history(promptId, {})) !== null || (await findPlace(api, promptId)) !== null
+    return (
+      (await api.history(promptId, { signal: silent })) !== null || (await findPlace(api, promptId, silent)) !== null
+    )
   } catch {
     return false
   }
 }
 
 /** The request may be on its way still: it is looked for as long as a finished run may take to appear. */
-async function reconcile(deps: SubmitDeps, promptId: string, cause: CallError): Promise<Submitted> {
+async function reconcile(deps: SubmitDeps, options: SubmitOptions, cause: CallError): Promise<Submitted> {
   const { bounds, api } = deps
+  const { promptId, silent } = options
   const until = performance.now() + Math.max(bounds.vanishedMs, bounds.pollFirstMs)
   do {
-    if (await isKnown(deps, promptId)) return { kind: 'accepted', promptId }
+    if (await isKnown(deps, options)) return { kind: 'accepted', promptId }
+    if (silent.aborted) throw givenUp(deps, promptId)
     await sleep(bounds.pollFirstMs)
   } while (performance.now() < until)
   // Should it arrive after all, nobody wants it any more.
   await api.deletePending(promptId).catch(() => {})
   throw lost(cause)
+}
+
+/** Nobody waits for the take-back: the server may never answer it. */
+function givenUp(deps: SubmitDeps, promptId: string): EngineLostError {
+  deps.api.deletePending(promptId).catch(() => {})
+  return lost(silenceError(deps))
 }
 
 function lost(cause: CallError): EngineLostError {

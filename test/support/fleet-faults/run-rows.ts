@@ -1,0 +1,233 @@
+/** Faults of running: nodes that hang or raise, servers that die, and runs that somebody cancels. */
+import type { Phase } from '../fake-comfyui/executor.ts'
+import { ALWAYS, type FaultRow, type Within } from './row.ts'
+
+const NO_MORE_NODES = 'at the end of a run no node is left that could hang or raise'
+const NOT_AT_END = { finishing: NO_MORE_NODES }
+const TOLD = 'at the end of a run its outputs have been told, cached or not'
+const NOT_BEGUN: Readonly<Record<Phase, number>> = { queued: 1, running: 2, finishing: 2 }
+const stop: Within = { pollMaxMs: 2, interruptEveryMs: 2 }
+const gone: Within = { refusedMs: 1, vanishedMs: 1, pollMaxMs: 2 }
+/** What a run reached before it could be stopped counts. */
+const TOO_LATE = { queued: 'canceled', running: 'canceled', finishing: 'succeeded' } as const
+
+const NODE_ROWS: readonly FaultRow[] = [
+  {
+    name: 'a node that hangs',
+    faults: { hang: true },
+    since: 'point',
+    ends: 'failed:stalled',
+    never: NOT_AT_END,
+    within: { ...stop, stallMs: 1 },
+  },
+  {
+    name: 'a node that hangs and ignores interrupts',
+    faults: { hang: true, ignoreInterrupt: true },
+    since: 'point',
+    ends: 'moved',
+    never: NOT_AT_END,
+    quarantines: ['queued', 'running'],
+    within: { ...stop, stallMs: 1, stopGraceMs: 1 },
+  },
+  {
+    name: 'no memory, once',
+    faults: { outOfMemory: 1 },
+    since: 'point',
+    ends: 'again',
+    never: NOT_AT_END,
+    within: { freeSettleMs: 1, pollMaxMs: 2 },
+  },
+  {
+    name: 'no memory, wherever it runs',
+    faults: { outOfMemory: ALWAYS },
+    isEverywhere: true,
+    since: 'point',
+    ends: 'failed:out_of_memory',
+    never: NOT_AT_END,
+    executions: { queued: 2, running: 2, finishing: 1 },
+    within: { freeSettleMs: 1, pollMaxMs: 2 },
+  },
+  {
+    name: 'a fault of the graphics card',
+    faults: { cudaFault: true },
+    since: 'point',
+    ends: 'moved',
+    never: NOT_AT_END,
+    quarantines: ['queued', 'running'],
+    within: { pollMaxMs: 2 },
+  },
+  {
+    name: 'a fault of the graphics card, wherever it runs',
+    faults: { cudaFault: true },
+    isEverywhere: true,
+    since: 'point',
+    ends: 'failed:cuda_fault',
+    never: NOT_AT_END,
+    executions: { queued: 2, running: 2, finishing: 1 },
+    quarantines: ['queued', 'running'],
+    within: { pollMaxMs: 2 },
+  },
+  {
+    name: 'an exception with a huge traceback',
+    faults: { tracebackBytes: 5_000_000 },
+    graph: 'raising',
+    since: 'point',
+    ends: 'failed:node_execution_error',
+    never: { finishing: 'a run whose node raised never comes to its end' },
+    within: { pollMaxMs: 1 },
+  },
+  {
+    name: 'a cached run without its outputs',
+    faults: { cachedEmptyOutputs: true },
+    graph: 'text',
+    since: 'point',
+    ends: 'succeeded',
+    never: { finishing: TOLD },
+    // The first of them runs nothing: everything is in the cache. The second makes the outputs anew.
+    executions: { queued: 2, running: 2, finishing: 1 },
+    within: { pollMaxMs: 2 },
+  },
+]
+
+/** As if its plug was pulled: connections stay, and nothing comes through them any more. */
+const CUT_OFF = { mute: { '': ALWAYS }, silentSocket: true }
+const cut: Within = { unreachableMs: 1, callMs: 1, pollMaxMs: 2 }
+/** So long that only the missing sign of life ends a wait. */
+const PATIENT = { submitMs: 60_000, uploadIdleMs: 60_000, fileFirstByteMs: 60_000, fileIdleMs: 60_000 }
+
+const DEATH_ROWS: readonly FaultRow[] = [
+  {
+    name: 'a server that is cut off',
+    faults: CUT_OFF,
+    since: 'point',
+    ends: 'moved',
+    isDeath: true,
+    bounds: PATIENT,
+    within: cut,
+  },
+  {
+    name: 'a server that is cut off while it is handed a prompt',
+    faults: CUT_OFF,
+    since: 'submit',
+    ends: 'moved',
+    executions: { queued: 1, running: 1, finishing: 1 },
+    isDeath: true,
+    bounds: PATIENT,
+    within: cut,
+  },
+  {
+    name: 'a server that is cut off while it is handed a file',
+    faults: CUT_OFF,
+    since: 'submit',
+    graph: 'loaded',
+    ends: 'moved',
+    executions: { queued: 1, running: 1, finishing: 1 },
+    isDeath: true,
+    bounds: PATIENT,
+    within: cut,
+  },
+  {
+    name: 'a server that is killed',
+    act: (fake) => fake[Symbol.asyncDispose](),
+    since: 'point',
+    ends: 'moved',
+    executions: NOT_BEGUN,
+    isDeath: true,
+    within: gone,
+  },
+  {
+    name: 'a server that is restarted at once',
+    act: (fake) => fake.restart(),
+    since: 'point',
+    ends: 'moved',
+    executions: NOT_BEGUN,
+    isDeath: true,
+    within: gone,
+  },
+  {
+    name: 'a server that is restarted after a while',
+    act: (fake) => fake.restart({ downMs: 300 }),
+    since: 'point',
+    ends: 'moved',
+    executions: NOT_BEGUN,
+    isDeath: true,
+    within: gone,
+  },
+  {
+    name: 'a server that is restarted with an empty input folder',
+    act: (fake) => fake.restart({ wipe: true }),
+    graph: 'loaded',
+    since: 'point',
+    ends: 'moved',
+    executions: NOT_BEGUN,
+    isDeath: true,
+    within: gone,
+  },
+]
+
+const CANCELED_AT: Readonly<Record<Phase, number>> = { queued: 0, running: 1, finishing: 1 }
+
+const CANCEL_ROWS: readonly FaultRow[] = [
+  {
+    name: 'a cancel',
+    isCanceled: true,
+    isKept: true,
+    since: 'point',
+    ends: TOO_LATE,
+    executions: CANCELED_AT,
+    within: stop,
+  },
+  {
+    name: 'a cancel, and no jobs API',
+    faults: { noJobsApi: true },
+    isCanceled: true,
+    isKept: true,
+    since: 'birth',
+    ends: TOO_LATE,
+    executions: CANCELED_AT,
+    within: stop,
+  },
+  {
+    name: 'a cancel, and interrupts that stop whatever runs',
+    faults: { noJobsApi: true, blindInterrupt: true },
+    isCanceled: true,
+    isKept: true,
+    since: 'birth',
+    ends: TOO_LATE,
+    executions: CANCELED_AT,
+    within: stop,
+  },
+  {
+    name: 'a cancel, and interrupts that are ignored',
+    faults: { ignoreInterrupt: true },
+    isCanceled: true,
+    isKept: true,
+    since: 'point',
+    ends: 'canceled',
+    executions: CANCELED_AT,
+    quarantines: ['running', 'finishing'],
+    within: { ...stop, cancelGraceMs: 1 },
+  },
+  {
+    name: 'a cancel, and a silent socket',
+    faults: { silentSocket: true },
+    isCanceled: true,
+    isKept: true,
+    since: 'point',
+    ends: TOO_LATE,
+    executions: CANCELED_AT,
+    within: stop,
+  },
+  {
+    name: 'a cancel of what is lost with its server',
+    act: (fake) => fake[Symbol.asyncDispose](),
+    isCanceled: true,
+    isKept: true,
+    since: 'point',
+    ends: 'canceled',
+    executions: CANCELED_AT,
+    within: { ...gone, cancelGraceMs: 1 },
+  },
+]
+
+export const RUN_ROWS: readonly FaultRow[] = [...NODE_ROWS, ...DEATH_ROWS, ...CANCEL_ROWS]
