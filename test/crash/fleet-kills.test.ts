@@ -1,26 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { findFlaws } from './fleet-flaws.ts'
 import { runFleetKills } from './fleet-kills.ts'
 
-const LEASE_MS = 30_000
-
-test('engines die one after the other under load: every job ends well, none twice, nobody is left without work', {
+test('engines are killed one after the other under load: every job ends well, none twice, nobody is left without work', {
   timeout: 120_000,
 }, async () => {
+  const jobs = 60
   const report = await runFleetKills({
     engines: 3,
-    jobs: 80,
+    jobs,
     inFlight: 12,
-    killEveryMs: 700,
+    killEveryMs: 1_000,
     downMs: 200,
-    nodeMs: 10,
+    nodeMs: 25,
     settings: { engineLostAfter: '2s' },
   })
-  assert.deepEqual(report.otherwise, [])
-  assert.equal(report.succeeded, 80)
-  assert.equal(report.doubled, 0)
-  assert.equal(report.wrongOutputs, 0)
+  // Too short for a share of each that means something: only that nobody is forgotten.
+  assert.deepEqual(findFlaws(report, { jobs, leastShare: 0.01 }), [])
   assert.ok(report.kills > 0)
-  assert.ok(Math.min(...report.split) > 0, `the split was ${report.split}`)
-  assert.ok(Math.max(...report.recoveriesMs) < LEASE_MS + 5000)
 })

@@ -1,10 +1,18 @@
 /**
- * Engines die under load, one after the other, and come back as new processes that know nothing. Afterwards every job must have
- * ended well, none twice, and no attempt may have been executed more than once.
+ * Engines die under load, one after the other: processes of their own that are killed without warning and come back at the same
+ * address knowing nothing. Afterwards every job must have ended well and with its own bytes, and by the engines' own logs, which
+ * outlive them, no attempt may have been executed more than once.
  */
-
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { promptIdOf } from '../../src/adapters/engines/comfyui/prompt-id.ts'
+import { sleep } from '../../src/lib/sleep.ts'
 import { call } from '../support/call.ts'
-import { type FakeComfy, startFakeComfy } from '../support/fake-comfyui/fake-comfyui.ts'
+import { FakeComfyChild } from '../support/fake-comfyui/child.ts'
+import type { ExecutionNews } from '../support/fake-comfyui/fake-comfyui.ts'
+import { toPng } from '../support/fake-comfyui/picture.ts'
 import { pictureGraph } from '../support/fleet-app.ts'
 import { startTestApp } from '../support/start-app.ts'
 
@@ -22,153 +30,168 @@ export interface FleetKillsOptions {
 
 export interface FleetKillsReport {
   readonly succeeded: number
+  /** How all others ended. */
   readonly otherwise: readonly string[]
   readonly kills: number
-  /** Executions per engine, over all its lives. */
+  /** Executions that came to their end, per engine, over all its lives. */
   readonly split: readonly number[]
-  /** Attempts that an engine began more than once. */
+  /** Attempts that were begun more than once, by the engines' logs. */
+  readonly begunTwice: number
+  /** Attempts that came to their end more than once, by the engines' logs. */
   readonly doubled: number
-  /** Jobs without exactly one output. */
+  /** Executions that belong to no attempt of any job. */
+  readonly strange: number
+  /** Jobs whose engine died between the end of the run and the reading of its files: each ran to its end in two attempts. */
+  readonly ranAgain: number
+  /** Succeeded jobs without exactly one output, or with other bytes than their own. */
   readonly wrongOutputs: number
-  /** From each death to the end of the job that was running there. */
+  /** From each death to the end of every job that was running then. */
   readonly recoveriesMs: readonly number[]
   readonly tookMs: number
 }
 
+interface End {
+  readonly status: string
+  readonly isOwnBytes: boolean
+  readonly atMs: number
+}
+
+interface Death {
+  readonly atMs: number
+  readonly jobs: ReadonlySet<string>
+}
+
 const TERMINAL = new Set(['succeeded', 'failed', 'canceled', 'expired'])
+const POLL_MS = 25
+const MAX_ATTEMPTS = 3
 
 export async function runFleetKills(options: FleetKillsOptions): Promise<FleetKillsReport> {
-  const { nodeMs, settings = {}, say = () => {} } = options
-  const startedAt = performance.now()
-  const slots = await Promise.all(Array.from({ length: options.engines }, () => openSlot(nodeMs)))
-  const app = await startTestApp({
-    settings: {
-      comfyui: slots.map(({ live }) => live.url.href).join(','),
-      maxQueue: String(options.jobs),
-      ...settings,
-    },
-  })
-  try {
-    const ends = new Map<string, { readonly status: string; readonly outputs: number; readonly atMs: number }>()
-    const deaths: { readonly atMs: number; readonly jobs: readonly string[] }[] = []
-    const over = new AbortController()
-    const running = new Set<string>()
-    const killing = killOneAfterTheOther(slots, { ...options, signal: over.signal, running, deaths })
-    await submitAll(app.url, options, { ends, running, say })
-    over.abort()
-    await killing
-    return toReport({ slots, ends, deaths, startedAt })
-  } finally {
-    await app[Symbol.asyncDispose]()
-    for (const { live } of slots) await live[Symbol.asyncDispose]()
-  }
-}
-
-/** One address behind which engines live one after the other. */
-interface Slot {
-  live: FakeComfy
-  readonly lives: FakeComfy[]
-}
-
-async function openSlot(nodeMs: number): Promise<Slot> {
-  const live = await startFakeComfy({ nodeMs })
-  return { live, lives: [live] }
-}
-
-type Deaths = { readonly atMs: number; readonly jobs: readonly string[] }[]
-type Ends = Map<string, { readonly status: string; readonly outputs: number; readonly atMs: number }>
-
-interface KillParts extends FleetKillsOptions {
-  readonly signal: AbortSignal
-  readonly running: ReadonlySet<string>
-  readonly deaths: Deaths
-}
-
-async function killOneAfterTheOther(slots: readonly Slot[], parts: KillParts): Promise<void> {
-  for (let turn = 0; !parts.signal.aborted; turn++) {
-    await pause(parts.killEveryMs, parts.signal)
-    if (parts.signal.aborted) return
-    const slot = slots[turn % slots.length]
-    const { port } = slot.live
-    parts.deaths.push({ atMs: performance.now(), jobs: [...parts.running] })
-    await slot.live[Symbol.asyncDispose]()
-    await pause(parts.downMs, parts.signal)
-    slot.live = await startFakeComfy({ port, nodeMs: parts.nodeMs })
-    slot.lives.push(slot.live)
-  }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal.addEventListener('abort', end, { once: true })
-  })
-}
-
-interface Watch {
-  readonly ends: Ends
-  readonly running: Set<string>
-  readonly say: (line: string) => void
-}
-
-async function submitAll(
-  url: string,
-  { jobs, inFlight }: FleetKillsOptions,
-  { ends, running, say }: Watch,
-): Promise<void> {
-  let next = 0
-  const client = async () => {
-    while (next < jobs) {
-      const workflow = pictureGraph(next++)
-      const answer = await call(url, '/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow }) })
-      if (answer.status !== 201) throw new Error(`a submit was refused: ${answer.text}`)
-      await follow(url, answer.json.id, { ends, running })
-      if (ends.size % 100 === 0) say(`${ends.size} of ${jobs} jobs have ended`)
-    }
-  }
-  await Promise.all(Array.from({ length: inFlight }, client))
-}
-
-async function follow(url: string, id: string, { ends, running }: Pick<Watch, 'ends' | 'running'>): Promise<void> {
-  for (;;) {
-    const { json: job } = await call(url, `/api/v2/jobs/${id}`)
-    if (job.status === 'running') running.add(id)
-    else running.delete(id)
-    if (TERMINAL.has(job.status)) {
-      const reason = job.error === null ? '' : `:${job.error.code}`
-      ends.set(id, { status: `${job.status}${reason}`, outputs: job.outputs.length, atMs: performance.now() })
-      return
-    }
-    await pause(25, new AbortController().signal)
-  }
-}
-
-interface ReportParts {
-  readonly slots: readonly Slot[]
-  readonly ends: Ends
-  readonly deaths: Deaths
-  readonly startedAt: number
-}
-
-function toReport({ slots, ends, deaths, startedAt }: ReportParts): FleetKillsReport {
-  const prompts = slots.flatMap(({ lives }) =>
-    lives.flatMap(({ executions }) => executions.map(({ promptId }) => promptId)),
+  const folder = await mkdtemp(join(tmpdir(), 'atelier-fleet-kills-'))
+  await using opened = new AsyncDisposableStack()
+  opened.defer(() => rm(folder, { recursive: true, force: true }))
+  const engines = Array.from({ length: options.engines }, (_, index) =>
+    opened.use(new FakeComfyChild({ nodeMs: options.nodeMs, logPath: join(folder, `engine-${index}.log`) })),
   )
-  const all = [...ends.values()]
-  return {
-    succeeded: all.filter(({ status }) => status === 'succeeded').length,
-    otherwise: all.filter(({ status }) => status !== 'succeeded').map(({ status }) => status),
-    kills: deaths.length,
-    split: slots.map(({ lives }) => lives.reduce((sum, { executions }) => sum + executions.length, 0)),
-    doubled: prompts.length - new Set(prompts).size,
-    wrongOutputs: all.filter(({ status, outputs }) => status === 'succeeded' && outputs !== 1).length,
-    recoveriesMs: deaths.flatMap(({ atMs, jobs }) =>
-      jobs.map((id) => (ends.get(id)?.atMs ?? Number.POSITIVE_INFINITY) - atMs),
-    ),
-    tookMs: performance.now() - startedAt,
+  await Promise.all(engines.map((engine) => engine.start()))
+  const settings = {
+    comfyui: engines.map(({ url }) => url).join(','),
+    maxQueue: String(options.jobs),
+    ...options.settings,
   }
+  const app = opened.use(await startTestApp({ settings }))
+  return await new Trial(app.url, engines, options).run()
+}
+
+class Trial {
+  readonly #url: string
+  readonly #engines: readonly FakeComfyChild[]
+  readonly #options: FleetKillsOptions
+  readonly #ends = new Map<string, End>()
+  readonly #running = new Set<string>()
+  readonly #deaths: Death[] = []
+  #submitted = 0
+
+  constructor(url: string, engines: readonly FakeComfyChild[], options: FleetKillsOptions) {
+    this.#url = url
+    this.#engines = engines
+    this.#options = options
+  }
+
+  async run(): Promise<FleetKillsReport> {
+    const startedAt = performance.now()
+    const over = new AbortController()
+    const killing = this.#killOneAfterTheOther(over.signal)
+    await Promise.all([
+      Promise.all(Array.from({ length: this.#options.inFlight }, () => this.#client())).finally(() => over.abort()),
+      killing,
+    ])
+    return this.#toReport(performance.now() - startedAt)
+  }
+
+  async #killOneAfterTheOther(over: AbortSignal): Promise<void> {
+    const { killEveryMs, downMs } = this.#options
+    for (let turn = 0; ; turn++) {
+      await sleep(killEveryMs, over)
+      if (over.aborted) return
+      const engine = this.#engines[turn % this.#engines.length] as FakeComfyChild
+      this.#deaths.push({ atMs: performance.now(), jobs: new Set(this.#running) })
+      await engine.kill()
+      await sleep(downMs, over)
+      await engine.start()
+    }
+  }
+
+  async #client(): Promise<void> {
+    const { jobs, say = () => {} } = this.#options
+    while (this.#submitted < jobs) {
+      const color = this.#submitted++
+      const body = JSON.stringify({ workflow: pictureGraph(color) })
+      const answer = await call(this.#url, '/api/v2/jobs', { method: 'POST', body })
+      if (answer.status !== 201) throw new Error(`a submit was refused: ${answer.text}`)
+      await this.#follow(answer.json.id, color)
+      if (this.#ends.size % 100 === 0) say(`${this.#ends.size} of ${jobs} jobs have ended`)
+    }
+  }
+
+  async #follow(id: string, color: number): Promise<void> {
+    for (;;) {
+      const { json: job } = await call(this.#url, `/api/v2/jobs/${id}`)
+      if (job.status === 'running') this.#running.add(id)
+      else this.#running.delete(id)
+      if (TERMINAL.has(job.status)) {
+        const atMs = performance.now()
+        const reason = job.error === null ? '' : `:${job.error.code}`
+        const isOwnBytes = await this.#hasOwnBytes(job.outputs, color)
+        this.#ends.set(id, { status: `${job.status}${reason}`, isOwnBytes, atMs })
+        return
+      }
+      await sleep(POLL_MS)
+    }
+  }
+
+  async #hasOwnBytes(outputs: readonly { readonly url: string }[], color: number): Promise<boolean> {
+    const [output] = outputs
+    if (outputs.length !== 1 || output === undefined) return false
+    const { status, bytes } = await call(this.#url, new URL(output.url).pathname)
+    return status === 200 && bytes.equals(toPng({ width: 8, height: 8, color }))
+  }
+
+  #toReport(tookMs: number): FleetKillsReport {
+    const logs = this.#engines.map((engine) => engine.news())
+    const ends = [...this.#ends.values()]
+    const isEnd = ({ what, status }: ExecutionNews) => what === 'ended' && status === 'success'
+    const begun = this.#attemptsOf(logs.flat().filter(({ what }) => what === 'begun'))
+    const ended = this.#attemptsOf(logs.flat().filter(isEnd))
+    return {
+      succeeded: ends.filter(({ status }) => status === 'succeeded').length,
+      otherwise: ends.filter(({ status }) => status !== 'succeeded').map(({ status }) => status),
+      kills: this.#deaths.length,
+      split: logs.map((log) => log.filter(isEnd).length),
+      begunTwice: countRepeats(begun.known),
+      doubled: countRepeats(ended.known),
+      strange: begun.strange,
+      ranAgain: countRepeats(ended.known.map((attempt) => attempt.split(' ', 1)[0] ?? '')),
+      wrongOutputs: ends.filter(({ status, isOwnBytes }) => status === 'succeeded' && !isOwnBytes).length,
+      recoveriesMs: this.#deaths.flatMap(({ atMs, jobs }) =>
+        [...jobs].map((id) => (this.#ends.get(id)?.atMs ?? Number.POSITIVE_INFINITY) - atMs),
+      ),
+      tookMs: Math.round(tookMs),
+    }
+  }
+
+  /** `job attempt` of each execution. */
+  #attemptsOf(executions: readonly ExecutionNews[]): { readonly known: string[]; readonly strange: number } {
+    const attempts = new Map<string, string>()
+    for (const jobId of this.#ends.keys()) {
+      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+        attempts.set(promptIdOf({ jobId, attempt, round: 0 }), `${jobId} ${attempt}`)
+      }
+    }
+    const known = executions.flatMap(({ promptId }) => attempts.get(promptId) ?? [])
+    return { known, strange: executions.length - known.length }
+  }
+}
+
+function countRepeats(names: readonly string[]): number {
+  return names.length - new Set(names).size
 }

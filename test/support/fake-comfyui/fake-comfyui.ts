@@ -27,6 +27,8 @@ export interface FakeOptions {
   readonly nodeMs?: number
   readonly loadMs?: number
   readonly maxUploadBytes?: number
+  /** Told of every prompt that is begun and of its end, before anybody else can know of it. */
+  readonly onExecution?: (news: ExecutionNews) => void
   /** What nodes print goes here as well: to the output of a process. */
   readonly onPrint?: (line: string) => void
 }
@@ -36,6 +38,14 @@ export interface RestartOptions {
   readonly downMs?: number
   /** The input folder is lost, too. */
   readonly wipe?: boolean
+}
+
+export interface ExecutionNews {
+  readonly what: 'begun' | 'ended'
+  readonly promptId: string
+  readonly graph: Prompt['graph']
+  /** Of the end: `success` or `error`. */
+  readonly status: string | null
 }
 
 /** One prompt that was begun: what is counted when nothing may run twice. */
@@ -244,8 +254,11 @@ class FakeServer implements FakeComfy {
       if (prompt === null || over.aborted) return
       const clientId = (prompt.extraData.client_id as string | undefined) ?? null
       this.executions.push({ promptId: prompt.id, graph: prompt.graph, secrets: prompt.secrets, clientId })
+      const news = { promptId: prompt.id, graph: prompt.graph }
+      this.#options.onExecution?.({ ...news, what: 'begun', status: null })
       const record = this.#recording === null ? await executor.run(prompt) : await this.#replay(prompt)
       if (over.aborted) return
+      this.#options.onExecution?.({ ...news, what: 'ended', status: record.status.status_str })
       queue.done(prompt, record)
       this.#send(clientId, 'executing', { node: null, prompt_id: prompt.id })
     }

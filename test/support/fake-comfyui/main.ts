@@ -1,11 +1,26 @@
-/** The fake server as a process of its own: `main.ts --port N [--options JSON]`. It ends with SIGTERM, and by kill -9. */
+/**
+ * The fake server as a process of its own: `main.ts --port N [--options JSON] [--log FILE]`. It ends with SIGTERM, and by kill -9.
+ * The log has one line for every prompt that it began or ended, written before anybody else can know of it: it outlives the process.
+ */
+import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type FakeOptions, startFakeComfy } from './fake-comfyui.ts'
+import { type ExecutionNews, type FakeOptions, startFakeComfy } from './fake-comfyui.ts'
 
 const { values } = parseArgs({
-  options: { port: { type: 'string', default: '0' }, options: { type: 'string', default: '{}' } },
+  options: {
+    port: { type: 'string', default: '0' },
+    options: { type: 'string', default: '{}' },
+    log: { type: 'string' },
+  },
 })
 const options = JSON.parse(values.options) as FakeOptions
-const fake = await startFakeComfy({ ...options, port: Number(values.port), onPrint: (line) => console.log(line) })
+const { log } = values
+const onExecution = (news: ExecutionNews) => appendFileSync(log as string, `${JSON.stringify(news)}\n`)
+const fake = await startFakeComfy({
+  ...options,
+  port: Number(values.port),
+  onPrint: (line) => console.log(line),
+  ...(log !== undefined && { onExecution }),
+})
 console.log(`To see the GUI go to: ${fake.url.href}`)
 process.on('SIGTERM', () => fake[Symbol.asyncDispose]())
