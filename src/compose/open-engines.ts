@@ -10,6 +10,7 @@ import type { FleetEngine } from '../domain/engine/fleet-engine.ts'
 import { toResidentEngine } from '../domain/engine/resident-engine.ts'
 import type { RunModel } from '../domain/engine/run-model.ts'
 import type { Clock } from '../lib/clock.ts'
+import { newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { createRememberEngine, recallEngines } from './engine-memory.ts'
 import type { Store } from './open-store.ts'
@@ -117,12 +118,14 @@ async function openComfyEngines(
       server: { kind: 'supervised', command, env } as const,
     })),
   ]
+  const instanceId = newUuidV4()
   const engines: ComfyEngine[] = []
   for (const { id, server } of servers) {
     const engine = await openComfyEngine({
       id,
       server,
       ownerId,
+      instanceId,
       concurrency: config.concurrency,
       clock,
       log,

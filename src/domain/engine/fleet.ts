@@ -5,7 +5,6 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import { createSemaphore } from '../../lib/semaphore.ts'
 import { settlesWithin } from '../../lib/sleep.ts'
 import { ServiceError } from '../errors.ts'
 import type { Graph } from '../workflows/graph.ts'
@@ -15,6 +14,7 @@ import type { ObjectInfo } from '../workflows/object-info.ts'
 import { uniteCatalogs } from '../workflows/union-catalog.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
+import { createFairTurns } from './fair-turns.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, weightsOf } from './fleet-member.ts'
 import { createLaneTable } from './lane-table.ts'
@@ -50,7 +50,7 @@ class EngineFleet implements AsyncDisposable {
   readonly #listeners = new Set<() => void>()
   readonly #subscriptions: (() => void)[]
   readonly #helping = new Set<Promise<void>>()
-  readonly #turns = createSemaphore(1)
+  readonly #turns = createFairTurns()
   #union: NodeCatalog | null = null
 
   constructor(engines: readonly FleetEngine[], options: FleetOptions) {
@@ -137,11 +137,11 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /**
-   * One claim at a time: between an offer and the run that follows from it nobody else may offer the same room. Without lanes
-   * there is nothing to share out, and nobody waits.
+   * One claim at a time: between an offer and the run that follows from it nobody else may offer the same room. Workers of several
+   * pools that want the same room get it in turn. Without lanes there is nothing to share out, and nobody waits.
    */
-  inTurn<T>(claim: () => Promise<T>): Promise<T> {
-    return this.#options.hasLanes ? this.#turns(claim) : claim()
+  inTurn(worker: object, claim: () => Promise<boolean>): Promise<boolean> {
+    return this.#options.hasLanes ? this.#turns.take(worker, claim) : claim()
   }
 
   /** Lanes that no engine can ever serve as things stand. */

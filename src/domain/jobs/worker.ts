@@ -121,7 +121,7 @@ class ClaimingWorker implements Worker {
         continue
       }
       const { fleet } = this.#deps
-      const isClaimed = await fleet.inTurn(() => this.#claimOne())
+      const isClaimed = await fleet.inTurn(this, () => this.#claimOne())
       // An engine that is left alone for a while is worth another look when that is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }

@@ -137,4 +137,26 @@ describe('readiness', { concurrency: 4 }, () => {
     while (fake.queue().running?.id !== foreign) await fetch(new URL('/queue', fake.url))
     assert.equal(fake.queue().remaining(), 1)
   })
+
+  test('the same server under another name does not end what the first one runs there', async () => {
+    await using fake = await startFakeComfy()
+    const open = (url: string) =>
+      openComfyEngine({
+        server: { kind: 'remote', url: new URL(url) },
+        ownerId: 'me',
+        instanceId: 'now',
+        bounds: SHORT_BOUNDS,
+        log: silentLog,
+        clock: systemClock,
+      })
+    await using first = await open(fake.url.href)
+    await first.untilReady()
+    fake.hold('running')
+    const run = runGraph(first, stepsGraph(2, 0))
+    await fake.held('running')
+    await using second = await open(`http://localhost:${fake.port}`)
+    await second.untilReady()
+    fake.release('running')
+    assert.equal((await run).events.at(-1)?.type, 'succeeded')
+  })
 })

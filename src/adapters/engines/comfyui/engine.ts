@@ -44,6 +44,8 @@ export interface ComfyEngineOptions {
    * is ended there. Absent: nothing is.
    */
   readonly ownerId?: string
+  /** Names the present process of this service: what another of its engines runs on the same server is not left over. */
+  readonly instanceId?: string
   /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
   readonly concurrency?: number
   readonly bounds?: Partial<ComfyBounds>
@@ -91,6 +93,7 @@ class ServerEngine implements ComfyEngine {
   readonly #bounds: ComfyBounds
   readonly #log: Log
   readonly #shownUrl: string
+  readonly #ownerPrefix: string
   readonly #clientPrefix: string
   readonly #ownerId: string | null
   readonly #supervisor: Supervisor | null
@@ -119,7 +122,8 @@ class ServerEngine implements ComfyEngine {
     this.concurrency = options.concurrency ?? 1
     this.#log = options.log.child({ engine: this.id })
     this.#ownerId = options.ownerId ?? null
-    this.#clientPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
+    this.#ownerPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
+    this.#clientPrefix = `${this.#ownerPrefix}${options.instanceId ?? randomUUID()}-`
     this.#supervisor = supervisor
     this.#http = openHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createApi(this.#http, bounds)
@@ -187,8 +191,12 @@ class ServerEngine implements ComfyEngine {
   /** Once, before anything of ours is there. */
   async #sweep(): Promise<void> {
     if (this.#isSwept || this.#ownerId === null) return
-    const isOurs = this.#hub.isAttached
-    const ended = await endOrphans({ api: this.#api, stopper: this.#stopper, clientPrefix: this.#clientPrefix, isOurs })
+    const ended = await endOrphans({
+      api: this.#api,
+      stopper: this.#stopper,
+      ownerPrefix: this.#ownerPrefix,
+      clientPrefix: this.#clientPrefix,
+    })
     this.#isSwept = true
     if (ended > 0) this.#log.info({ prompts: ended }, 'ended what an earlier process had left on an engine')
   }

@@ -134,11 +134,16 @@ export class RunFollower {
     return null
   }
 
-  /** It may have ended between the two questions, and old servers write the history late. */
+  /**
+   * It may have ended between the two questions, and old servers write the history late. A run that was told to stop and is
+   * nowhere has stopped: then a second look is enough.
+   */
   #missing(): RunEnd | null {
+    const { vanishedMs, pollFirstMs } = this.#deps.bounds
     const now = performance.now()
     this.#absentSince ??= now
-    return now - this.#absentSince >= this.#deps.bounds.vanishedMs ? { kind: 'forgotten' } : null
+    const enoughMs = this.#stopSince === null ? vanishedMs : Math.min(vanishedMs, pollFirstMs)
+    return now > this.#absentSince && now - this.#absentSince >= enoughMs ? { kind: 'forgotten' } : null
   }
 
   #judge(error: unknown): void {

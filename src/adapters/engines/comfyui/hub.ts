@@ -21,7 +21,6 @@ export interface Hub {
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
   attached(): number
-  isAttached(promptId: string): boolean
   queueRemaining(): number | null
 }
 
@@ -96,7 +95,6 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
       if (printing === promptId) printing = null
     },
     attached: () => listeners.size,
-    isAttached: (promptId) => listeners.has(promptId),
     queueRemaining: () => remaining,
   }
 }
