@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ExecutionNews, FakeOptions } from './fake-comfyui.ts'
 
-const MAIN = fileURLToPath(new URL('main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
 const ADDRESS = /To see the GUI go to: http:\/\/127\.0\.0\.1:(\d+)/
 
 export interface ChildOptions extends Pick<FakeOptions, 'nodeMs' | 'checkpoints'> {
