@@ -71,7 +71,7 @@ export const FLEET_SETTINGS = {
     argument: '<duration>',
     fallback: '30m',
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: 30 * DAY })),
-    help: 'A node that reports nothing for so long while the server says that it runs is taken to hang; its job fails.',
+    help: 'A node that reports nothing for so long while the server says that it runs is taken to hang; its job fails. Twice that where the server grants no socket.',
   },
   recycleJobs: {
     group: 'Fleet',

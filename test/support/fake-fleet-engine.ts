@@ -32,6 +32,8 @@ export interface FakeFleetEngine extends FleetEngine {
   kill(): void
   revive(): void
   install(weights: readonly string[]): void
+  /** What its process is said to occupy, and since when it runs, until it is recycled. */
+  wear(signs: Partial<Pick<EngineHealth, 'memoryBytes' | 'startedAt'>>): void
   readonly freed: number
   readonly recycled: readonly string[]
   /** Runs that ended by themselves, whether or not anybody listened. */
@@ -70,6 +72,7 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
   let info: ObjectInfo | null = state === 'ready' ? infoOf(weights, without) : null
   let catalog = catalogOf(info ?? {})
   let freed = 0
+  let signs: Partial<EngineHealth> = {}
   let death = Promise.withResolvers<never>()
   death.promise.catch(() => {})
 
@@ -142,6 +145,7 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
       reconnects: 0,
       memoryBytes: null,
       startedAt: null,
+      ...signs,
     }),
     onChange(listener) {
       listeners.add(listener)
@@ -154,6 +158,10 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
       learn(installed)
       tell()
     },
+    wear(told) {
+      signs = told
+      tell()
+    },
     ...(canFree && {
       async free() {
         freed += 1
@@ -162,6 +170,7 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
     ...(isSupervised && {
       async recycle(reason: string) {
         recycled.push(reason)
+        signs = {}
         kill()
         revive()
       },

@@ -315,6 +315,14 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal(rig.fake.queue().history.size, 0)
   })
 
+  test('a file that we have is removed from a server whose API can do that, and only then', async () => {
+    await using rig = await openRig({ faults: { hasAssets: true } })
+    rig.fake.faults.viewTruncated = 1
+    const { files } = await runGraph(rig.engine, saveGraph(5))
+    assert.deepEqual(files[0]?.bytes, toPng({ width: 8, height: 8, color: 5 }))
+    assert.deepEqual(rig.fake.files.paths(), [])
+  })
+
   test('recorded sittings with a real server are retold', async () => {
     await using rig = await openRig()
     for (const [name, told] of [

@@ -232,6 +232,26 @@ fleetTest(
 )
 
 fleetTest(
+  'a supervised engine that occupies too much or has run too long is replaced between jobs, never under one',
+  [{ id: 'one', isSupervised: true }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    const old = { startedAt: new Date(rig.clock.now().getTime() - 60_001) }
+    for (const [turn, signs] of [{ memoryBytes: 2 ** 20 + 1 }, old].entries()) {
+      const { id } = await rig.submit(GATED)
+      await engine.fake.untilRuns(turn + 1)
+      engine.wear(signs)
+      assert.equal(engine.recycled.length, turn, 'not while it runs a job')
+      engine.fake.openGate()
+      await rig.untilStatus(id, 'succeeded')
+    }
+    await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.deepEqual(engine.recycled, ['it occupies 1 MiB', 'it has run for 60 s'])
+  },
+  { fleet: { recycleLimits: { ...NEVER_RECYCLE, maxMemoryBytes: 2 ** 20, maxAgeMs: 60_000 } } },
+)
+
+fleetTest(
   'jobs whose weights nobody has any more end with a reason instead of waiting for ever',
   [{ id: 'one', weights: ['a.safetensors'] }],
   async ({ rig, engines: [engine] }) => {

@@ -10,7 +10,7 @@ import { FakeExecutor, type Phase } from './executor.ts'
 import { type FakeFaults, noFaults } from './faults.ts'
 import { FakeFiles } from './files.ts'
 import { Gates } from './gates.ts'
-import { describeClasses, type Installed } from './node-classes.ts'
+import { describeClasses, type Installed, type SavedFile } from './node-classes.ts'
 import { type Prompt, PromptQueue } from './prompt-queue.ts'
 import type { Recording } from './recording.ts'
 import { playRecording } from './recording.ts'
@@ -103,6 +103,7 @@ class FakeServer implements FakeComfy {
   readonly #connections = new Set<Socket>()
   readonly #gates = new Gates()
   readonly #logSubscribers = new Set<string>()
+  readonly #assets = new Map<string, string>()
   #server: Server | null = null
   #life = new AbortController()
   #queue: PromptQueue
@@ -179,14 +180,27 @@ class FakeServer implements FakeComfy {
       loadMs: this.#options.loadMs ?? 0,
       isOutput: (classType) => this.#classes()[classType]?.output_node === true,
       isInputThere: (name) => this.#isInputThere(name),
-      save: (prefix, type, extension, bytes) =>
-        this.files.save(prefix, type, { extension, bytes, isFixed: this.faults.duplicateNames && type === 'output' }),
+      save: (prefix, type, extension, bytes) => this.#save(prefix, type, extension, bytes),
       send: (clientId, type, data) => signal.aborted || this.#send(clientId, type, data),
       sendPreview: (prompt, nodeId, bytes) => this.#sendPreview(prompt, nodeId, bytes),
       sendText: (nodeId, text) => this.#sockets.send(null, textFrame(nodeId, text)),
       print: (line) => this.print(line),
       reach: (phase, prompt, interrupted) => this.#gates.pass(phase, prompt, interrupted),
     })
+  }
+
+  #save(prefix: string, type: 'output' | 'temp', extension: string, bytes: Buffer): SavedFile {
+    const isFixed = this.faults.duplicateNames && type === 'output'
+    const file = this.files.save(prefix, type, { extension, bytes, isFixed })
+    if (!this.faults.hasAssets) return file
+    const id = crypto.randomUUID()
+    this.#assets.set(id, FakeFiles.path(file.type, file.subfolder, file.filename))
+    return { ...file, id }
+  }
+
+  #deleteAsset(id: string): boolean {
+    const path = this.#assets.get(id)
+    return path !== undefined && this.files.delete(path)
   }
 
   #isInputThere(name: string): boolean {
@@ -225,6 +239,7 @@ class FakeServer implements FakeComfy {
       nextNumber: () => this.#number++,
       interruptRunning: (id) => this.#interruptRunning(id),
       free: () => this.#executor.free(),
+      deleteAsset: (id) => this.#deleteAsset(id),
       subscribeLogs: (clientId) => this.#logSubscribers.add(clientId),
     }
   }

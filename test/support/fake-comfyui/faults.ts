@@ -71,6 +71,8 @@ export interface FakeFaults {
   objectInfoMs: number
   /** No `/api/jobs`. */
   noJobsApi: boolean
+  /** Its asset store is on: files have ids, and can be deleted by them. */
+  hasAssets: boolean
   /** No `/features`. */
   noFeatures: boolean
   /** No `/internal/logs`. */
@@ -114,6 +116,7 @@ export function noFaults(): FakeFaults {
     uploadError: 0,
     objectInfoMs: 0,
     noJobsApi: false,
+    hasAssets: false,
     noFeatures: false,
     noLogs: false,
     isBare: false,

@@ -22,6 +22,10 @@ export class FakeFiles {
     return [...this.#files.keys()]
   }
 
+  delete(path: string): boolean {
+    return this.#files.delete(path)
+  }
+
   clear(folder: Folder): void {
     for (const path of this.#files.keys()) if (path.startsWith(`${folder}/`)) this.#files.delete(path)
   }

@@ -24,6 +24,8 @@ export interface SavedFile {
   readonly filename: string
   readonly subfolder: string
   readonly type: 'output' | 'temp'
+  /** Only with an asset store. */
+  readonly id?: string
 }
 
 /** What a node may do while it runs. Everything that waits ends with an interrupt. */

@@ -21,6 +21,7 @@ export interface RouteParts {
   nextNumber(): number
   interruptRunning(id: string | null): boolean
   free(): void
+  deleteAsset(id: string): boolean
   subscribeLogs(clientId: string): void
 }
 
@@ -74,6 +75,7 @@ const ROUTES: readonly (readonly [method: string, pattern: RegExp, handler: Hand
   ['GET', /^\/features$/, ({ faults, features }, call) => (faults.noFeatures ? missing(call) : json(call, features()))],
   ['GET', /^\/embeddings$/, (_parts, call) => json(call, [])],
   ['POST', /^\/upload\/image$/, upload],
+  ['DELETE', /^\/assets\/[^/]+$/, deleteAsset],
   ['GET', /^\/view$/, view],
   ['PATCH', /^\/internal\/logs\/subscribe$/, subscribe],
 ]
@@ -197,6 +199,11 @@ function cancelJob({ faults, queue, interruptRunning }: RouteParts, call: Call):
   const id = call.path.split('/')[2] ?? ''
   const cancelled = !faults.ignoreInterrupt && (queue().delete(id) || interruptRunning(id))
   return json(call, { cancelled })
+}
+
+function deleteAsset(parts: RouteParts, call: Call): unknown {
+  const id = call.path.split('/')[2] ?? ''
+  return status(call, parts.faults.hasAssets && parts.deleteAsset(id) ? 204 : 404)
 }
 
 function upload({ faults, files }: RouteParts, call: Call): unknown {

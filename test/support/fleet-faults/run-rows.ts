@@ -21,6 +21,23 @@ const NODE_ROWS: readonly FaultRow[] = [
     within: { ...stop, stallMs: 1 },
   },
   {
+    name: 'a node that hangs, and a silent socket',
+    faults: { hang: true, silentSocket: true },
+    since: 'point',
+    ends: 'failed:stalled',
+    never: NOT_AT_END,
+    within: { ...stop, stallMs: 2 },
+  },
+  {
+    name: 'a node that hangs, and no socket at all',
+    faults: { hang: true, refuseSocket: true },
+    act: (fake) => fake.cutSockets(),
+    since: 'point',
+    ends: 'failed:stalled',
+    never: NOT_AT_END,
+    within: { ...stop, stallMs: 2 },
+  },
+  {
     name: 'a node that hangs and ignores interrupts',
     faults: { hang: true, ignoreInterrupt: true },
     since: 'point',

@@ -6,6 +6,7 @@ const poll = { pollMaxMs: 1 }
 export const SERVER_ROWS: readonly FaultRow[] = [
   { name: 'no fault', since: 'point', ends: 'succeeded', within: poll },
   { name: 'no jobs API', faults: { noJobsApi: true }, since: 'birth', ends: 'succeeded', within: poll },
+  { name: 'an asset store', faults: { hasAssets: true }, since: 'birth', ends: 'succeeded', within: poll },
   { name: 'no features', faults: { noFeatures: true }, since: 'birth', ends: 'succeeded', within: poll },
   { name: 'no log subscription', faults: { noLogs: true }, since: 'birth', ends: 'succeeded', within: poll },
   {

@@ -24,7 +24,7 @@ export interface ComfyBounds {
 
   /** No event for so long while the queue says `running`: the socket is taken for dead and opened anew. */
   readonly socketSilenceMs: number
-  /** No event for so long on a socket that works, while the queue says `running`: the node hangs. null: never. */
+  /** No event for so long while the queue says `running`: the node hangs. Twice that without a socket. null: never. */
   readonly stallMs: number | null
   /** How long a run waits for the socket before it goes on without. */
   readonly socketWaitMs: number

@@ -174,9 +174,9 @@ export class RunFollower {
     const { bounds, socket } = this.#deps
     if (this.#place !== 'running') return
     const silentMs = performance.now() - this.#lastEventAt
-    const isHeard = socket.isHeard(this.#run.clientId)
-    // Without a socket that works, silence says nothing about the run.
-    if (bounds.stallMs !== null && isHeard && silentMs > bounds.stallMs) this.#isStalled = true
+    // Without a socket that works, silence says little about the run: it gets twice the time, for no wait is without end.
+    const patience = socket.isHeard(this.#run.clientId) ? 1 : 2
+    if (bounds.stallMs !== null && silentMs > patience * bounds.stallMs) this.#isStalled = true
     else if (silentMs > bounds.socketSilenceMs * 2 ** this.#renewals) {
       this.#renewals++
       socket.renew()
