@@ -1,4 +1,7 @@
-/** The official TypeScript client, unmodified, against a running service: everything it can do must work. */
+/**
+ * The official TypeScript client, unmodified, against a running service: everything it can do must work. Over the built-in engine, or
+ * over a real ComfyUI when ATELIER_TEST_COMFYUI_URL names one.
+ */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -44,7 +47,8 @@ describe('the official SDK', () => {
   let picture: Buffer
 
   before(async () => {
-    service = await startTestApp()
+    const realUrl = process.env.ATELIER_TEST_COMFYUI_URL
+    service = await startTestApp(realUrl === undefined ? {} : { settings: { comfyui: realUrl } })
     folder = await mkdtemp(join(tmpdir(), 'atelier-sdk-'))
     picture = await sharp({ create: { width: 512, height: 512, channels: 3, background: '#336699' } })
       .png()

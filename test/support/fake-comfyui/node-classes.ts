@@ -85,6 +85,7 @@ export const RUN: Readonly<Record<string, Run>> = {
   },
   SaveImage: (scope) => saveAll(scope, String(scope.inputs.filename_prefix), 'output'),
   PreviewImage: (scope) => saveAll(scope, 'ComfyUI_temp_abcde', 'temp'),
+  PrimitiveString: ({ inputs }) => ({ outputs: [inputs.value] }),
   PreviewAny: ({ inputs }) => ({ ui: { text: [String(inputs.source)] } }),
   ImageInvert: ({ inputs }) => ({
     outputs: [picturesOf(inputs.image).map((picture) => ({ ...picture, color: picture.color ^ 0xffffff }))],
