@@ -11,7 +11,7 @@ test('engines are killed one after the other under load: every job ends well, no
     engines: 3,
     jobs,
     inFlight: 12,
-    killEveryMs: 1_000,
+    killEveryMs: 1_500,
     downMs: 200,
     nodeMs: 25,
     settings: { engineLostAfter: '2s' },

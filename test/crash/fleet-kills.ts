@@ -108,17 +108,24 @@ class Trial {
     return this.#toReport(performance.now() - startedAt)
   }
 
+  /** In even time, however long a new process takes to start: that is waited for only when its turn comes again. */
   async #killOneAfterTheOther(over: AbortSignal): Promise<void> {
-    const { killEveryMs, downMs } = this.#options
+    const restarts = this.#engines.map(() => Promise.resolve())
     for (let turn = 0; ; turn++) {
-      await sleep(killEveryMs, over)
-      if (over.aborted) return
-      const engine = this.#engines[turn % this.#engines.length] as FakeComfyChild
-      this.#deaths.push({ atMs: performance.now(), jobs: new Set(this.#running) })
-      await engine.kill()
-      await sleep(downMs, over)
-      await engine.start()
+      await sleep(this.#options.killEveryMs, over)
+      const at = turn % this.#engines.length
+      await restarts[at]
+      if (over.aborted) break
+      restarts[at] = this.#killAndRestart(this.#engines[at] as FakeComfyChild, over)
     }
+    await Promise.all(restarts)
+  }
+
+  async #killAndRestart(engine: FakeComfyChild, over: AbortSignal): Promise<void> {
+    this.#deaths.push({ atMs: performance.now(), jobs: new Set(this.#running) })
+    await engine.kill()
+    await sleep(this.#options.downMs, over)
+    await engine.start()
   }
 
   async #client(): Promise<void> {

@@ -41,6 +41,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
   let isOver = false
   let isLost = false
   member.begin(weights)
+  const { incarnation } = member
 
   /** What the engine needs before its next run; null in the ordinary case. */
   function findHelp({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
@@ -67,7 +68,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
     canFree: engine.free !== undefined,
     lose(reason) {
       isLost = true
-      member.lose(reason)
+      member.lose(reason, incarnation)
     },
     async end(report) {
       if (isOver) return

@@ -73,6 +73,11 @@ export class FleetMember {
     return this.#running
   }
 
+  /** Counts the processes that were seen behind it. */
+  get incarnation(): number {
+    return this.#incarnation
+  }
+
   get isSupervised(): boolean {
     return this.engine.recycle !== undefined
   }
@@ -172,9 +177,11 @@ export class FleetMember {
     this.#count('failures')
   }
 
-  lose(message: string): void {
+  /** A run was lost that began on this process of the engine. What an earlier one broke off is no reason to pause the next. */
+  lose(message: string, incarnation: number): void {
     this.#count('losses')
     this.#note(message)
+    if (incarnation !== this.#incarnation) return
     this.#pausedUntil = this.#options.clock.now().getTime() + this.#trouble.nextMs()
   }
 

@@ -220,6 +220,21 @@ fleetTest(
 )
 
 fleetTest(
+  'an engine that is back as a new process is not paused for what the old one broke off',
+  [{ id: 'one' }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    const { id } = await rig.submit(GATED)
+    await engine.fake.untilRuns(1)
+    engine.kill()
+    engine.revive()
+    engine.fake.openGate()
+    assert.equal((await rig.untilStatus(id, 'succeeded')).attempt, 2)
+  },
+  { fleet: { retryMs: 600_000 } },
+)
+
+fleetTest(
   'a supervised engine is replaced between jobs after so many of them',
   [{ id: 'one', isSupervised: true }],
   async ({ rig, engines: [engine] }) => {
