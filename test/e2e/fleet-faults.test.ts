@@ -11,7 +11,7 @@ import { sumOf, switchesOf, toDocLine, toDocReasons } from '../support/fleet-fau
 import { runRow } from '../support/fleet-faults/run-row.ts'
 import { FAULT_TABLE } from '../support/fleet-faults/table.ts'
 
-describe('the fault matrix through the service', { timeout: 300_000, concurrency: 6 }, () => {
+describe('the fault matrix through the service', { timeout: 300_000, concurrency: 5 }, () => {
   for (const row of FAULT_TABLE) test(row.name, { timeout: 120_000 }, () => runRow(row))
 })
 

@@ -8,10 +8,10 @@ import { type FakeComfy, type FakeOptions, startFakeComfy } from './fake-comfyui
 import { startTestApp, type TestApp } from './start-app.ts'
 
 export const SHORT_BOUNDS: Partial<ComfyBounds> = {
-  callMs: 1_500,
+  callMs: 2_500,
   objectInfoMs: 5_000,
-  submitMs: 2_000,
-  unreachableMs: 2_500,
+  submitMs: 3_000,
+  unreachableMs: 4_000,
   refusedMs: 600,
   vanishedMs: 500,
   pollFirstMs: 10,

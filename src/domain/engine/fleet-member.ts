@@ -44,6 +44,7 @@ export class FleetMember {
   #will: 'open' | 'cordoned' | 'draining' = 'open'
   #quarantine: Quarantine | null = null
   #pausedUntil = 0
+  #isTroubled = false
   #running = 0
   #recycling: string | null = null
   #incarnation: number
@@ -71,6 +72,11 @@ export class FleetMember {
 
   get running(): number {
     return this.#running
+  }
+
+  /** It broke off its latest run: jobs go to another one first, where there is one. */
+  get isTroubled(): boolean {
+    return this.#isTroubled
   }
 
   /** Counts the processes that were seen behind it. */
@@ -108,6 +114,7 @@ export class FleetMember {
     this.#loaded = []
     this.#quarantine = null
     this.#recycling = null
+    this.#isTroubled = false
     this.#pausedUntil = 0
   }
 
@@ -152,6 +159,7 @@ export class FleetMember {
   resume(): void {
     this.#will = 'open'
     this.#quarantine = null
+    this.#isTroubled = false
     this.#pausedUntil = 0
     this.#misdeeds.reset()
     this.#trouble.reset()
@@ -170,7 +178,9 @@ export class FleetMember {
   /** Gives the room back. `isGood`: the engine did its part, whatever the job came to. */
   end({ isGood }: { readonly isGood: boolean }): void {
     this.#running -= 1
-    if (isGood) this.#trouble.reset()
+    if (!isGood) return
+    this.#isTroubled = false
+    this.#trouble.reset()
   }
 
   countFailure(): void {
@@ -182,6 +192,7 @@ export class FleetMember {
     this.#count('losses')
     this.#note(message)
     if (incarnation !== this.#incarnation) return
+    this.#isTroubled = true
     this.#pausedUntil = this.#options.clock.now().getTime() + this.#trouble.nextMs()
   }
 

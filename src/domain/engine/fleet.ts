@@ -131,7 +131,10 @@ class EngineFleet implements AsyncDisposable {
     }
     const free = this.#members.filter((member) => member.hasRoom() && member.wornOutBy() === null)
     const order = free.toSorted(
-      (one, other) => Number(one.hasAnyLoaded()) - Number(other.hasAnyLoaded()) || one.running - other.running,
+      (one, other) =>
+        Number(one.isTroubled) - Number(other.isTroubled) ||
+        Number(one.hasAnyLoaded()) - Number(other.hasAnyLoaded()) ||
+        one.running - other.running,
     )
     return order.map((member) => ({ engineId: member.id, lanes: this.#lanesFor(member) }))
   }
@@ -282,10 +285,12 @@ class EngineFleet implements AsyncDisposable {
 
   #rank(member: FleetMember, lane: string): LaneRank {
     const weights = this.#lanes.needsOf(lane)?.weights ?? []
+    // What it had loaded may be gone, and the job that it broke off must not be drawn back to it.
+    if (member.isTroubled) return 3
     if (weights.length === 0 || member.hasLoaded(weights)) return 0
     if (member.hasSomeLoaded(weights)) return 1
     const isElsewhere = this.#members.some(
-      (other) => other !== member && other.state() === 'ready' && other.hasLoaded(weights),
+      (other) => other !== member && !other.isTroubled && other.state() === 'ready' && other.hasLoaded(weights),
     )
     return isElsewhere ? 3 : 2
   }

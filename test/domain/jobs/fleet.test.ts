@@ -1,7 +1,10 @@
 /** Several engines behind one queue: where jobs go, what happens when an engine goes, and what an operator can do about one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NEVER_RECYCLE } from '../../../src/domain/engine/fleet.ts'
+import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet.ts'
+import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { silentLog } from '../../../src/lib/log.ts'
 import type { JsonObject } from '../../../src/lib/lossless-json.ts'
 import {
   createFakeFleetEngine,
@@ -218,6 +221,26 @@ fleetTest(
     assert.equal(stateOf(rig, busy.id), 'cordoned')
   },
 )
+
+test('a job is not drawn back by its weights to the engine that broke it off', async () => {
+  const weights = ['a.safetensors']
+  const engines = [createFakeFleetEngine({ id: 'one', weights }), createFakeFleetEngine({ id: 'two', weights })]
+  await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, retryMs: 0 })
+  const lane = fleet.laneOf(readGraph(withWeights('a.safetensors')))
+  const rankOf = (engineId: string) =>
+    fleet
+      .offers()
+      .find((offer) => offer.engineId === engineId)
+      ?.lanes?.find((each) => each.lane === lane)?.rank
+  const good = fleet.take('one', lane)
+  await good.end({ isStuck: false, failureCode: null })
+  assert.deepEqual([rankOf('one'), rankOf('two')], [0, 3], 'its weights draw the next job to it')
+  const broken = fleet.take('one', lane)
+  broken.lose('the connection was reset')
+  await broken.end({ isStuck: false, failureCode: null })
+  assert.deepEqual([rankOf('one'), rankOf('two')], [3, 2])
+  assert.equal(fleet.offers()[0]?.engineId, 'two')
+})
 
 fleetTest(
   'an engine that is back as a new process is not paused for what the old one broke off',
