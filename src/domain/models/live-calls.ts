@@ -38,17 +38,17 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
   function track(call: LiveCall, work: Promise<void>): void {
     const { id, accountId } = call.ref
     const entry: Entry = { call, work: null }
-    entry.work = work
-      .catch((error: unknown) => {
-        onDefect(error, id)
-        call.end(new RouterError('internal', 'the call failed on our side; the request id helps to find out why'))
-      })
-      .then(() => {
-        entry.call = null
-        entry.work = null
-        calls.delete(id)
-        tellEnded(accountId)
-      })
+    const leave = () => {
+      entry.call = null
+      entry.work = null
+      calls.delete(id)
+      tellEnded(accountId)
+    }
+    entry.work = work.then(leave, (error: unknown) => {
+      onDefect(error, id)
+      call.end(new RouterError('internal', 'the call failed on our side; the request id helps to find out why'))
+      leave()
+    })
     calls.set(id, entry)
   }
 

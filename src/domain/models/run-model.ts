@@ -6,7 +6,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AccessRules, OpenedModel } from './access.ts'
 import type { CallObserver } from './call-observer.ts'
-import type { AdmitOutcome, CallEnd, CallLimits, CallStore, NewCall, Standing } from './call-store.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall, Standing } from './call-store.ts'
 import type { DrivenCall } from './conclude-call.ts'
 import type { DriveCall } from './drive-call.ts'
 import { type Listener, LiveCall } from './live-call.ts'
@@ -65,16 +65,12 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const isValid = failures.length === 0 && !(request.input instanceof RouterError)
     const call = toNewCall(deps, request, isValid)
     const outcome = await store.admit(call, limits, isValid)
-    if (outcome.outcome === 'admitted') return start(request, call, outcome, limits)
-    return answerWithout(request, outcome, { failures, limits })
+    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { failures, limits })
+    const end = await start(request, call, outcome.ref)
+    return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
   }
 
-  async function start(
-    request: RunRequest,
-    call: NewCall,
-    { ref, standing }: Extract<AdmitOutcome, { outcome: 'admitted' }>,
-    limits: CallLimits,
-  ): Promise<RunAnswer> {
+  function start(request: RunRequest, call: NewCall, ref: CallRef): Promise<CallEnd> {
     const { model, provider, isOwnKey } = request.opened
     const input = request.input as JsonRecord
     const deadlineMs = model.deadlineMs ?? deps.deadlineMs
@@ -88,8 +84,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       quote: quoteFor(model.price, input),
     }
     live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs }))
-    const end = await running.wait(request.listener, deadlineMs)
-    return { end, isReplay: false, spend: toSpend(limits, standing) }
+    return running.wait(request.listener, deadlineMs)
   }
 
   function answerWithout(
@@ -127,17 +122,14 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     return { end, isReplay: true, spend: null }
   }
 
-  return async function runModel(request) {
-    try {
-      return await run(request)
-    } catch (error) {
+  return (request) =>
+    run(request).catch((error: unknown) => {
       if (error instanceof RouterError) {
         const errorType = ROUTER_REFUSALS[error.refusal]
         observer.answered({ provider: request.opened.model.provider, how: 'refused', errorType })
       }
       throw error
-    }
-  }
+    })
 }
 
 function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {

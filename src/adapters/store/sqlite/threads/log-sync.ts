@@ -35,6 +35,11 @@ export function openLogSync(database: DatabaseSync, path: string, words: LogWord
   let ticket = Atomics.load(words, WORD.committing)
   let batches = 0
 
+  /** The disk does one sync of a file after the other: a second one would only wait for the first. */
+  function isKeeperSyncing(): boolean {
+    return Atomics.load(words, WORD.handedOver) !== Atomics.load(words, WORD.syncedByKeeper)
+  }
+
   function handOver(): boolean {
     if (Atomics.load(words, WORD.keeper) !== KEEPER_READY) return false
     Atomics.store(words, WORD.handedOver, ticket)
@@ -68,7 +73,7 @@ export function openLogSync(database: DatabaseSync, path: string, words: LogWord
       Atomics.store(words, WORD.committing, ticket)
     },
     end(operations) {
-      if (operations >= HAND_OVER_FROM && handOver()) return ticket
+      if ((operations >= HAND_OVER_FROM || isKeeperSyncing()) && handOver()) return ticket
       fdatasyncSync(log)
       Atomics.store(words, WORD.syncedByWriter, ticket)
       return null
