@@ -1,6 +1,8 @@
 /** The Model Router as a whole: catalogue, providers, calls and queue, opened over the parts that the jobs use too. */
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import { createLocalProvider } from '../adapters/providers/local/provider.ts'
+import { openSendMarkFile, readBootId } from '../adapters/send-marks/file.ts'
 import type { RouterConfig } from '../config/router-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { Engine } from '../domain/engine/engine.ts'
@@ -19,8 +21,9 @@ import type { Store } from './open-store.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
 export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
-  /** What workflows that are published as models run on. */
-  /** The one in this process; null: workflows cannot be run as models. */
+  /** Where what must outlive the process is written. */
+  readonly directory: string
+  /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
@@ -44,6 +47,7 @@ export interface Router extends AsyncDisposable {
 }
 
 const CURSOR_SECRET = 'router_cursor_secret'
+const SEND_MARKS = 'router-sends'
 
 export async function openRouter(config: RouterConfig, parts: OpenRouterParts): Promise<Router> {
   const { store, clock, log, overrides } = parts
@@ -70,6 +74,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       models: overrides.models ?? [],
     }),
   )
+  const marks = opening.use(openSendMarkFile(join(parts.directory, SEND_MARKS), readBootId()))
   const actions = createRouterActions(config, {
     store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
     models,
@@ -77,6 +82,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     assets: parts.assets,
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
+    marks,
     clock,
     log,
   })

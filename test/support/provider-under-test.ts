@@ -43,6 +43,8 @@ export interface ProviderUnderTest extends AsyncDisposable {
   /** How long the provider was waited for, in milliseconds of the moved clock. */
   readonly waits: readonly number[]
   readonly logged: readonly string[]
+  /** `begins` before every try, `leftNothing` after one that was surely not taken. */
+  readonly sends: readonly string[]
   submit(model: string, input: JsonRecord): Promise<SubmitOutcome>
   poll(model: string, handle: Json): Promise<PollOutcome>
   /** Submits and polls to the end. */
@@ -70,6 +72,8 @@ export async function openProviderUnderTest(
   const fetcher = openSafeFetcher(options.network ?? createLoopbackNetwork())
   const waits: number[] = []
   const logged: string[] = []
+  const sends: string[] = []
+  const sending = { begins: () => void sends.push('begins'), leftNothing: () => void sends.push('leftNothing') }
   const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`)
   const key = options.key === undefined ? fake.card.key : options.key
   const settings = {
@@ -97,10 +101,11 @@ export async function openProviderUnderTest(
     clock,
     waits,
     logged,
+    sends,
     async submit(id, input) {
       const model = await shippedModel(id)
       const body = Buffer.from(JSON.stringify(input))
-      return provider.submit({ model, accountId: 'a', submitKey: 'submit-1', body, input }, limits())
+      return provider.submit({ model, accountId: 'a', submitKey: 'submit-1', body, input }, { ...limits(), sending })
     },
     async poll(id, handle) {
       return provider.poll({ model: await shippedModel(id), accountId: 'a', handle }, limits())

@@ -8,6 +8,7 @@
  * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
  */
 import type { Json, JsonRecord, Model } from './model.ts'
+import type { Sending } from './send-marks.ts'
 import type { ValidationFailure } from './validation-failure.ts'
 
 /** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
@@ -35,6 +36,11 @@ export interface ProviderOptions {
   readonly signal: AbortSignal
   /** Retries and waits for a free place at the provider end before this. */
   readonly deadline: Date
+}
+
+export interface SubmitOptions extends ProviderOptions {
+  /** Absent where it does not matter what a crash leaves behind: a second submit makes no second generation. */
+  readonly sending?: Sending
 }
 
 /** A finished generation: what the caller gets. */
@@ -98,7 +104,9 @@ export interface Provider {
   checkModel(model: Model): readonly string[]
   /** Whether submitting again with the same `submitKey` can never make a second generation. */
   deduplicates(model: Model): boolean
-  submit(call: ProviderCall, options: ProviderOptions): Promise<SubmitOutcome>
+  /** Whether it says through `sending` when bytes leave. One that does not counts as having sent from the beginning. */
+  readonly announcesSends?: boolean
+  submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>
   poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>
   /** Best effort; absent where the provider cannot. */
   readonly cancel?: (task: ProviderTask, options: ProviderOptions) => Promise<void>

@@ -1,7 +1,7 @@
 /**
- * Goes on with what a process before us left in the middle. A call with a handle is collected again. One without may or may
- * not have reached its provider: it is never submitted again by itself, unless the provider is known to make no second
- * generation of it.
+ * Goes on with what a process before us left in the middle. A call with a handle is collected again. One whose first byte
+ * had not left is as if it had never been: its key is free, its request waits again. Any other may or may not have reached
+ * its provider: it is never submitted again by itself, unless the provider is known to make no second generation of it.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
@@ -13,6 +13,7 @@ import type { LiveCalls } from './live-calls.ts'
 import type { Model } from './model.ts'
 import type { Provider } from './provider.ts'
 import type { RequestStore } from './request-store.ts'
+import type { SendMarks } from './send-marks.ts'
 
 export interface RecoverDeps {
   readonly store: Pick<CallStore, 'unfinished' | 'finish'>
@@ -21,6 +22,7 @@ export interface RecoverDeps {
   readonly providerOf: (name: string) => Provider | null
   readonly live: LiveCalls
   readonly drive: DriveCall
+  readonly marks: Pick<SendMarks, 'mayHaveLeft' | 'begin'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -28,10 +30,8 @@ export interface RecoverDeps {
 const SLICE = 500
 
 /** To be called before anything else is let in. */
-export async function recoverCalls(
-  deps: RecoverDeps,
-): Promise<{ readonly collected: number; readonly interrupted: number }> {
-  const counts = { collected: 0, interrupted: 0 }
+export async function recoverCalls(deps: RecoverDeps): Promise<Readonly<Record<Recovery, number>>> {
+  const counts: Record<Recovery, number> = { collected: 0, unsent: 0, interrupted: 0 }
   let after = 0
   while (true) {
     const calls = await deps.store.unfinished(after, SLICE)
@@ -40,20 +40,27 @@ export async function recoverCalls(
     if (last === undefined || calls.length < SLICE) break
     after = last.ref.seq
   }
-  if (counts.collected + counts.interrupted > 0) deps.log.info(counts, 'took up model calls that were under way')
+  deps.marks.begin()
+  if (counts.collected + counts.unsent + counts.interrupted > 0)
+    deps.log.info(counts, 'took up model calls that were under way')
   return counts
 }
 
-async function recover(deps: RecoverDeps, call: UnfinishedCall): Promise<'collected' | 'interrupted'> {
+type Recovery = 'collected' | 'unsent' | 'interrupted'
+
+async function recover(deps: RecoverDeps, call: UnfinishedCall): Promise<Recovery> {
   const model = deps.catalog().find(call.modelId)?.model ?? null
   const provider = model === null ? null : deps.providerOf(model.provider)
   if (call.progress !== null && model !== null && provider !== null) {
     collect(deps, { call, model, provider, progress: call.progress })
     return 'collected'
   }
-  if (call.isQueued && model !== null && provider?.deduplicates(model) === true) await deps.requests.putBack(call.ref)
+  const isHarmless = model !== null && provider?.deduplicates(model) === true
+  const isUnsent = !isHarmless && call.progress === null && !deps.marks.mayHaveLeft(call.ref.id)
+  if (call.isQueued && (isHarmless || isUnsent)) await deps.requests.putBack(call.ref)
+  else if (isUnsent) await giveUpUnsent(deps, call)
   else await interrupt(deps, call)
-  return 'interrupted'
+  return isUnsent ? 'unsent' : 'interrupted'
 }
 
 interface Collected {
@@ -68,6 +75,12 @@ function collect({ live, drive }: RecoverDeps, { call, model, provider, progress
   const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true })
   const { handle, quote, isOwnKey } = progress
   live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
+}
+
+/** Nothing was sent and nobody waits: its money goes back and its key is free. */
+async function giveUpUnsent({ store, clock }: RecoverDeps, { ref, modelId }: UnfinishedCall): Promise<void> {
+  const nothing = { end: null, chargeMicros: null, replayUntil: null, expiresAt: null }
+  await store.finish(ref, { ...nothing, fate: 'forget', memo: `${modelId} ${ref.id}`, at: clock.now() })
 }
 
 async function interrupt(

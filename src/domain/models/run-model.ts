@@ -108,7 +108,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       case 'other_request':
         throw keyUnusable('this Idempotency-Key was used for a different request; use a new one')
       case 'unusable':
-        throw keyUnusable('this Idempotency-Key was used by a call whose answer cannot be given again; use a new one')
+        throw keyUnusable(UNTOLD)
       case 'no_credits':
         throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
       case 'invalid':
@@ -192,6 +192,9 @@ function stillRunning(retryAfterSeconds: number): RouterError {
     },
   )
 }
+
+export const UNTOLD =
+  'this Idempotency-Key was used by a call whose answer cannot be given again, or is not known: it was cut off after it was sent. Nothing more is charged for it; use a new key'
 
 export function keyUnusable(message: string): RouterError {
   return new RouterError('key_unusable', message)

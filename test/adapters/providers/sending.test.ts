@@ -32,6 +32,7 @@ test('a busy provider is waited for as long as it asks, but never more than 150 
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome, 'finished')
   assert.deepEqual(under.waits, [3000, 150_000])
+  assert.deepEqual(under.sends, ['begins', 'leftNothing', 'begins', 'leftNothing', 'begins'])
 })
 
 test('a provider that stays busy ends in its own 429 before the deadline, and nothing was made', async () => {
@@ -60,6 +61,7 @@ test('a refused connection is tried again, since nothing was sent', async () => 
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'none')
   assert.equal(under.waits.length, 2)
+  assert.equal(under.sends.at(-1), 'leftNothing')
 })
 
 test('an answer that was lost is never asked for again: the generation may exist', async () => {
@@ -74,6 +76,7 @@ test('an answer that was lost is never asked for again: the generation may exist
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'possible')
   assert.equal(asked, 1)
+  assert.deepEqual(under.sends, ['begins'])
 })
 
 test('a redirect of the API is not followed: the key would go along', async () => {

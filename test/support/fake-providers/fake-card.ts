@@ -61,6 +61,8 @@ export interface FakeProvider extends HttpFake {
   pendingPolls: number
   readonly generations: number
   readonly requests: readonly FakeRequest[]
+  /** What an answer waits for before it leaves: by then the provider has done its work. */
+  hold: ((request: FakeRequest, answer: FakeAnswer) => Promise<void>) | null
   reset(scenario: string): void
 }
 
@@ -72,6 +74,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     submits: 0,
     polls: new Map<string, number>(),
     requests: [] as FakeRequest[],
+    hold: null as FakeProvider['hold'],
   }
 
   function answer(request: FakeRequest, port: number): FakeAnswer {
@@ -107,7 +110,9 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     const { method = 'GET', headers } = incoming
     const request = { method, path: url.pathname, query: url.searchParams, headers, raw, json: toJson(raw) }
     state.requests.push(request)
-    const { status = 200, headers: more = {}, json, body, breaksOff } = answer(request, fake.port)
+    const ready = answer(request, fake.port)
+    await state.hold?.(request, ready)
+    const { status = 200, headers: more = {}, json, body, breaksOff } = ready
     response.writeHead(status, { ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...more })
     if (breaksOff) return void response.write('{"da', () => response.destroy())
     response.end(json === undefined ? body : JSON.stringify(json))
@@ -134,6 +139,12 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     },
     get requests() {
       return state.requests
+    },
+    get hold() {
+      return state.hold
+    },
+    set hold(hold) {
+      state.hold = hold
     },
     reset(scenario) {
       Object.assign(state, { scenario, generations: 0, submits: 0, polls: new Map(), requests: [] })

@@ -66,6 +66,7 @@ export function openDeclarativeProvider(
     },
     checkModel: (model) => checkModelRules(model, rules),
     deduplicates: (model) => parts.modelOf(model).rules.deduplicates === true,
+    announcesSends: true,
     submit: createSubmit(parts, deps),
     poll,
     cancel,

@@ -1,5 +1,5 @@
 /** The first step of a call: a place at the provider, the request, and what its answer means. */
-import type { Provider, ProviderCall, ProviderOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
+import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { buildRequest, chooseOperation } from './build-request.ts'
 import { createCallApi } from './call-api.ts'
@@ -15,7 +15,7 @@ import { sendPatiently } from './send-patiently.ts'
 
 interface Step {
   readonly call: ProviderCall
-  readonly options: ProviderOptions
+  readonly options: SubmitOptions
   readonly access: ProviderKey
   readonly model: CompiledModel
   readonly operation: CompiledOperation
