@@ -47,6 +47,7 @@ const evilBfl: FakeCard = {
 const stack = new AsyncDisposableStack()
 const names = new Map<string, string[]>()
 let client: RouterClient
+let settings: Record<string, string> = {}
 let bfl: FakeProvider
 let openai: HttpFake
 let sound: HttpFake
@@ -96,7 +97,7 @@ before(async () => {
     elevenlabs: { key: elevenlabsFake.key, base_url: sound.url },
   }
   await writeFile(file, JSON.stringify(providers))
-  const settings = { providers: file, workers: '0', routerMaxResult: '1MiB' }
+  settings = { providers: file, workers: '0', routerMaxResult: '1MiB' }
   const app = stack.use(
     await startTestApp({ settings, overrides: { engine: createFakeEngine(), models: { network } } }),
   )
@@ -227,5 +228,24 @@ describe('an answer is cut at its limits', () => {
     const answer = await speak()
     if (answer.status === 200) assert.equal(answer.text, 'ID3!')
     else refusedWith(answer, 502, 'provider_error')
+  })
+
+  test('one that drips: the caller waits until the deadline, and the provider is let go of soon after', async () => {
+    const overrides = { engine: createFakeEngine(), models: { network } }
+    await using hasty = await startTestApp({ settings: { ...settings, routerDeadline: '1s' }, overrides })
+    const caller = new RouterClient(hasty.url)
+    const gone = Promise.withResolvers<void>()
+    answerDirect = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const timer = setInterval(() => response.write(' '), 5)
+      response.on('close', () => {
+        clearInterval(timer)
+        gone.resolve()
+      })
+    }
+    const late = await caller.run('openai/gpt-image-1', { prompt: 'x' }, { key: 'k' })
+    refusedWith(late, 504, 'deadline_exceeded')
+    assert.equal(late.headers['retry-after'], undefined)
+    await gone.promise
   })
 })

@@ -77,7 +77,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   ): Promise<RunAnswer> {
     const { model, provider, isOwnKey } = request.opened
     const input = request.input as JsonRecord
-    const deadlineMs = model.deadlineMs ?? deps.deadlineMs
+    const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
     const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false })
     const driven: DrivenCall = {
       live: running,
@@ -123,7 +123,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   async function takeUp({ opened, listener }: RunRequest, callId: string): Promise<RunAnswer> {
     const running = live.find(callId)
     if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
-    const end = await running.wait(listener, opened.model.deadlineMs ?? deps.deadlineMs)
+    const end = await running.wait(listener, Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs))
     return { end, isReplay: true, spend: null }
   }
 
