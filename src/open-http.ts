@@ -27,6 +27,7 @@ import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
+import { reloadModels } from './surfaces/admin/operations/reload-models.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
@@ -82,7 +83,10 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     workersOf: pools?.workers.count ?? null,
-    operations: [createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain })],
+    operations: [
+      createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
+      (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
+    ],
   })
 }
 

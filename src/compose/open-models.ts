@@ -132,6 +132,7 @@ export async function openModels(
   let current = toOpened(first, null)
   let untilEnded: () => Promise<void> = async () => {}
   const retiring = new Set<Promise<void>>()
+  let reloading: Promise<unknown> = Promise.resolve()
   const watchers: Disposable[] = []
 
   function toOpened(read: ReadCatalog, before: Opened | null): Opened {
@@ -165,7 +166,14 @@ export async function openModels(
     void ended.finally(() => retiring.delete(ended))
   }
 
-  async function reload(): Promise<ReloadOutcome> {
+  /** One after the other: of two that run at once the one that began to read earlier could win. */
+  function reload(): Promise<ReloadOutcome> {
+    const next = reloading.then(exchange, exchange)
+    reloading = next
+    return next
+  }
+
+  async function exchange(): Promise<ReloadOutcome> {
     const read = await judge()
     if (read.problems.length > 0) {
       log.error({ problems: read.problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { runAtelier } from '../support/atelier.ts'
+import { call } from '../support/call.ts'
 import { RouterClient, refusedWith } from '../support/router-client.ts'
 import { startRouter } from '../support/start-router.ts'
 
@@ -38,6 +39,27 @@ test('a new file is a new model without a restart; a wrong one changes nothing; 
     assert.equal(refused.outcome, 'refused')
     assert.equal((await client.run('sandbox/second', { value: 3 })).status, 200)
     refusedWith(await client.run('sandbox/third', {}), 404, 'model_not_found')
+    assert.deepEqual((await running).json, { output: 'slow' })
+  })
+})
+
+test('an operator exchanges the catalogue over the admin API, and is told what is wrong with a new one', async () => {
+  await withFolder(async (folder, put) => {
+    await put('mine', echo('mine'))
+    await using app = await startRouter({ settings: { catalogs: folder, adminToken: 'admin-token-of-a-test' } })
+    const reload = (token: string) =>
+      call(app.client.url, '/admin/v1/models/reload', { method: 'POST', headers: { authorization: `Bearer ${token}` } })
+    const running = app.client.run('sandbox/mine', { value: 'slow', latency_ms: 300 })
+    await put('second', echo('second'))
+    assert.equal((await reload('nonsense')).status, 401)
+    const { status, json } = await reload('admin-token-of-a-test')
+    assert.deepEqual([status, Object.keys(json)], [200, ['models']])
+    assert.equal((await app.client.run('sandbox/second', { value: 2 })).status, 200)
+    await put('second', echo('second', { returns: 'sometimes' }))
+    const refused = await reload('admin-token-of-a-test')
+    assert.equal(refused.status, 422)
+    assert.match(refused.json.error.message, /sandbox\/second\.json: returns must be one of direct, poll/)
+    assert.equal((await app.client.run('sandbox/second', { value: 3 })).status, 200)
     assert.deepEqual((await running).json, { output: 'slow' })
   })
 })
