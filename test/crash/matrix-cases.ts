@@ -1,8 +1,9 @@
 /**
  * Every way a call can be cut off, by the shape of the call. Providers are the shipped rules against fakes that make a new
- * generation of every submit, so that only what the service itself remembers keeps it from paying twice.
+ * generation of every submit, so that only what the service itself remembers keeps it from paying twice. Of one provider a
+ * lost task can be asked for by a reference of ours.
  */
-export type CutShape = 'polled' | 'direct' | 'with own key' | 'queued' | 'queued with a picture'
+export type CutShape = 'polled' | 'found again' | 'direct' | 'with own key' | 'queued' | 'queued with a picture'
 
 /** `result`: the one generation, or the first. `unknown`: it exists and its name was lost; nobody pays, and the key says so. */
 export type CutEnd = 'result' | 'unknown'
@@ -31,6 +32,10 @@ export const CUTS: Readonly<Record<CutShape, Partial<Record<CutStep, CutEnd>>>> 
     'its result is copied': 'result',
     'finished, not settled': 'result',
     'settled, not answered': 'result',
+  },
+  'found again': {
+    'the provider has it': 'result',
+    'handle not stored': 'result',
   },
   direct: {
     'before it is let in': 'result',
@@ -73,5 +78,6 @@ export const ALL_CUTS: readonly Cut[] = Object.entries(CUTS).flatMap(([shape, st
 )
 
 export function modelOf({ shape }: Cut): string {
+  if (shape === 'found again') return 'kling/kling-v2-6'
   return shape === 'direct' || shape === 'queued with a picture' ? 'openai/gpt-image-1' : 'bfl/flux-2-pro'
 }

@@ -45,7 +45,7 @@ export interface ProviderUnderTest extends AsyncDisposable {
   readonly logged: readonly string[]
   /** `begins` before every try, `leftNothing` after one that was surely not taken. */
   readonly sends: readonly string[]
-  submit(model: string, input: JsonRecord): Promise<SubmitOutcome>
+  submit(model: string, input: JsonRecord, options?: { readonly isRepeat: boolean }): Promise<SubmitOutcome>
   poll(model: string, handle: Json): Promise<PollOutcome>
   /** Submits and polls to the end. */
   run(model: string, input: JsonRecord): Promise<SubmitOutcome | PollOutcome>
@@ -102,10 +102,13 @@ export async function openProviderUnderTest(
     waits,
     logged,
     sends,
-    async submit(id, input) {
+    async submit(id, input, { isRepeat } = { isRepeat: false }) {
       const model = await shippedModel(id)
       const body = Buffer.from(JSON.stringify(input))
-      return provider.submit({ model, accountId: 'a', submitKey: 'submit-1', body, input }, { ...limits(), sending })
+      return provider.submit(
+        { model, accountId: 'a', submitKey: 'submit-1', isRepeat, body, input },
+        { ...limits(), sending },
+      )
     },
     async poll(id, handle) {
       return provider.poll({ model: await shippedModel(id), accountId: 'a', handle }, limits())

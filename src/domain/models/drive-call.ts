@@ -32,6 +32,8 @@ export interface Dispatch {
   readonly body: Buffer
   readonly input: JsonRecord
   readonly deadlineMs: number
+  /** The call was submitted before, under the same id, and nobody knows what became of it. */
+  readonly isRepeat: boolean
 }
 
 export interface DriveCall {
@@ -65,7 +67,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const conclusion =
       outcome.outcome === 'finished'
         ? await concludeResult(call, outcome.result)
-        : await concludeRefusal(call, outcome.refusal)
+        : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
     marks.forget(call.live.ref.id)
     end(call, conclusion, startedAt)
   }
@@ -73,7 +75,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   async function trySubmit(
     { live }: DrivenCall,
     provider: Provider,
-    { body, input, deadlineMs }: Dispatch,
+    { body, input, deadlineMs, isRepeat }: Dispatch,
     startedAt: Date,
   ): Promise<SubmitOutcome> {
     const ending = new AbortController()
@@ -83,8 +85,8 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const { accountId, id: submitKey } = live.ref
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
-      const call = { model: live.model, accountId, submitKey, body, input }
-      const sending = provider.deduplicates(live.model) ? undefined : createSending(marks, submitKey)
+      const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
+      const sending = provider.deduplicates(live.model, null) ? undefined : createSending(marks, submitKey)
       if (provider.announcesSends !== true) sending?.begins()
       return await provider.submit(call, { signal: ending.signal, deadline, sending })
     } catch (error) {
@@ -194,6 +196,11 @@ const UNKNOWN_OUTCOME: ProviderRefusal = {
   message: 'the provider could not be understood, and whether it made anything is not known',
   upstreamStatus: null,
   generation: 'possible',
+}
+
+/** That this try left nothing says nothing about the one before. */
+function asRepeat(refusal: ProviderRefusal): ProviderRefusal {
+  return refusal.generation === 'none' ? { ...refusal, generation: 'possible' } : refusal
 }
 
 const NOT_SENT: ProviderRefusal = {

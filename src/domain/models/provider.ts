@@ -19,6 +19,8 @@ export interface ProviderCall {
   readonly accountId: string
   /** Names this logical call, however often it is submitted: for providers that take an idempotency key or a task id of ours. */
   readonly submitKey: string
+  /** A submit of this call was sent before, and nobody knows what became of it. */
+  readonly isRepeat?: boolean
   /** The caller's own bytes, to be forwarded unchanged unless the model's rules say otherwise. */
   readonly body: Buffer
   /** The same, parsed and valid against the model's schema: for decisions, not for forwarding (numbers may have lost digits). */
@@ -102,8 +104,11 @@ export interface Provider {
   access(accountId: string): ProviderAccess
   /** What is wrong with the model's `adapter` part; empty when nothing is. */
   checkModel(model: Model): readonly string[]
-  /** Whether submitting again with the same `submitKey` can never make a second generation. */
-  deduplicates(model: Model): boolean
+  /**
+   * Whether submitting this input again with the same `submitKey`, as a repeat, can never make a second generation; with
+   * null, whether that holds for every input.
+   */
+  deduplicates(model: Model, input: JsonRecord | null): boolean
   /** Whether it says through `sending` when bytes leave. One that does not counts as having sent from the beginning. */
   readonly announcesSends?: boolean
   submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>

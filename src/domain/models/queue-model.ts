@@ -220,7 +220,7 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
     isOwnKey: provider.access(taken.ref.accountId) === 'own_key',
     quote: quoteFor(model.price, input),
   }
-  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS }
+  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
   live.track(running, drive.submit(driven, provider, work))
 }
 

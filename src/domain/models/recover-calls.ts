@@ -55,7 +55,7 @@ async function recover(deps: RecoverDeps, call: UnfinishedCall): Promise<Recover
     collect(deps, { call, model, provider, progress: call.progress })
     return 'collected'
   }
-  const isHarmless = model !== null && provider?.deduplicates(model) === true
+  const isHarmless = model !== null && provider?.deduplicates(model, null) === true
   const isUnsent = !isHarmless && call.progress === null && !deps.marks.mayHaveLeft(call.ref.id)
   if (call.isQueued && (isHarmless || isUnsent)) await deps.requests.putBack(call.ref)
   else if (isUnsent) await giveUpUnsent(deps, call)

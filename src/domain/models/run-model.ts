@@ -87,7 +87,8 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       isOwnKey,
       quote: quoteFor(model.price, input),
     }
-    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs }))
+    const isRepeat = ref.id !== call.id
+    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat }))
     const end = await running.wait(request.listener, deadlineMs)
     return { end, isReplay: false, spend: toSpend(limits, standing) }
   }
@@ -166,7 +167,7 @@ export function toNewCall(
     holdMicros: isFree ? null : micros,
     spendMicros: isFree ? 0 : micros,
     isCostly: !isFree && micros > costlyMicros,
-    mayResubmit: provider.deduplicates(model),
+    mayResubmit: provider.deduplicates(model, request.input instanceof RouterError ? null : request.input),
   }
 }
 

@@ -7,8 +7,9 @@ import { createSlots } from '../../../src/adapters/providers/outbound/slots.ts'
 import { bflFake } from '../../support/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/fake-providers/direct.ts'
 import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
+import { klingFake } from '../../support/fake-providers/kling.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { openProviderUnderTest } from '../../support/provider-under-test.ts'
+import { openProviderUnderTest, shippedModel } from '../../support/provider-under-test.ts'
 
 const INPUT = { prompt: 'x' }
 
@@ -181,4 +182,30 @@ test('a wait is asked for in seconds or as a date', () => {
   assert.equal(readRetryAfterMs('86400', now), 150_000)
   for (const nonsense of [undefined, '', 'soon', '-5'])
     assert.equal(readRetryAfterMs(nonsense, now), null, String(nonsense))
+})
+
+test('a task whose answer was lost is found by its reference, and sent only where there is none', async () => {
+  await using fake = await startFakeProvider(klingFake)
+  await using under = await openProviderUnderTest(fake)
+  const submit = (isRepeat: boolean) => under.submit('kling/kling-v2-6', INPUT, { isRepeat })
+  const first = await submit(false)
+  assert.equal(fake.requests[0].json?.['external_task_id'], 'submit-1')
+  const again = await submit(true)
+  assert.deepEqual(again, { ...first, pollAfterMs: 0 })
+  assert.equal(fake.generations, 1)
+  fake.scenario = 'down'
+  const unknown = await submit(true)
+  assert.equal(unknown.outcome === 'refused' && unknown.refusal.generation, 'possible')
+  fake.reset('success')
+  assert.equal((await submit(true)).outcome, 'accepted')
+  assert.equal(fake.generations, 1)
+})
+
+test('only a reference of our own is looked for', async () => {
+  await using fake = await startFakeProvider(klingFake)
+  await using under = await openProviderUnderTest(fake)
+  const model = await shippedModel('kling/kling-v2-6')
+  assert.equal(under.provider.deduplicates(model, INPUT), true)
+  assert.equal(under.provider.deduplicates(model, { ...INPUT, external_task_id: 'somebody-else' }), false)
+  assert.equal(under.provider.deduplicates(model, null), false)
 })

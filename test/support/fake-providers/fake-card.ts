@@ -40,6 +40,8 @@ export interface FakeCall {
   readonly submits: number
   /** How many looks find the task still running. */
   readonly pendingPolls: number
+  /** What the provider remembers between calls. */
+  readonly memory: Map<string, string>
 }
 
 export type FakeRoute = readonly [method: string, path: RegExp, answer: (call: FakeCall) => FakeAnswer]
@@ -74,6 +76,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     submits: 0,
     polls: new Map<string, number>(),
     requests: [] as FakeRequest[],
+    memory: new Map<string, string>(),
     hold: null as FakeProvider['hold'],
   }
 
@@ -94,6 +97,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
       scenario: state.scenario,
       submits: state.submits,
       pendingPolls: state.pendingPolls,
+      memory: state.memory,
       at: (host, rest) => `http://${host}:${port}${rest}`,
       begin: () => `task-${++state.generations}`,
       countPoll(id) {
@@ -147,7 +151,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
       state.hold = hold
     },
     reset(scenario) {
-      Object.assign(state, { scenario, generations: 0, submits: 0, polls: new Map(), requests: [] })
+      Object.assign(state, { scenario, generations: 0, submits: 0, polls: new Map(), requests: [], memory: new Map() })
     },
     [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
   }

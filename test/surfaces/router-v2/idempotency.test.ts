@@ -129,6 +129,24 @@ test('where the provider makes no second generation, an unknown outcome is asked
   assert.equal(await balanceOf(app), 960_000)
 })
 
+test('a repeat that does not get through says nothing about the first: its key stays with the same submit', async () => {
+  await using app = await startRouter({ provider: { deduplicates: true } })
+  const run = () => app.client.run('fake/direct', {}, { key: 'k' })
+  app.provider.answer(refusedBy('timeout', { generation: 'possible' }))
+  refusedWith(await run(), 504, 'provider_timeout')
+  app.provider.answer(refusedBy('unavailable'))
+  refusedWith(await run(), 503, 'service_unavailable')
+  app.provider.answer(refusedBy('failed', { upstreamStatus: 429 }))
+  refusedWith(await run(), 502, 'provider_error')
+  app.provider.answer(done({ the: 'first' }))
+  assert.deepEqual((await run()).json, { the: 'first' })
+  assert.deepEqual([app.provider.submits.length, app.provider.generations()], [4, 1])
+  assert.deepEqual(
+    app.provider.submits.map(({ isRepeat }) => isRepeat),
+    [false, true, true, true],
+  )
+})
+
 test('a replay works with an empty balance', async () => {
   await using app = await startRouter({ account: { micros: 40_000 } })
   assert.equal((await app.client.run('fake/paid', { prompt: 'x' }, { key: 'k' })).status, 200)

@@ -73,6 +73,7 @@ function checkOperation(operation: OperationRules, place: string, { model, provi
       problems.push(`${place}/task/${name}/url names ${fetch.url}, which is not kept`)
     }
   }
+  if (task.find !== undefined) problems.push(...checkNames(task.find.path, `${place}/task/find/path`, known))
   return problems
 }
 

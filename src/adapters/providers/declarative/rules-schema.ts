@@ -51,6 +51,7 @@ const TASK = closed(
     done_by_output: { type: 'boolean' },
     result: closed({ ...FETCH, take: TEXT_MAP, merge_as: TEXT }),
     cancel: closed(FETCH),
+    find: closed({ field: TEXT, path: TEXT }, ['field', 'path']),
   },
   ['id', 'poll', 'interval_ms', 'state'],
 )

@@ -4,6 +4,7 @@ import { ExchangeError } from '../outbound/exchange.ts'
 import { buildRequest, chooseOperation } from './build-request.ts'
 import { createCallApi } from './call-api.ts'
 import type { CompiledModel, CompiledOperation } from './compile-model.ts'
+import { findTask } from './find-task.ts'
 import { readHandle } from './follow-task.ts'
 import { FieldRefusal } from './media.ts'
 import { meaningOfStatus } from './outcome-rules.ts'
@@ -80,6 +81,8 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
   async function send(step: Step): Promise<SubmitOutcome> {
     const { call, options, access, model, operation } = step
     const { settings } = parts
+    const known = call.isRepeat === true ? await find(step) : null
+    if (known !== null) return known
     const request = await buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
     const isBytes = operation.rules.returns === 'bytes'
     const about = {
@@ -98,6 +101,13 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
       return refuse(step, answer, meaning)
     }
     return isBytes ? finishBytes(step, answer) : accept(step, answer)
+  }
+
+  /** What became of an earlier submit of the same call; null: nothing, so that this one is the first. */
+  function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
+    const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
+    const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
+    return findTask({ call, operation, classify: model.classify, settings: parts.settings, ask })
   }
 
   /** null: none came free before the deadline. Whoever brings a key of its own takes none of ours. */
