@@ -139,6 +139,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
   const spec = loadSpec(http.brand)
+  const routerSpec = loadRouterSpec(http.brand)
   const answerError = createAnswerError(log)
   const contentLinks =
     config.kind === 'local'
@@ -159,7 +160,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const routerV2 = createRouterV2({
     ...router.actions,
     gate,
-    spec: loadRouterSpec(http.brand),
+    spec: routerSpec,
     brands: http.brand,
     blobs: parts.blobs,
     pricedAt: () => router.models.catalog().loadedAt,
@@ -197,7 +198,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
       content,
       ...admin,
       operator,
-      createDocs({ gate, document: spec.document }),
+      createDocs({ gate, document: spec.document, others: [{ ...ROUTER_PAGE, document: routerSpec.document }] }),
       ...optional,
     ],
     answerError,
@@ -206,6 +207,13 @@ export async function openHttp(config: Config, parts: HttpParts) {
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
+}
+
+const ROUTER_PAGE = {
+  path: '/docs/router',
+  title: 'Model Router',
+  documentPath: '/v2/models/openapi.json',
+  examplePath: '/v2/models',
 }
 
 /** What surfaces that may be left out are given. */
