@@ -4,7 +4,7 @@
  */
 import { watch } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type CatalogFile, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
+import { type CatalogFile, CatalogFolderError, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
 import type { Network } from '../adapters/providers/outbound/network.ts'
 import { createCompileSchema } from '../adapters/schemas/ajv-input.ts'
@@ -90,12 +90,24 @@ interface OpenedProvider {
 }
 
 /** Everything in these folders; a model of a later folder replaces one of the same name in an earlier. */
-export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFile[]> {
+export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFiles> {
   const files = new Map<string, FoundFile>()
+  const problems: CatalogProblem[] = []
   for (const folder of folders) {
-    for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+    try {
+      for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+    } catch (error) {
+      if (!(error instanceof CatalogFolderError)) throw error
+      problems.push({ file: folder, problem: error.message })
+    }
   }
-  return [...files.values()]
+  return { files: [...files.values()], problems }
+}
+
+export interface FoundFiles {
+  readonly files: readonly FoundFile[]
+  /** Of whole folders. */
+  readonly problems: readonly CatalogProblem[]
 }
 
 interface FoundFile extends CatalogFile {
@@ -110,10 +122,12 @@ export interface JudgeOptions {
   readonly compileSchema?: CompileSchema
 }
 
-export function judgeFiles(files: readonly FoundFile[], options: JudgeOptions): ReadCatalog {
+export function judgeFiles({ files, problems }: FoundFiles, options: JudgeOptions): ReadCatalog {
   const { checks, isThorough, compileSchema = createCompileSchema() } = options
   const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
-  return readCatalog(files, { compileSchema, builtIn: checks, isChecked: (file) => !isThorough && ours.has(file) })
+  const isChecked = (file: string) => !isThorough && ours.has(file)
+  const read = readCatalog(files, { compileSchema, builtIn: checks, isChecked })
+  return { ...read, problems: [...problems, ...read.problems] }
 }
 
 export async function openModels(

@@ -87,6 +87,8 @@ test('lint names every mistake with its place and fails', async () => {
     const bad = await runAtelier(['models', 'lint', folder])
     assert.equal(bad.code, 1)
     assert.match(bad.stderr, /sandbox\/bad\.json: returns must be one of direct, poll/)
+    const gone = await runAtelier(['models', 'lint', join(folder, 'nowhere')])
+    assert.deepEqual([gone.code, /nowhere: there is no such folder/.test(gone.stderr)], [1, true])
     const list = await runAtelier(['models', 'list', '--catalogs', folder])
     assert.match(list.stdout, /^sandbox\/good +direct +released$/m)
   })
