@@ -93,6 +93,17 @@ test('every refusal before dispatch leaves the key free', async () => {
   assert.equal((await send('fake/direct', { now: 'it runs' })).status, 200)
 })
 
+test('an input that a provider refused is an answer; one that could not be sent to it leaves the key free', async () => {
+  await using app = await startRouter()
+  const run = (key: string) => app.client.run('fake/direct', {}, { key })
+  app.provider.answer(refusedBy('invalid', { upstreamStatus: 400 }), done({ never: 'made' }))
+  refusedWith(await run('a'), 400, 'invalid_input')
+  assert.equal(refusedWith(await run('a'), 400, 'invalid_input').headers['idempotent-replayed'], 'true')
+  app.provider.answer(refusedBy('invalid'), done({ second: 'try' }))
+  refusedWith(await run('b'), 400, 'invalid_input')
+  assert.deepEqual((await run('b')).json, { second: 'try' })
+})
+
 test('a refusal for its content is an answer and told again', async () => {
   await using app = await startRouter()
   app.provider.answer(refusedBy('policy', { upstreamStatus: 200, generation: 'ended' }))
