@@ -18,6 +18,7 @@ import type { Blobs } from './open-blobs.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
 import { openProviders, type ProviderParts } from './open-providers.ts'
 import type { Store } from './open-store.ts'
+import { openOperatorFile } from './operator-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
 export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
@@ -70,6 +71,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
         ...(overrides.providers ?? []),
       ],
       openProvider: providers.open,
+      settings: openOperatorFile(config.providersFile, providers),
       hostAssets: overrides.hostAssets ?? providers.hostAssets,
       models: overrides.models ?? [],
     }),

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { runAtelier } from '../support/atelier.ts'
 import { call } from '../support/call.ts'
+import { startHttpFake } from '../support/http-fake.ts'
 import { RouterClient, refusedWith } from '../support/router-client.ts'
 import { startRouter } from '../support/start-router.ts'
 
@@ -61,6 +62,57 @@ test('an operator exchanges the catalogue over the admin API, and is told what i
     assert.match(refused.json.error.message, /sandbox\/second\.json: returns must be one of direct, poll/)
     assert.equal((await app.client.run('sandbox/second', { value: 3 })).status, 200)
     assert.deepEqual((await running).json, { output: 'slow' })
+  })
+})
+
+const ACME = {
+  provider: 'acme',
+  title: 'Acme',
+  base_url: 'https://api.acme.example',
+  api_hosts: [],
+  auth: [{ headers: { 'x-acme-key': '{key}' } }],
+  concurrency: 4,
+  outcomes: [],
+  messages: ['message'],
+}
+const PAINTER = {
+  id: 'acme/painter-1',
+  input: { schema: { type: 'object', required: ['prompt'], properties: { prompt: { type: 'string' } } } },
+  price: { kind: 'free' },
+  adapter: { operations: [{ name: 'paint', path: '/v1/{model}', returns: 'json' }], assets: ['image'] },
+}
+
+test('a provider is added with two files and a key, and its key is changed, without a restart', async () => {
+  const keys: unknown[] = []
+  await using acme = await startHttpFake((request, response) => {
+    keys.push(request.headers['x-acme-key'])
+    response.setHeader('content-type', 'application/json').end('{"image":"eA=="}')
+  })
+  await withFolder(async (folder) => {
+    const providers = join(folder, 'providers.json')
+    const setKey = (key: string) => writeFile(providers, JSON.stringify({ acme: { key, base_url: acme.url } }))
+    await writeFile(providers, '{}')
+    await using app = await startRouter({ settings: { catalogs: folder, providers } })
+    const reload = () => app.test.app.reloadModels()
+    refusedWith(await app.client.run('acme/painter-1', { prompt: 'x' }), 404, 'model_not_found')
+    await mkdir(join(folder, 'acme'))
+    await writeFile(join(folder, 'acme', 'provider.json'), JSON.stringify(ACME))
+    await writeFile(join(folder, 'acme', 'painter-1.json'), JSON.stringify(PAINTER))
+    assert.equal((await reload()).outcome, 'reloaded')
+    refusedWith(await app.client.run('acme/painter-1', { prompt: 'x' }), 403, 'not_enabled')
+    await setKey('first-secret')
+    assert.equal((await reload()).outcome, 'reloaded')
+    assert.equal((await app.client.run('acme/painter-1', { prompt: 'x' })).status, 200)
+    await setKey('second-secret')
+    await reload()
+    assert.equal((await app.client.run('acme/painter-1', { prompt: 'x' })).status, 200)
+    await writeFile(providers, '{"acme": {"key": "third-secret", "base_url": 7}}')
+    const refused = await reload()
+    assert.equal(refused.outcome, 'refused')
+    assert.match(JSON.stringify(refused), /base_url/)
+    assert.doesNotMatch(JSON.stringify(refused), /secret/)
+    assert.equal((await app.client.run('acme/painter-1', { prompt: 'x' })).status, 200)
+    assert.deepEqual(keys, ['first-secret', 'second-secret', 'second-secret'])
   })
 })
 
