@@ -32,7 +32,7 @@ export interface RunRequest {
 export interface RunAnswer {
   readonly end: CallEnd
   readonly isReplay: boolean
-  /** null when the answer is a replay. */
+  /** As it stood when the request came. */
   readonly spend: Spend | null
 }
 
@@ -101,9 +101,9 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     switch (outcome.outcome) {
       case 'done':
         observer.answered({ provider: request.opened.model.provider, how: 'replayed', errorType: null })
-        return { end: outcome.end, isReplay: true, spend: null }
+        return { end: outcome.end, isReplay: true, spend: toSpend(context.limits, outcome.standing) }
       case 'running':
-        return takeUp(request, outcome.ref.id)
+        return takeUp(request, outcome.ref.id, toSpend(context.limits, outcome.standing))
       case 'waiting':
         throw stillRunning(1)
       case 'other_request':
@@ -121,11 +121,11 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   }
 
   /** The call of this key is under way. When nobody holds on to it any more, this request waits for it instead. */
-  async function takeUp({ opened, listener }: RunRequest, callId: string): Promise<RunAnswer> {
+  async function takeUp({ opened, listener }: RunRequest, callId: string, spend: Spend): Promise<RunAnswer> {
     const running = live.find(callId)
     if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
     const end = await running.wait(listener, Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs))
-    return { end, isReplay: true, spend: null }
+    return { end, isReplay: true, spend }
   }
 
   return async function runModel(request) {

@@ -183,7 +183,10 @@ test('committed spend includes an admitted call and excludes a refused one', asy
   assert.deepEqual(spendOf(refused), ['10', '8', '2'])
   held.open()
   assert.deepEqual(spendOf(await first), ['10', '8', '2'])
-  assert.deepEqual(spendOf(await app.client.run('fake/paid', { prompt: 'x' })), ['10', '4', '6'])
+  const send = () => app.client.run('fake/paid', { prompt: 'x' }, { key: 'k' })
+  assert.deepEqual(spendOf(await send()), ['10', '4', '6'])
+  // A replay commits to nothing, and says how things stand.
+  assert.deepEqual(spendOf(await send()), ['10', '0', '10'])
 })
 
 test('the rate counts every route, names its window and spares own keys', async () => {
