@@ -88,13 +88,16 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     clock,
     log,
   })
-  models.onReplaced(() => actions.live.untilEnded())
+  models.onReplaced(() => {
+    actions.recovery.collectLeft()
+    return actions.live.untilEnded()
+  })
   const cursorSecret = await openCursorSecret(store)
   // Calls end before the providers that they talk to.
   opening.defer(() => actions.live.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
-  await actions.recover()
+  await actions.recovery.recover()
   housekeeping.start()
   const running = opening.move()
   return {

@@ -10,7 +10,7 @@ import { createEstimateModel } from '../domain/models/estimate-model.ts'
 import { createLiveCalls } from '../domain/models/live-calls.ts'
 import { createModelQueue } from '../domain/models/queue-model.ts'
 import { createRateWindow } from '../domain/models/rate-window.ts'
-import { recoverCalls } from '../domain/models/recover-calls.ts'
+import { createRecoverCalls } from '../domain/models/recover-calls.ts'
 import { createRunModel } from '../domain/models/run-model.ts'
 import type { SendMarks } from '../domain/models/send-marks.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -101,8 +101,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     queue,
     live,
     chores,
-    /** Before anything is let in: what a process before us left in the middle. */
-    recover: () => recoverCalls({ ...shared, store: store.calls, requests: store.requests, marks, clock }),
+    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, marks, clock }),
   }
 }
 

@@ -116,6 +116,31 @@ test('a provider is added with two files and a key, and its key is changed, with
   })
 })
 
+test('a generation under way is not lost with the file of its model: it is collected when the file is back', async () => {
+  await withFolder(async (folder, put) => {
+    const task = echo('mine', { returns: 'poll', adapter: { behaviour: 'task' } })
+    await put('mine', task)
+    const first = await startRouter({ settings: { catalogs: folder, drainTimeout: '0s' } })
+    const send = (app: { client: RouterClient }) =>
+      app.client.run('sandbox/mine', { value: 'paid', latency_ms: 3000 }, { key: 'k' })
+    const running = send(first)
+    const hasHandle = async () => (await first.test.app.store.calls.unfinished(0, 1))[0]?.progress != null
+    while (!(await hasHandle())) await new Promise(setImmediate)
+    await first.test.app.drain()
+    refusedWith(await running, 503, 'service_unavailable')
+    await rm(join(folder, 'sandbox', 'mine.json'))
+    await using second = await first.restart()
+    refusedWith(await send(second), 404, 'model_not_found')
+    await put('mine', task)
+    assert.equal((await second.test.app.reloadModels()).outcome, 'reloaded')
+    const collected = await send(second)
+    assert.deepEqual(
+      [collected.json, collected.headers['idempotent-replayed']],
+      [{ status: 'succeeded', output: 'paid' }, 'true'],
+    )
+  })
+})
+
 test('a changed file is noticed by itself', async () => {
   await withFolder(async (folder, put) => {
     await put('mine', echo('mine'))
