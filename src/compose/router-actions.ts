@@ -14,7 +14,7 @@ import { createRecoverCalls } from '../domain/models/recover-calls.ts'
 import { createRunModel } from '../domain/models/run-model.ts'
 import type { SendMarks } from '../domain/models/send-marks.ts'
 import type { Clock } from '../lib/clock.ts'
-import { newUuidV4 } from '../lib/ids.ts'
+import { createUuidV7 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
@@ -77,7 +77,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     store: store.requests,
     storeBlob: parts.assets.storeBlob,
     blobs: parts.blobs,
-    newId: newUuidV4,
+    newId: createUuidV7(() => clock.now().getTime()),
     maxWaiting: config.maxWaiting,
     maxWaitMs: config.maxWaitMs,
     maxBodyBytes: config.maxBodyBytes,

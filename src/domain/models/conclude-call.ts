@@ -91,7 +91,7 @@ interface Hosted {
 }
 
 async function host(
-  { hostAssets, clock, log, stopping }: ConcludeDeps,
+  { hostAssets, clock, log }: ConcludeDeps,
   call: DrivenCall,
   result: ProviderResult,
 ): Promise<Hosted> {
@@ -107,7 +107,7 @@ async function host(
     const { accountId, id: callId } = live.ref
     const { inlineParts = null } = result
     const request = { model: live.model, accountId, callId, baseUrl, body, inlineParts }
-    const hosted = await hostAssets(request, { signal: stopping, deadline })
+    const hosted = await hostAssets(request, { signal: live.signal, deadline })
     return {
       result: { ...result, body: hosted.body },
       hasForeignUrls: hosted.hasForeignUrls,

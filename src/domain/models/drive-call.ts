@@ -78,17 +78,14 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     { body, input, deadlineMs, isRepeat }: Dispatch,
     startedAt: Date,
   ): Promise<SubmitOutcome> {
-    const ending = new AbortController()
-    const abort = () => ending.abort(stopping.reason)
-    const timer = setTimeout(abort, deadlineMs + deps.submitGraceMs)
-    stopping.addEventListener('abort', abort)
+    const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
     const { accountId, id: submitKey } = live.ref
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
       const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
       const sending = provider.deduplicates(live.model, null) ? undefined : createSending(marks, submitKey)
       if (provider.announcesSends !== true) sending?.begins()
-      return await provider.submit(call, { signal: ending.signal, deadline, sending })
+      return await provider.submit(call, { signal: live.signal, deadline, sending })
     } catch (error) {
       if (error instanceof SendMarkError) {
         log.error({ err: error.cause, callId: submitKey }, 'a call could not be marked as sent, so it was not sent')
@@ -98,7 +95,6 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
     } finally {
       clearTimeout(timer)
-      stopping.removeEventListener('abort', abort)
     }
   }
 
@@ -120,13 +116,13 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     let isStopSent = false
     live.pollAfterMs = pollAfterMs
     while (true) {
-      await sleep(toPause(live.pollAfterMs), stopping)
+      await sleep(toPause(live.pollAfterMs), live.signal)
       if (stopping.aborted) return leave(call)
       if (live.isAskedToStop && !isStopSent) {
         isStopSent = true
-        await tryCancel(provider, task)
+        await tryCancel(provider, task, live.signal)
       }
-      const outcome = await tryPoll(provider, task)
+      const outcome = await tryPoll(provider, task, live.signal)
       observer.polled({ provider: live.model.provider, outcome: outcome.outcome })
       if (outcome.outcome === 'finished') return end(call, await concludeResult(call, outcome.result), startedAt)
       if (outcome.outcome === 'refused') return end(call, await concludeRefusal(call, outcome.refusal), startedAt)
@@ -137,20 +133,20 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     }
   }
 
-  async function tryPoll(provider: Provider, task: ProviderTask) {
+  async function tryPoll(provider: Provider, task: ProviderTask, signal: AbortSignal) {
     const deadline = new Date(clock.now().getTime() + POLL_MS)
     try {
-      return await provider.poll(task, { signal: stopping, deadline })
+      return await provider.poll(task, { signal, deadline })
     } catch (error) {
       log.error({ err: error, model: task.model.id }, 'an adapter failed while polling')
       return { outcome: 'unreachable' as const, message: 'the poll failed', pollAfterMs: 5000 }
     }
   }
 
-  async function tryCancel(provider: Provider, task: ProviderTask): Promise<void> {
+  async function tryCancel(provider: Provider, task: ProviderTask, signal: AbortSignal): Promise<void> {
     const deadline = new Date(clock.now().getTime() + POLL_MS)
     try {
-      await provider.cancel?.(task, { signal: stopping, deadline })
+      await provider.cancel?.(task, { signal, deadline })
     } catch (error) {
       log.warn({ err: error, model: task.model.id }, 'a provider could not be asked to stop; the generation goes on')
     }

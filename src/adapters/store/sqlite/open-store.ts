@@ -39,6 +39,7 @@ import type { WriteOperations } from './operations/write-operations.ts'
 import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 import { type ChannelStats, openChannel } from './threads/channel.ts'
+import { LogWatch } from './threads/log-watch.ts'
 import type { ReaderData } from './threads/reader.ts'
 import type { WriterData } from './threads/writer.ts'
 import { createUserFileStore } from './user-file-store.ts'
@@ -100,7 +101,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const lock = lockDirectory(directory, files.lock)
   try {
     const channels = await openChannels(files.database, options)
-    const failed = Promise.race([channels.write.failed, channels.read.failed])
+    const failed = Promise.race([channels.write.failed, channels.read.failed, channels.log.failed])
     failed.then((error) => log.error({ err: error, directory }, 'the store has failed'))
     return createStore(channels, { clock, lock, failed })
   } catch (error) {
@@ -109,16 +110,23 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   }
 }
 
-async function openChannels(path: string, options: SqliteStoreOptions): Promise<StoreChannels> {
+interface OpenChannels extends StoreChannels {
+  readonly log: LogWatch
+}
+
+async function openChannels(path: string, options: SqliteStoreOptions): Promise<OpenChannels> {
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
-  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
+  const log = new LogWatch(path)
+  const { words } = log
+  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now(), words }
   // The writer first: it creates the tables that the reader prepares its statements against.
   const write = await openChannel<WriteOperations>({
     name: 'writer',
     script: new URL('./threads/writer.ts', import.meta.url),
     workerData: writerData,
     maxPending,
+    log,
   })
   try {
     const readerData: ReaderData = { path }
@@ -127,8 +135,9 @@ async function openChannels(path: string, options: SqliteStoreOptions): Promise<
       script: new URL('./threads/reader.ts', import.meta.url),
       workerData: readerData,
       maxPending,
+      log,
     })
-    return { write, read }
+    return { write, read, log }
   } catch (error) {
     await write.close()
     throw error
@@ -150,8 +159,8 @@ interface StoreParts {
   readonly failed: Promise<Error>
 }
 
-function createStore(channels: StoreChannels, { clock, lock, failed }: StoreParts): SqliteStore {
-  const { write, read } = channels
+function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts): SqliteStore {
+  const { write, read, log } = channels
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
@@ -174,8 +183,10 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,
     async [Symbol.asyncDispose]() {
-      // The reader goes first, so that the writer is the last connection: closing it folds the log into the database.
+      // The writer's is the last connection: closing it folds the log into the database.
       await read.close()
+      await write.drain()
+      await log.close()
       await write.close()
       lock.release()
     },

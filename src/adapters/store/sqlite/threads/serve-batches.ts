@@ -7,6 +7,8 @@ import type { RunBatch } from './run-batch.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
+  /** After each answer. */
+  rest?(): void
   close(): void
 }
 
@@ -37,6 +39,7 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
   port.on('message', (batch: Batch | typeof CLOSE) => {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
+      body.rest?.()
       return
     }
     body.close()
