@@ -7,6 +7,7 @@ import { runAtelier } from '../support/atelier.ts'
 import { call } from '../support/call.ts'
 import { startHttpFake } from '../support/http-fake.ts'
 import { RouterClient, refusedWith } from '../support/router-client.ts'
+import { spawnServer } from '../support/spawn-server.ts'
 import { startRouter } from '../support/start-router.ts'
 
 const echo = (name: string, fields: object = {}) =>
@@ -139,6 +140,20 @@ test('a generation under way is not lost with the file of its model: it is colle
       [{ status: 'succeeded', output: 'paid' }, 'true'],
     )
   })
+})
+
+test('a hang-up reads the catalogue again', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'atelier-test-'))
+  try {
+    await using server = await spawnServer(['--data-dir', dataDir, '--workers', '0'])
+    // Nothing has changed, so that nothing but the signal can be the reason.
+    process.kill(server.pid, 'SIGHUP')
+    while (!server.output().includes('the model catalogue was reloaded'))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    assert.equal((await call(server.url, '/v2/models')).status, 200)
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
 })
 
 test('a changed file is noticed by itself', async () => {
