@@ -55,10 +55,10 @@ const CODES: readonly (readonly [card: FakeCard, model: string, rows: readonly R
     'minimax/minimax-hailuo-02',
     [
       ...[1000, 1001, 1024, 1033].map((code): Row => [minimax(code), 'failed']),
-      ...[1002, 1041].map((code): Row => [minimax(code), 'again']),
+      ...[1002, 1039, 1041].map((code): Row => [minimax(code), 'again']),
       ...[1004, 1008, 2049, 2056, 2067].map((code): Row => [minimax(code), 'ours']),
       ...[1026, 1027].map((code): Row => [minimax(code), 'policy']),
-      ...[1039, 2013].map((code): Row => [minimax(code), 'invalid']),
+      ...[1042, 2013].map((code): Row => [minimax(code), 'invalid']),
     ],
   ],
   [
