@@ -203,8 +203,10 @@ const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, Ro
  * What a provider actually answered is remembered. A failure without any generation frees the key, so that a retry runs for
  * real; one that may have left a generation behind must not be repeated. A queued call has no caller who could retry.
  */
-function fateOf({ reason, generation }: ProviderRefusal, isQueued: boolean): CallFate {
-  if (reason === 'policy' || reason === 'invalid' || isQueued) return 'keep'
+function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueued: boolean): CallFate {
+  // An input that could not even be sent, such as a picture that cannot be fetched, was refused by us and not by a provider.
+  const isAnswer = reason === 'policy' || (reason === 'invalid' && (upstreamStatus !== null || generation === 'ended'))
+  if (isAnswer || isQueued) return 'keep'
   if (generation === 'possible') return 'interrupt'
   return generation === 'ended' ? 'keep' : 'forget'
 }
