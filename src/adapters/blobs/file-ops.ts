@@ -75,7 +75,8 @@ async function syncDirectory(path: string): Promise<void> {
   } catch (error) {
     if (!hasCode(error, ...CANNOT_SYNC_DIRECTORIES)) throw error
   } finally {
-    if (fd !== null) await close(fd)
+    // Nobody has to wait for it: what was to be made durable is.
+    if (fd !== null) close(fd).catch(() => {})
   }
 }
 

@@ -55,6 +55,7 @@ function holdMemory(
 ): Holder {
   const path = newTemporaryPath()
   let onDisk = false
+  let closed: Promise<void> | null = null
   return {
     path,
     async sync() {
@@ -64,12 +65,15 @@ function holdMemory(
         if (received.sizeBytes > 0) await files.write(fd, received.bytes, { length: received.sizeBytes, position: 0 })
         await files.datasync(fd)
       } finally {
-        await files.close(fd)
+        // Waited for when the file is given up: a new name needs no closed file.
+        closed = files.close(fd)
+        closed.catch(() => {})
       }
     },
     isOnDisk: () => onDisk,
     async free() {
       smallBuffers.giveBack(received.buffer)
+      await closed
     },
   }
 }
