@@ -55,7 +55,6 @@ function holdMemory(
 ): Holder {
   const path = newTemporaryPath()
   let onDisk = false
-  let closed: Promise<void> | null = null
   return {
     path,
     async sync() {
@@ -65,15 +64,12 @@ function holdMemory(
         if (received.sizeBytes > 0) await files.write(fd, received.bytes, { length: received.sizeBytes, position: 0 })
         await files.datasync(fd)
       } finally {
-        // Waited for when the file is given up: a new name needs no closed file.
-        closed = files.close(fd)
-        closed.catch(() => {})
+        await files.close(fd)
       }
     },
     isOnDisk: () => onDisk,
     async free() {
       smallBuffers.giveBack(received.buffer)
-      await closed
     },
   }
 }
