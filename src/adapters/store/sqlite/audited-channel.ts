@@ -11,7 +11,6 @@ export function toAuditedChannels({ write, read }: StoreChannels, entry: AuditEn
     read,
     write: {
       stats: () => write.stats(),
-      drain: () => write.drain(),
       close: () => write.close(),
       failed: write.failed,
       call<Name extends keyof WriteOperations & string>(name: Name, input: unknown, weight?: number) {

@@ -2,7 +2,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { StoreOpenError } from './store-open-error.ts'
 
-/** FULL: what is acknowledged survives a power cut. NORMAL: it survives the process. */
 export type Synchronous = 'FULL' | 'NORMAL'
 
 export interface WriterOptions {
@@ -16,11 +15,11 @@ const BUSY_TIMEOUT_MS = 5_000
 const WRITER_CACHE_KIB = 65_536
 // The reader's own cache is dropped whenever somebody wrote, so it reads through the system's page cache instead.
 const READER_MAP_BYTES = 268_435_456
-// A last resort: the log is moved into the database long before, by whom it delays least (threads/log-sync.ts).
+// A last resort: the log is moved into the database long before, by whom it delays least (threads/log-length.ts).
 const CHECKPOINT_PAGES = 32_768
 const LOG_LIMIT_BYTES = 67_108_864
 
-export function openWriter(path: string, { maxPages }: WriterOptions): DatabaseSync {
+export function openWriter(path: string, { synchronous, maxPages }: WriterOptions): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false })
   const mode = database.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
   if (mode !== 'wal') {
@@ -30,10 +29,9 @@ export function openWriter(path: string, { maxPages }: WriterOptions): DatabaseS
       `The file system of ${path} does not support SQLite's write-ahead log (journal mode is ${String(mode)}). Put the data directory on a local disk.`,
     )
   }
-  // Commits are synced by the threads, so that one sync serves many and the next batch need not wait for it; SQLite itself
-  // syncs around checkpoints. fullfsync matters on macOS only, where a plain fsync leaves the data in the drive's cache.
+  // fullfsync matters on macOS only, where a plain fsync leaves the data in the drive's cache.
   database.exec(`
-    PRAGMA synchronous = NORMAL;
+    PRAGMA synchronous = ${synchronous};
     PRAGMA fullfsync = ON;
     PRAGMA cache_size = -${WRITER_CACHE_KIB};
     PRAGMA temp_store = MEMORY;
@@ -48,7 +46,7 @@ export function openWriter(path: string, { maxPages }: WriterOptions): DatabaseS
 /** For moving the log into the database, and for nothing else. */
 export function openCheckpointer(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
-  database.exec('PRAGMA synchronous = NORMAL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0;')
+  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0;')
   return database
 }
 

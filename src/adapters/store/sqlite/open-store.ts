@@ -39,7 +39,7 @@ import type { WriteOperations } from './operations/write-operations.ts'
 import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 import { type ChannelStats, openChannel } from './threads/channel.ts'
-import { LogWatch } from './threads/log-watch.ts'
+import { createLogMover, type LogMover } from './threads/log-mover.ts'
 import type { ReaderData } from './threads/reader.ts'
 import type { WriterData } from './threads/writer.ts'
 import { createUserFileStore } from './user-file-store.ts'
@@ -101,7 +101,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const lock = lockDirectory(directory, files.lock)
   try {
     const channels = await openChannels(files.database, options)
-    const failed = Promise.race([channels.write.failed, channels.read.failed, channels.log.failed])
+    const failed = Promise.race([channels.write.failed, channels.read.failed])
     failed.then((error) => log.error({ err: error, directory }, 'the store has failed'))
     return createStore(channels, { clock, lock, failed })
   } catch (error) {
@@ -111,22 +111,22 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 }
 
 interface OpenChannels extends StoreChannels {
-  readonly log: LogWatch
+  readonly mover: LogMover
 }
 
 async function openChannels(path: string, options: SqliteStoreOptions): Promise<OpenChannels> {
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
-  const log = new LogWatch(path)
-  const { words } = log
-  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now(), words }
+  const log = options.log ?? silentLog
+  const mover = createLogMover(path, (error) => log.warn({ err: error }, 'the checkpointer failed; the writer goes on'))
+  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
   // The writer first: it creates the tables that the reader prepares its statements against.
   const write = await openChannel<WriteOperations>({
     name: 'writer',
     script: new URL('./threads/writer.ts', import.meta.url),
     workerData: writerData,
     maxPending,
-    log,
+    onLongLog: mover.ask,
   })
   try {
     const readerData: ReaderData = { path }
@@ -135,9 +135,8 @@ async function openChannels(path: string, options: SqliteStoreOptions): Promise<
       script: new URL('./threads/reader.ts', import.meta.url),
       workerData: readerData,
       maxPending,
-      log,
     })
-    return { write, read, log }
+    return { write, read, mover }
   } catch (error) {
     await write.close()
     throw error
@@ -160,7 +159,7 @@ interface StoreParts {
 }
 
 function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts): SqliteStore {
-  const { write, read, log } = channels
+  const { write, read, mover } = channels
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
@@ -183,10 +182,9 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,
     async [Symbol.asyncDispose]() {
-      // The writer's is the last connection: closing it folds the log into the database.
+      // The others go first, so that the writer is the last connection: closing it folds the log into the database.
       await read.close()
-      await write.drain()
-      await log.close()
+      await mover.close()
       await write.close()
       lock.release()
     },

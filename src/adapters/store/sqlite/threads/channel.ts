@@ -1,15 +1,12 @@
 /**
  * The main thread's end of a store thread. At most one batch is under way; what is asked meanwhile waits and goes as the next
  * batch in one message. For the writer this is group commit: all operations of a batch share one transaction, and each
- * promise settles only after that transaction is durable. Reads wait for that too when they may have seen it. What waits is
- * bounded in number and in size.
+ * promise settles only after that transaction is durable. What waits is bounded in number and in size.
  */
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
 import { StoreOpenError } from '../store-open-error.ts'
-import type { LogWatch } from './log-watch.ts'
-import { HAND_OVER_FROM } from './log-words.ts'
-import { type Answer, CLOSE, type Failure, type Greeting, type Operations } from './protocol.ts'
+import { type Answer, CLOSE, type Failure, type Greeting, LONG_LOG, type Operations } from './protocol.ts'
 
 export interface ChannelStats {
   readonly batches: number
@@ -26,8 +23,7 @@ export interface ChannelOptions {
   readonly workerData: unknown
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
-  /** Absent for a thread whose answers need not wait for the disk. */
-  readonly log?: LogWatch | null
+  readonly onLongLog?: () => void
 }
 
 export interface Channel<Ops extends Operations> {
@@ -40,8 +36,6 @@ export interface Channel<Ops extends Operations> {
   stats(): ChannelStats
   /** Resolves with the reason when the thread dies; never for a thread that was closed. */
   readonly failed: Promise<Error>
-  /** Takes nothing further; resolves when everything is answered that was asked. */
-  drain(): Promise<void>
   /** Answers what was asked, then ends the thread. Twice is harmless. */
   close(): Promise<void>
 }
@@ -57,12 +51,6 @@ interface Waiting {
   readonly weight: number
   readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
-}
-
-interface Held {
-  readonly batch: readonly Waiting[]
-  readonly answer: Answer
-  readonly ticket: number
 }
 
 function toError({ kind, message }: Failure): Error {
@@ -109,26 +97,22 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   #waiting: Waiting[] = []
   #waitingBytes = 0
   #underway: Waiting[] | null = null
-  /** Answered, and not yet on disk. */
-  #held: Held[] = []
-  readonly #log: LogWatch | null
   #isScheduled = false
   #isClosing = false
-  #isClosed = false
   #fault: Error | null = null
   readonly #counters = { batches: 0, operations: 0, largestBatch: 0, failedOperations: 0 }
   readonly #failure = Promise.withResolvers<Error>()
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending, log = null }: ChannelOptions) {
-    this.#log = log
-    log?.onSynced(() => this.#release())
-    void log?.failed.then((error) => this.#fail(error))
+  constructor(worker: Worker, { name, maxPending, onLongLog = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (answer: Answer) => this.#onAnswer(answer))
+    worker.on('message', (message: Answer | typeof LONG_LOG) => {
+      if (message === LONG_LOG) onLongLog()
+      else this.#onAnswer(message)
+    })
     worker.on('error', (error) => this.#fail(error))
     worker.on('messageerror', (error) => this.#fail(error))
     worker.on('exit', (code) => {
@@ -163,18 +147,13 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
     return { ...this.#counters, pending: this.#waiting.length + (this.#underway?.length ?? 0) }
   }
 
-  drain(): Promise<void> {
+  async close(): Promise<void> {
     if (!this.#isClosing) {
       this.#isClosing = true
       this.#send()
+      await this.#drained.promise
+      if (this.#fault === null) this.#worker.postMessage(CLOSE)
     }
-    return this.#drained.promise
-  }
-
-  async close(): Promise<void> {
-    await this.drain()
-    if (!this.#isClosed && this.#fault === null) this.#worker.postMessage(CLOSE)
-    this.#isClosed = true
     await this.#exited.promise
   }
 
@@ -193,7 +172,7 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
     this.#isScheduled = false
     if (this.#underway !== null || this.#fault !== null) return
     if (this.#waiting.length === 0) {
-      if (this.#isClosing && this.#held.length === 0) this.#drained.resolve()
+      if (this.#isClosing) this.#drained.resolve()
       return
     }
     const batch = this.#takeBatch()
@@ -201,7 +180,6 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
     this.#counters.batches += 1
     this.#counters.operations += batch.length
     this.#counters.largestBatch = Math.max(this.#counters.largestBatch, batch.length)
-    if (batch.length >= HAND_OVER_FROM) this.#log?.startKeeper()
     this.#worker.postMessage([batch.map(({ name }) => name), batch.map(({ input }) => input)])
   }
 
@@ -223,25 +201,7 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
     this.#underway = null
     // The thread gets its next batch before this one's callers run: it works while they do.
     this.#send()
-    const ticket = this.#ticketOf(answer)
-    if (ticket !== null) this.#held.push({ batch, answer, ticket })
-    else this.#counters.failedOperations += settle(batch, answer)
-    // A sync of the writer itself covers all before it.
-    this.#log?.tellSynced()
-  }
-
-  #ticketOf([, , ticket]: Answer): number | null {
-    if (this.#log === null) return null
-    const awaited = ticket === undefined ? this.#log.committing : ticket
-    return awaited === null || this.#log.isSynced(awaited) ? null : awaited
-  }
-
-  #release(): void {
-    let count = 0
-    while (count < this.#held.length && this.#log?.isSynced(this.#held[count].ticket)) count += 1
-    for (const { batch, answer } of this.#held.splice(0, count))
-      this.#counters.failedOperations += settle(batch, answer)
-    if (this.#isClosing) this.#send()
+    this.#counters.failedOperations += settle(batch, answer)
   }
 
   #fail(cause: unknown): void {
@@ -249,8 +209,7 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
     const reason = cause instanceof Error ? cause.message : String(cause)
     const fault = new Error(`The ${this.#name} thread of the store stopped: ${reason}`, { cause })
     this.#fault = fault
-    const lost = [...this.#held.flatMap(({ batch }) => batch), ...(this.#underway ?? []), ...this.#waiting]
-    this.#held = []
+    const lost = [...(this.#underway ?? []), ...this.#waiting]
     this.#underway = null
     this.#waiting = []
     for (const { reject } of lost) reject(fault)

@@ -14,15 +14,11 @@ export interface Failure {
   readonly message: string
 }
 
-/**
- * Failures by the index of their operation; null when there were none. `ticket`: what must be on disk before anybody hears of
- * the answer; absent when it is, or need not be.
- */
-export type Answer = readonly [
-  results: readonly unknown[],
-  failures: ReadonlyMap<number, Failure> | null,
-  ticket?: number | null,
-]
+/** Failures by the index of their operation; null when there were none. */
+export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMap<number, Failure> | null]
+
+/** Sent between answers: the log is long and somebody else should move it. */
+export const LONG_LOG = 'long log'
 
 /** The first message of a thread. */
 export type Greeting =

@@ -7,6 +7,7 @@
  * the database and their input.
  */
 import type { DatabaseSync } from 'node:sqlite'
+import type { Synchronous } from '../connection.ts'
 import { isDiskFull } from '../sqlite-error.ts'
 import type { Answer, Batch, Failure, Operations } from './protocol.ts'
 
@@ -28,7 +29,26 @@ function call(operations: Operations, name: string, input: unknown): unknown {
   return operation(input as never)
 }
 
-export function createWriteBatch(database: DatabaseSync, operations: Operations): RunBatch {
+export interface WriteBatchOptions {
+  /** Operations whose effect must survive the process, and a power cut only together with whatever is written after them. */
+  readonly relaxed: ReadonlySet<string>
+  readonly synchronous: Synchronous
+}
+
+export function createWriteBatch(
+  database: DatabaseSync,
+  operations: Operations,
+  { relaxed, synchronous }: WriteBatchOptions = { relaxed: new Set(), synchronous: 'FULL' },
+): RunBatch {
+  let level = synchronous
+  // Without a sync a commit is in the log, where the next one that syncs carries it along.
+  function setLevel(names: readonly string[]): void {
+    const wanted = names.every((name) => relaxed.has(name)) ? 'NORMAL' : synchronous
+    if (wanted === level) return
+    database.exec(`PRAGMA synchronous = ${wanted}`)
+    level = wanted
+  }
+
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
 
@@ -36,6 +56,7 @@ export function createWriteBatch(database: DatabaseSync, operations: Operations)
   function runTogether([names, inputs]: Batch): { readonly answer: Answer; readonly isWhole: boolean } {
     let isWhole = false
     try {
+      setLevel(names)
       begin.run()
       const results = names.map((name, index) => call(operations, name, inputs[index]))
       isWhole = true
