@@ -103,6 +103,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const router = opening.use(
     await openRouter(config.router, {
       secrets,
+      directory: config.store.directory,
       store,
       opened,
       assets,

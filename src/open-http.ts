@@ -27,6 +27,7 @@ import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
+import { reloadModels } from './surfaces/admin/operations/reload-models.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
@@ -82,7 +83,10 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     workersOf: pools?.workers.count ?? null,
-    operations: [createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain })],
+    operations: [
+      createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
+      (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
+    ],
   })
 }
 
@@ -135,6 +139,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
   const spec = loadSpec(http.brand)
+  const routerSpec = loadRouterSpec(http.brand)
   const answerError = createAnswerError(log)
   const contentLinks =
     config.kind === 'local'
@@ -155,7 +160,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const routerV2 = createRouterV2({
     ...router.actions,
     gate,
-    spec: loadRouterSpec(http.brand),
+    spec: routerSpec,
     brands: http.brand,
     blobs: parts.blobs,
     pricedAt: () => router.models.catalog().loadedAt,
@@ -193,7 +198,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
       content,
       ...admin,
       operator,
-      createDocs({ gate, document: spec.document }),
+      createDocs({ gate, document: spec.document, others: [{ ...ROUTER_PAGE, document: routerSpec.document }] }),
       ...optional,
     ],
     answerError,
@@ -202,6 +207,13 @@ export async function openHttp(config: Config, parts: HttpParts) {
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
+}
+
+const ROUTER_PAGE = {
+  path: '/docs/router',
+  title: 'Model Router',
+  documentPath: '/v2/models/openapi.json',
+  examplePath: '/v2/models',
 }
 
 /** What surfaces that may be left out are given. */

@@ -62,12 +62,14 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
+  const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer }
-  const poolWorkers = new Set<Worker>()
+  const poolWorkers = new Map<Worker, string>()
   const createPoolWorker: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
       ...shared,
       bus: toPoolBus(bus, pool),
+      onStored: reader.learn,
       fleet,
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
@@ -79,13 +81,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       maxRunMs: config.maxRunMs,
       cancelGraceMs: config.cancelGraceMs,
     })
-    for (const other of poolWorkers)
+    for (const other of poolWorkers.keys())
       if (other.stats().isDraining && other.stats().running === 0) poolWorkers.delete(other)
-    poolWorkers.add(worker)
+    poolWorkers.set(worker, pool)
     return worker
   }
   const worker = createPoolWorker(DEFAULT_POOL, config.workers)
-  const reader = createJobReader(shared)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
   const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
@@ -112,10 +113,13 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,
+    onRecording(pool) {
+      for (const [each, of] of poolWorkers) if (of === pool) each.look()
+    },
   })
   const engineDrain = createEngineDrain({
     fleet,
-    evict: async (engineId) => void (await Promise.all([...poolWorkers].map((each) => each.evict(engineId)))),
+    evict: async (engineId) => void (await Promise.all([...poolWorkers.keys()].map((each) => each.evict(engineId)))),
     timeoutMs: config.drainTimeoutMs,
     log,
   })

@@ -5,7 +5,7 @@ import type { ContentSigner } from '../domain/assets/signed-url.ts'
 import type { RunModel } from '../domain/engine/run-model.ts'
 import type { CallBody } from '../domain/models/call-store.ts'
 import { createRunForNode } from '../domain/models/run-for-node.ts'
-import { newUuidV4 } from '../lib/ids.ts'
+import { createUuidV7 } from '../lib/ids.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { RouterActions } from './router-actions.ts'
@@ -37,7 +37,7 @@ export function openRunForNode(parts: MediaParts, { access, runModel }: RouterAc
     keyNames: parts.brands.map((brand) => `api_key_${brand.toLowerCase()}_org`),
     readBody: Object.assign((body: CallBody) => readBody(parts.opened.blobs, body), { hosted }),
     baseUrl: parts.baseUrl,
-    newRequestId: newUuidV4,
+    newRequestId: createUuidV7(Date.now),
   })
 
   async function hosted(url: string): Promise<Buffer | null> {

@@ -2,9 +2,8 @@
  * The catalogue and its providers, together: both are read from the same folders, and a reload exchanges both or neither.
  * Calls under way keep the model and the provider they began with; a provider that was replaced ends when they have.
  */
-import { watch } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type CatalogFile, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
+import { type CatalogFile, CatalogFolderError, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
 import type { Network } from '../adapters/providers/outbound/network.ts'
 import { createCompileSchema } from '../adapters/schemas/ajv-input.ts'
@@ -17,6 +16,7 @@ import type { Model } from '../domain/models/model.ts'
 import type { Provider } from '../domain/models/provider.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { watchFile, watchFolder } from './watch-paths.ts'
 
 export type { CatalogProblem }
 
@@ -36,11 +36,22 @@ export interface ModelOverrides {
   readonly wrapCalls?: (calls: CallStore) => CallStore
 }
 
+/** Keys and settings of providers: they change with the catalogue, or not at all. */
+export interface OperatorFile {
+  /** null: they stand in no file of their own, and change with a restart. */
+  readonly file: string | null
+  /** As they are now, to be used when nothing else is wrong; or what is wrong with them. */
+  read(): Promise<{ use(): void } | CatalogProblem>
+  /** What a provider is made of besides its rules. */
+  of(provider: string): string
+}
+
 export interface ModelsParts {
   readonly clock: Clock
   readonly log: Log
   readonly builtIn: readonly Provider[]
   readonly openProvider: OpenProvider
+  readonly settings: OperatorFile
   readonly hostAssets: HostAssets
   /** Besides what the folders hold. */
   readonly models: readonly Model[]
@@ -56,7 +67,7 @@ export interface OpenedModels extends AsyncDisposable {
   providerOf(name: string): Provider | null
   readonly hostAssets: HostAssets
   reload(): Promise<ReloadOutcome>
-  /** Reads the folders again whenever something in them changes. */
+  /** Reads everything again whenever something in the folders, or in the file of the settings, changes. */
   watchFolders(): void
   /** Called when providers were replaced: resolves when calls that began before have ended. */
   onReplaced(untilEnded: () => Promise<void>): void
@@ -74,8 +85,6 @@ export class CatalogError extends Error {
 
 /** The models that come with the service. */
 export const BUILT_IN_CATALOG = fileURLToPath(new URL('../../models', import.meta.url))
-// An editor writes a file in several steps, and a deployment writes many files.
-const SETTLE_MS = 300
 
 interface Opened {
   readonly catalog: Catalog
@@ -90,12 +99,24 @@ interface OpenedProvider {
 }
 
 /** Everything in these folders; a model of a later folder replaces one of the same name in an earlier. */
-export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFile[]> {
+export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFiles> {
   const files = new Map<string, FoundFile>()
+  const problems: CatalogProblem[] = []
   for (const folder of folders) {
-    for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+    try {
+      for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+    } catch (error) {
+      if (!(error instanceof CatalogFolderError)) throw error
+      problems.push({ file: folder, problem: error.message })
+    }
   }
-  return [...files.values()]
+  return { files: [...files.values()], problems }
+}
+
+export interface FoundFiles {
+  readonly files: readonly FoundFile[]
+  /** Of whole folders. */
+  readonly problems: readonly CatalogProblem[]
 }
 
 interface FoundFile extends CatalogFile {
@@ -110,10 +131,12 @@ export interface JudgeOptions {
   readonly compileSchema?: CompileSchema
 }
 
-export function judgeFiles(files: readonly FoundFile[], options: JudgeOptions): ReadCatalog {
+export function judgeFiles({ files, problems }: FoundFiles, options: JudgeOptions): ReadCatalog {
   const { checks, isThorough, compileSchema = createCompileSchema() } = options
   const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
-  return readCatalog(files, { compileSchema, builtIn: checks, isChecked: (file) => !isThorough && ours.has(file) })
+  const isChecked = (file: string) => !isThorough && ours.has(file)
+  const read = readCatalog(files, { compileSchema, builtIn: checks, isChecked })
+  return { ...read, problems: [...problems, ...read.problems] }
 }
 
 export async function openModels(
@@ -132,6 +155,7 @@ export async function openModels(
   let current = toOpened(first, null)
   let untilEnded: () => Promise<void> = async () => {}
   const retiring = new Set<Promise<void>>()
+  let reloading: Promise<unknown> = Promise.resolve()
   const watchers: Disposable[] = []
 
   function toOpened(read: ReadCatalog, before: Opened | null): Opened {
@@ -139,7 +163,7 @@ export async function openModels(
       builtIn.map((provider) => [provider.name, { provider, rules: '', close: null }]),
     )
     for (const rules of read.providers) {
-      const text = JSON.stringify(rules)
+      const text = JSON.stringify(rules) + parts.settings.of(rules.provider)
       const same = before?.providers.get(rules.provider)
       providers.set(rules.provider, same?.rules === text ? same : openOne(rules, text))
     }
@@ -165,12 +189,22 @@ export async function openModels(
     void ended.finally(() => retiring.delete(ended))
   }
 
-  async function reload(): Promise<ReloadOutcome> {
+  /** One after the other: of two that run at once the one that began to read earlier could win. */
+  function reload(): Promise<ReloadOutcome> {
+    const next = reloading.then(exchange, exchange)
+    reloading = next
+    return next
+  }
+
+  async function exchange(): Promise<ReloadOutcome> {
+    const settings = await parts.settings.read()
     const read = await judge()
-    if (read.problems.length > 0) {
-      log.error({ problems: read.problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
-      return { outcome: 'refused', problems: read.problems }
+    const problems = 'use' in settings ? read.problems : [settings, ...read.problems]
+    if (problems.length > 0 || !('use' in settings)) {
+      log.error({ problems: problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
+      return { outcome: 'refused', problems }
     }
+    settings.use()
     const before = current
     current = toOpened(read, before)
     retire(before, current)
@@ -178,23 +212,12 @@ export async function openModels(
     return { outcome: 'reloaded', models: current.catalog.size }
   }
 
-  function watchFolder(folder: string): void {
-    let timer: NodeJS.Timeout | null = null
-    const run = () => {
-      timer = null
+  function startWatching(): void {
+    const onChanged = () => {
       reload().catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
     }
-    const watcher = watch(folder, { recursive: true }, () => {
-      if (timer === null) timer = setTimeout(run, SETTLE_MS)
-      else timer.refresh()
-    })
-    watcher.on('error', (error) => log.warn({ err: error, folder }, 'a catalogue folder cannot be watched any more'))
-    watchers.push({
-      [Symbol.dispose]() {
-        if (timer !== null) clearTimeout(timer)
-        watcher.close()
-      },
-    })
+    for (const folder of catalogs) watchers.push(watchFolder(folder, { onChanged, log }))
+    if (parts.settings.file !== null) watchers.push(watchFile(parts.settings.file, { onChanged, log }))
   }
 
   return {
@@ -202,9 +225,7 @@ export async function openModels(
     providerOf: (name) => current.providers.get(name)?.provider ?? null,
     hostAssets: parts.hostAssets,
     reload,
-    watchFolders() {
-      for (const folder of catalogs) watchFolder(folder)
-    },
+    watchFolders: startWatching,
     onReplaced(listener) {
       untilEnded = listener
     },

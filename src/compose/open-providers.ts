@@ -36,23 +36,50 @@ export interface ProviderParts {
 }
 
 export interface OpenedProviders extends AsyncDisposable {
+  /** The operator's settings as this text has them; they count once they are used. Throws ProviderSettingsError. */
+  readonly readSettings: (text: string) => NewSettings
+  /** What a provider is made of besides its rules: one that was opened with other settings is another. */
+  readonly settingsOf: (provider: string) => string
   /** They need no rules of their own. */
   readonly builtIn: readonly Provider[]
   readonly open: OpenProvider
   readonly hostAssets: HostAssets
 }
 
+export interface NewSettings {
+  use(): void
+}
+
 export function openProviders(parts: ProviderParts): OpenedProviders {
   const { secrets, assets, signer, clock, log } = parts
-  const settings = readProviderSettings(secrets.providers?.reveal() ?? null)
+  let settings = readProviderSettings(secrets.providers?.reveal() ?? null)
+  // Whoever may reach the network inside is decided when the service starts.
   const network = parts.network ?? (settings.allowsPrivateNetwork ? privateNetwork : publicInternet)
   const fetcher = openSafeFetcher(network)
   const { fetch } = fetcher
   const readOwn = createReadOwnMedia({ verify: signer.verify, openContent: assets.openContent })
-  const media = { fetch, allowedHosts: settings.mediaHosts, readOwn }
+  const media = {
+    fetch,
+    get allowedHosts() {
+      return settings.mediaHosts
+    },
+    readOwn,
+  }
   const opened = new Map<string, ProviderRules>()
   return {
     builtIn: [createSandboxProvider({ clock, sleep })],
+    readSettings(text) {
+      const read = readProviderSettings(text)
+      return {
+        use() {
+          settings = read
+        },
+      }
+    },
+    settingsOf(provider) {
+      const { baseUrl, concurrency, values } = settings.of(provider)
+      return JSON.stringify([baseUrl, concurrency, values])
+    },
     open(rules) {
       opened.set(rules.provider, rules)
       const { baseUrl, concurrency, values } = settings.of(rules.provider)
@@ -69,7 +96,7 @@ export function openProviders(parts: ProviderParts): OpenedProviders {
       clock,
       log,
       maxBytes: parts.maxAssetBytes,
-      downloadHeaders: createDownloadHeaders(settings, opened, clock),
+      downloadHeaders: createDownloadHeaders(() => settings, opened, clock),
     }),
     [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
   }
@@ -84,14 +111,14 @@ function keyOf(settings: OperatorSettings, provider: string, accountId: string):
 
 /** Results of some models lie behind the provider's own API: its hosts see the key, no other ever does. */
 function createDownloadHeaders(
-  settings: OperatorSettings,
+  settings: () => OperatorSettings,
   opened: ReadonlyMap<string, ProviderRules>,
   clock: Clock,
 ): DownloadHeaders {
   return ({ provider, adapter }, accountId, url) => {
     if (adapter['download_with_key'] !== true) return {}
     const rules = opened.get(provider)
-    const access = keyOf(settings, provider, accountId)
+    const access = keyOf(settings(), provider, accountId)
     if (rules === undefined || access === null || !matchesHost(url.hostname, rules.api_hosts)) return {}
     return compileAuth(rules.auth, clock)(access.key)
   }

@@ -1,6 +1,8 @@
 /** The Model Router as a whole: catalogue, providers, calls and queue, opened over the parts that the jobs use too. */
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import { createLocalProvider } from '../adapters/providers/local/provider.ts'
+import { openSendMarkFile, readBootId } from '../adapters/send-marks/file.ts'
 import type { RouterConfig } from '../config/router-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { Engine } from '../domain/engine/engine.ts'
@@ -16,11 +18,13 @@ import type { Blobs } from './open-blobs.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
 import { openProviders, type ProviderParts } from './open-providers.ts'
 import type { Store } from './open-store.ts'
+import { openOperatorFile } from './operator-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
 export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
-  /** What workflows that are published as models run on. */
-  /** The one in this process; null: workflows cannot be run as models. */
+  /** Where what must outlive the process is written. */
+  readonly directory: string
+  /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
@@ -44,6 +48,7 @@ export interface Router extends AsyncDisposable {
 }
 
 const CURSOR_SECRET = 'router_cursor_secret'
+const SEND_MARKS = 'router-sends'
 
 export async function openRouter(config: RouterConfig, parts: OpenRouterParts): Promise<Router> {
   const { store, clock, log, overrides } = parts
@@ -66,10 +71,12 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
         ...(overrides.providers ?? []),
       ],
       openProvider: providers.open,
+      settings: openOperatorFile(config.providersFile, providers),
       hostAssets: overrides.hostAssets ?? providers.hostAssets,
       models: overrides.models ?? [],
     }),
   )
+  const marks = opening.use(openSendMarkFile(join(parts.directory, SEND_MARKS), readBootId()))
   const actions = createRouterActions(config, {
     store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
     models,
@@ -77,16 +84,20 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     assets: parts.assets,
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
+    marks,
     clock,
     log,
   })
-  models.onReplaced(() => actions.live.untilEnded())
+  models.onReplaced(() => {
+    actions.recovery.collectLeft()
+    return actions.live.untilEnded()
+  })
   const cursorSecret = await openCursorSecret(store)
   // Calls end before the providers that they talk to.
   opening.defer(() => actions.live.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
-  await actions.recover()
+  await actions.recovery.recover()
   housekeeping.start()
   const running = opening.move()
   return {

@@ -10,10 +10,11 @@ import { createEstimateModel } from '../domain/models/estimate-model.ts'
 import { createLiveCalls } from '../domain/models/live-calls.ts'
 import { createModelQueue } from '../domain/models/queue-model.ts'
 import { createRateWindow } from '../domain/models/rate-window.ts'
-import { recoverCalls } from '../domain/models/recover-calls.ts'
+import { createRecoverCalls } from '../domain/models/recover-calls.ts'
 import { createRunModel } from '../domain/models/run-model.ts'
+import type { SendMarks } from '../domain/models/send-marks.ts'
 import type { Clock } from '../lib/clock.ts'
-import { newUuidV4 } from '../lib/ids.ts'
+import { createUuidV7 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
@@ -28,6 +29,7 @@ export interface RouterParts {
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
   readonly observer: CallObserver
+  readonly marks: SendMarks
   readonly clock: Clock
   readonly log: Log
 }
@@ -43,7 +45,7 @@ const FOREIGN_URL_MS = 5 * MINUTE_MS
 export type RouterActions = ReturnType<typeof createRouterActions>
 
 export function createRouterActions(config: RouterConfig, parts: RouterParts) {
-  const { store, models, clock, log, observer } = parts
+  const { store, models, clock, log, observer, marks } = parts
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
@@ -55,6 +57,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     clock,
     log,
     observer,
+    marks,
     stopping,
     submitGraceMs: config.deadlineMs,
     collectForMs: DAY_MS,
@@ -74,7 +77,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     store: store.requests,
     storeBlob: parts.assets.storeBlob,
     blobs: parts.blobs,
-    newId: newUuidV4,
+    newId: createUuidV7(() => clock.now().getTime()),
     maxWaiting: config.maxWaiting,
     maxWaitMs: config.maxWaitMs,
     maxBodyBytes: config.maxBodyBytes,
@@ -98,8 +101,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     queue,
     live,
     chores,
-    /** Before anything is let in: what a process before us left in the middle. */
-    recover: () => recoverCalls({ ...shared, store: store.calls, requests: store.requests, clock }),
+    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, marks, clock }),
   }
 }
 

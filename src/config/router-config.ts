@@ -5,6 +5,8 @@ import type { SettingValues } from './settings.ts'
 export interface RouterConfig {
   /** Absolute. */
   readonly catalogs: readonly string[]
+  /** Absolute: where keys and settings of providers stand; null: not in a file of their own. */
+  readonly providersFile: string | null
   readonly deadlineMs: number
   readonly maxBodyBytes: number
   readonly maxResultBytes: number
@@ -23,6 +25,7 @@ type ToAbsolute = (name: SettingName, path: string) => string
 export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
   return {
     catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
+    providersFile: values.providers?.kind === 'file' ? toAbsolute('providers', values.providers.path) : null,
     deadlineMs: values.routerDeadline,
     maxBodyBytes: values.routerMaxBody,
     maxResultBytes: values.routerMaxResult,

@@ -4,6 +4,8 @@
  */
 export interface Doorbell {
   ring(): void
+  /** Forgets a ring that nobody waited for: whoever is about to look need not be told to. */
+  hush(): void
   /** Resolves at the next ring (or at once after a remembered one), after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
@@ -15,6 +17,9 @@ export function createDoorbell(): Doorbell {
     ring() {
       rung = true
       wake?.()
+    },
+    hush() {
+      rung = false
     },
     async wait(ms, signal) {
       if (!rung && !signal.aborted) {

@@ -76,3 +76,9 @@ test('a string of many megabytes with escapes is read', () => {
   const text = JSON.stringify(['a\n"\\'.repeat(2_000_000), 'b\\'])
   assert.deepEqual(asDouble(text)?.value, JSON.parse(text))
 })
+
+test('a number keeps its digits wherever it stands, also beside ids that look like numbers', () => {
+  for (const number of ['18446744073709551615', '-0', '1.0', '-2.50', '1e5', '3.5E-7', '0.12345678901234567'])
+    for (const text of [number, `[${number}]`, `{"id":"0-0e1.0","a":${number}}`, `[7,${number},"5e6f"]`])
+      assert.equal(stringifyLosslessJson(parseLosslessJson(text)), text)
+})

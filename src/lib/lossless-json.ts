@@ -24,8 +24,9 @@ type RawJsonTools = {
 }
 const raw = JSON as unknown as RawJsonTools
 
-// Texts that may hold a number which a plain parse would change: many digits, a trailing zero after the point, an exponent, or minus zero.
-const MAY_HOLD_RARE_NUMBER = /\d{16}|\.\d*0(?!\d)|\d[eE]|-0(?!\.)/
+// Texts that may hold a number which a plain parse would change: many digits, a trailing zero after the point, an exponent, or
+// minus zero. Only where a number can begin: ids and hashes inside of strings look like all of these.
+const MAY_HOLD_RARE_NUMBER = /(?:^|[\s:,[])(?:-0(?!\.)|-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE]|(?<=\d{16})|\.\d{16}))/
 const INTEGER = /^-?\d+$/
 
 function keepNumber(source: string): number | bigint | NumberText {

@@ -84,7 +84,7 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     const { ref } = first as Extract<typeof first, { outcome: 'admitted' }>
     assert.deepEqual(await store().calls.finish(ref, ending()), { chargedMicros: PRICE })
     assert.equal(await store().calls.finish(ref, ending()), null)
-    assert.deepEqual(await admit(call), { outcome: 'done', id: ref.id, end: END })
+    assert.partialDeepStrictEqual(await admit(call), { outcome: 'done', id: ref.id, end: END })
     assert.deepEqual(await balance(accountId), [960_000, 0])
   })
 

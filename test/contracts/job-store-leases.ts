@@ -56,7 +56,7 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.equal(await store().assets.remove(tenant.accountId, outputs[1].assetId, START), 'in_use')
     })
 
-    test('a finish ends the lease, dates the end, frees the room and keeps progress, outputs and log', async () => {
+    test('a finish ends the lease, dates the end, frees the room, keeps progress, outputs and log, and tells the job', async () => {
       const tenant = await Tenant.create(store())
       const { job, lease } = await tenant.run()
       const error = { ...LOST, code: 'node_execution_error', nodeId: '3', traceback: 'line 1\nline 2' }
@@ -67,8 +67,8 @@ export function testJobStoreLeases(opener: StoreOpener): void {
         log,
         finish: { status: 'failed', from: ['running'], at: at(1000), error },
       })
-      assert.deepEqual(outcome, { outcome: 'committed', version: job.version + 1, status: 'failed' })
       const found = await tenant.find(job.id)
+      assert.deepEqual(outcome, { outcome: 'committed', version: job.version + 1, status: 'failed', job: found })
       assert.equal(found?.status, 'failed')
       assert.deepEqual(found.completedAt, at(1000))
       assert.deepEqual(found.error, error)

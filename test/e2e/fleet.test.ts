@@ -100,7 +100,14 @@ describe('a fleet of ComfyUI servers', { timeout: 60_000 }, () => {
 
   test('accepts and queues what only an absent server can run, and runs it when that is back', async () => {
     await using app = await startFleetApp({ servers: TWO })
+    const { fleet } = app.service.app
+    const noticed = new Promise<void>((resolve) => {
+      fleet.onChange(() => {
+        if (fleet.status().some(({ state }) => state === 'lost')) resolve()
+      })
+    })
     const back = app.fakes[1].restart({ downMs: 1_000 })
+    await noticed
     const id = await app.submit(pictureGraph(3, 'b.safetensors'))
     assert.equal((await call(app.url, `/api/v2/jobs/${id}`)).json.status, 'queued')
     await back

@@ -43,7 +43,9 @@ export interface ProviderUnderTest extends AsyncDisposable {
   /** How long the provider was waited for, in milliseconds of the moved clock. */
   readonly waits: readonly number[]
   readonly logged: readonly string[]
-  submit(model: string, input: JsonRecord): Promise<SubmitOutcome>
+  /** `begins` before every try, `leftNothing` after one that was surely not taken. */
+  readonly sends: readonly string[]
+  submit(model: string, input: JsonRecord, options?: { readonly isRepeat: boolean }): Promise<SubmitOutcome>
   poll(model: string, handle: Json): Promise<PollOutcome>
   /** Submits and polls to the end. */
   run(model: string, input: JsonRecord): Promise<SubmitOutcome | PollOutcome>
@@ -70,6 +72,8 @@ export async function openProviderUnderTest(
   const fetcher = openSafeFetcher(options.network ?? createLoopbackNetwork())
   const waits: number[] = []
   const logged: string[] = []
+  const sends: string[] = []
+  const sending = { begins: () => void sends.push('begins'), leftNothing: () => void sends.push('leftNothing') }
   const note = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`)
   const key = options.key === undefined ? fake.card.key : options.key
   const settings = {
@@ -97,10 +101,14 @@ export async function openProviderUnderTest(
     clock,
     waits,
     logged,
-    async submit(id, input) {
+    sends,
+    async submit(id, input, { isRepeat } = { isRepeat: false }) {
       const model = await shippedModel(id)
       const body = Buffer.from(JSON.stringify(input))
-      return provider.submit({ model, accountId: 'a', submitKey: 'submit-1', body, input }, limits())
+      return provider.submit(
+        { model, accountId: 'a', submitKey: 'submit-1', isRepeat, body, input },
+        { ...limits(), sending },
+      )
     },
     async poll(id, handle) {
       return provider.poll({ model: await shippedModel(id), accountId: 'a', handle }, limits())

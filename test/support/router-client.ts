@@ -31,7 +31,7 @@ const TEMPLATES = Object.keys(spec.paths)
   }))
   // The one with fewer places to fill in is the more special.
   .toSorted((a, b) => a.template.split('{').length - b.template.split('{').length)
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const BRANDED = ['error-type', 'upstream-status', 'credits-used']
 
 export function checkRouterAnswer(method: string, path: string, answer: Answer): void {

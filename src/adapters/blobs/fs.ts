@@ -93,14 +93,11 @@ interface KeepDeps {
 function toPendingBlob({ hash, sizeBytes }: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
   const path = shards.pathOf(hash)
   const isThere = async () => (await files.sizeOf(path)) === sizeBytes
-  // Both are waited for, whatever happens: nothing may still be at work when the caller hears of a failure.
-  const prepare = async () => {
-    for (const step of await Promise.allSettled([staged.sync(), shards.ensure(hash)]))
-      if (step.status === 'rejected') throw step.reason
-  }
+  const prepare = () => allOf([staged.sync(), shards.ensure(hash).made])
 
   // New bytes are synced while the caller is still busy announcing them. A failure here shows again in `keep`.
-  const prepared = isThere().then(async (known) => {
+  const wasThere = isThere()
+  const prepared = wasThere.then(async (known) => {
     if (!known) await prepare()
   })
   prepared.catch(() => {})
@@ -108,14 +105,16 @@ function toPendingBlob({ hash, sizeBytes }: Received, { staged, shards, locks, f
   async function keepLocked(): Promise<void> {
     let renamed = false
     try {
-      if (await isThere()) {
-        await shards.ensure(hash)
+      // What was there may have been removed since. What was not may have been stored by somebody else: the same bytes,
+      // which are then replaced by these without anybody noticing.
+      if ((await wasThere.catch(() => true)) && (await isThere())) {
+        await shards.ensure(hash).durable
         return
       }
       await prepare()
       await files.rename(staged.path, path)
       renamed = true
-      await files.syncDirectory(dirname(path))
+      await allOf([files.syncDirectory(dirname(path)), shards.ensure(hash).durable])
     } finally {
       await staged.release({ renamed })
     }
@@ -137,6 +136,11 @@ function toPendingBlob({ hash, sizeBytes }: Received, { staged, shards, locks, f
       await staged.release({ renamed: false })
     },
   }
+}
+
+/** All are waited for, whatever happens: nothing may still be at work when the caller hears of a failure. */
+async function allOf(steps: readonly Promise<void>[]): Promise<void> {
+  for (const step of await Promise.allSettled(steps)) if (step.status === 'rejected') throw step.reason
 }
 
 async function openStream(path: string, { range, files }: { range?: ByteRange; files: FileOps }): Promise<Readable> {

@@ -8,43 +8,58 @@ const SHARD = /^[0-9a-f]{2}$/
 
 export interface Shards {
   pathOf(hash: string): string
-  /** The folder of this hash exists, and it and the names inside are durable. */
-  ensure(hash: string): Promise<void>
+  /** Makes the folder of this hash, unless it was made before. */
+  ensure(hash: string): Shard
   /** Every stored hash, in portions. */
   list(): AsyncIterable<string[]>
 }
 
-export function openShards(directory: string, files: FileOps): Shards {
-  // At most 65,536 + 256 promises. A failed attempt is forgotten, so that the next one tries again.
-  const ensured = new Map<string, Promise<void>>()
+export interface Shard {
+  /** It exists: names may be given in it. */
+  readonly made: Promise<void>
+  /** It, the names that were inside, and the folders above it are durable. */
+  readonly durable: Promise<void>
+}
 
-  function once(path: string, action: () => Promise<void>): Promise<void> {
-    const known = ensured.get(path)
-    if (known) return known
-    const started = action()
-    ensured.set(path, started)
-    started.catch(() => ensured.delete(path))
-    return started
-  }
+export function openShards(directory: string, files: FileOps): Shards {
+  // At most 65,536 + 256 of them. A failed attempt is forgotten, so that the next one tries again.
+  const shards = new Map<string, Shard>()
+  const parents = new Map<string, Promise<void>>()
 
   /**
    * A folder that is there may come from a process that was killed before it synced, and so may the names inside. Hence the
-   * first use in the life of a process always syncs.
+   * first use in the life of a process always syncs, all levels side by side.
    */
-  async function make(path: string): Promise<void> {
-    const made = await files.makeDirectory(path)
-    await Promise.all([files.syncDirectory(dirname(path)), made === null ? files.syncDirectory(path) : null])
+  function make(path: string): Shard {
+    const topmost = files.makeDirectory(path)
+    const durable = topmost.then(async (made) => {
+      const parent = dirname(path)
+      const steps = [syncParent(parent), files.syncDirectory(parent), made === null ? files.syncDirectory(path) : null]
+      // All of them are waited for, whatever happens: nothing may still be at work when the caller hears of a failure.
+      for (const step of await Promise.allSettled(steps)) if (step.status === 'rejected') throw step.reason
+    })
+    const shard = { made: topmost.then(() => {}), durable }
+    shards.set(path, shard)
+    durable.catch(() => shards.delete(path))
+    shard.made.catch(() => {})
+    return shard
+  }
+
+  /** The name of a folder of the first level, which is there by now. */
+  function syncParent(parent: string): Promise<void> {
+    const known = parents.get(parent)
+    if (known !== undefined) return known
+    const started = files.syncDirectory(directory)
+    parents.set(parent, started)
+    started.catch(() => parents.delete(parent))
+    return started
   }
 
   return {
     pathOf: (hash) => join(folderOf(directory, hash), hash),
     ensure(hash) {
       const path = folderOf(directory, hash)
-      return once(path, async () => {
-        const parent = dirname(path)
-        await once(parent, () => make(parent))
-        await make(path)
-      })
+      return shards.get(path) ?? make(path)
     },
     async *list() {
       for (const first of await namesIn(directory, SHARD)) {

@@ -2,7 +2,6 @@
  * Turns drafts into outputs: reads the bytes into the blob store, a bounded number at a time, and hands the results on in
  * the order in which they were reported. What comes after a failed one is not handed on: the job fails with that error.
  */
-import { abortable } from '../../lib/abortable.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
@@ -43,7 +42,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     deps.signal.throwIfAborted()
     const { signal } = deps
     const maxBytes = Math.max(0, deps.maxBytes - bytes)
-    const { hash, sizeBytes } = await deps.storeBlob(abortable(draft.read(), signal), { maxBytes, signal })
+    const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal })
     bytes += sizeBytes
     const { nodeId, name, type, contentType, place } = draft
     const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }

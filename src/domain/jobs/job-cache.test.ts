@@ -132,3 +132,15 @@ test('the least recently used job goes first', async () => {
   assert.ok(cache.get('a', 1) && cache.get('c', 1) && cache.get('d', 1))
   assert.equal(cache.get('b', 1), undefined)
 })
+
+test('what the store tells of its own accord is served without a read, unless something newer is known', async () => {
+  const cache = createJobCache(OPTIONS)
+  cache.learn(job(2), 0)
+  assert.equal(cache.get('a', 1)?.version, 2)
+  cache.notice('a', 4)
+  cache.learn(job(3), 1)
+  assert.equal(cache.get('a', 1), undefined)
+  cache.learn(job(4, { status: 'succeeded' }), 1)
+  cache.learn(job(2), 1)
+  assert.equal(cache.get('a', 1)?.version, 4)
+})

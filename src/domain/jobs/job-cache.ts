@@ -33,6 +33,8 @@ export interface JobCache {
   /** Joins a read under way, unless a notice has made it too old, or starts one. */
   load(jobId: string, accountId: string, read: () => Promise<Job | null>, nowMs: number): Promise<Job | null>
   notice(jobId: string, version: number): void
+  /** A job as the store has just told it, without having been asked. */
+  learn(job: Job, nowMs: number): void
   size(): number
 }
 
@@ -104,6 +106,7 @@ export function createJobCache({ maxEntries, queuedFreshMs, liveFreshMs }: JobCa
       entry.pending = null
       if (entry.job !== null && entry.job.version < version) entry.job = null
     },
+    learn: (job, nowMs) => keep(job.id, entryOf(job.id), job, nowMs),
     size: () => entries.size,
   }
 }

@@ -94,7 +94,13 @@ export interface RunChange {
 
 /** `lost`: another owner has the job, or it ended; stop and discard. */
 export type CommitOutcome =
-  | { readonly outcome: 'committed'; readonly version: number; readonly status: JobStatus }
+  | {
+      readonly outcome: 'committed'
+      readonly version: number
+      readonly status: JobStatus
+      /** As it stands after its last write; absent after any other. */
+      readonly job?: Job
+    }
   | { readonly outcome: 'lost' }
 
 export type CancelOutcome =

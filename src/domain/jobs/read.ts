@@ -22,6 +22,8 @@ export interface JobReader {
   workflow(accountId: string, jobId: string): Promise<string>
   /** null while the job runs, and for good when nothing was captured. */
   log(accountId: string, jobId: string): Promise<JobLog | null>
+  /** What the store has just told of a job: whoever asks next need not ask the store again. */
+  learn(job: Job): void
   stop: Unsubscribe
 }
 
@@ -71,6 +73,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
       const job = await find(accountId, jobId)
       return isTerminal(job.status) ? store.findLog(accountId, jobId, clock.now()) : null
     },
+    learn: (job) => cache.learn(job, clock.now().getTime()),
     stop,
   }
 }

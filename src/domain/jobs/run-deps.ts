@@ -10,6 +10,7 @@ import type { EngineSlot } from '../engine/engine-slot.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { CommitPace } from './committer.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'
+import type { Job } from './job.ts'
 import type { JobStore, Lease } from './job-store.ts'
 import type { JobObserver } from './observer.ts'
 import type { OutputRules } from './output.ts'
@@ -46,6 +47,8 @@ export interface RunDeps {
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
+  /** Told of a job as the store has it now, before anybody else hears of the change. */
+  readonly onStored?: (job: Job) => void
 }
 
 /** Where a job runs. */

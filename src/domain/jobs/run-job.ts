@@ -288,6 +288,7 @@ export class JobRun {
     this.version = outcome.version
     extraData.forget(jobId)
     this.#deps.secondChances.forget(jobId)
+    if (outcome.job !== undefined) this.#deps.onStored?.(outcome.job)
     bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
     bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, this.#terminalEvent) })
     bus.publishWork()

@@ -59,6 +59,11 @@ export interface SubmitDeps {
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
   readonly isClosing?: () => boolean
   readonly observer?: JobObserver
+  /**
+   * Told while the record is on its way to the store. A worker of this process may ask for work in the same breath: the store
+   * keeps the order, so both become one write. The notice after the record is for everybody else.
+   */
+  readonly onRecording?: (pool: string) => void
 }
 
 export const PRIORITY_LIMIT = 1_000_000
@@ -118,7 +123,9 @@ export function createSubmit(deps: SubmitDeps): Submit {
   }
 
   async function record(request: SubmitRequest, job: NewJob): Promise<Job> {
-    const result = await store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
+    const recorded = store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
+    deps.onRecording?.(job.pool)
+    const result = await recorded
     switch (result.outcome) {
       case 'queued':
         bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version, move: 'queued' })

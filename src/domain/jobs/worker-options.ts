@@ -10,7 +10,8 @@ import type { RunDeps, RunLimits } from './run-deps.ts'
 /** The part of a fleet that work goes through. */
 export type WorkerFleet = Pick<Fleet, 'inTurn' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
 
-export interface WorkerDeps extends Pick<RunDeps, 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log'> {
+export interface WorkerDeps
+  extends Pick<RunDeps, 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log' | 'onStored'> {
   readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'>
   readonly fleet: WorkerFleet
   /** For leases and for the assets of outputs. */

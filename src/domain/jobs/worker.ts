@@ -31,6 +31,8 @@ export interface Worker extends AsyncDisposable {
   /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
   evict(engineId: string): Promise<void>
   stats(): WorkerStats
+  /** Work may be on its way to the store: looks for it at once. */
+  look(): void
 }
 
 export function createWorker(deps: WorkerDeps): Worker {
@@ -98,6 +100,10 @@ class ClaimingWorker implements Worker {
     }
   }
 
+  look(): void {
+    this.#bell.ring()
+  }
+
   drain({ deadline }: { readonly deadline: Date }): Promise<void> {
     this.#drained ??= this.#drain(deadline)
     return this.#drained
@@ -121,6 +127,7 @@ class ClaimingWorker implements Worker {
         continue
       }
       const { fleet } = this.#deps
+      this.#bell.hush()
       const isClaimed = await fleet.inTurn(this, () => this.#claimOne())
       // An engine that is left alone for a while is worth another look when that is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
@@ -159,6 +166,7 @@ class ClaimingWorker implements Worker {
     this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
     const { fleet } = this.#deps
     const { engineId, needs } = claim
+    this.#runDeps.onStored?.(job)
     const slot = fleet.take(engineId, needs)
     const place = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
     const run = new JobRun(claim, place, { ...this.#runDeps, leaseUntil })

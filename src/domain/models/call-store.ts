@@ -88,8 +88,8 @@ export interface Standing {
 export type AdmitOutcome =
   | { readonly outcome: 'admitted'; readonly ref: CallRef; readonly standing: Standing }
   /** The key's record can be told again. */
-  | { readonly outcome: 'done'; readonly id: string; readonly end: CallEnd }
-  | { readonly outcome: 'running'; readonly ref: CallRef; readonly modelId: string }
+  | { readonly outcome: 'done'; readonly id: string; readonly end: CallEnd; readonly standing: Standing }
+  | { readonly outcome: 'running'; readonly ref: CallRef; readonly modelId: string; readonly standing: Standing }
   | { readonly outcome: 'waiting'; readonly ref: CallRef }
   | { readonly outcome: 'other_request' }
   | { readonly outcome: 'unusable' }

@@ -1,4 +1,5 @@
 /** Which ids somebody may have meant: few letters apart, or one a part of the other. */
+import { editDistance } from '../../lib/closest-word.ts'
 
 // Longer texts are cut: the cost grows with the square, and nobody mistypes that much.
 const MAX_LENGTH = 96
@@ -22,17 +23,4 @@ function distanceTo(wanted: string, id: string): number {
   if (name !== '' && model === name) return 1
   if (name.length > 3 && (model.startsWith(name) || name.startsWith(model))) return 2
   return editDistance(wanted, id)
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, row[j] + 1, next[j - 1] + 1))
-    }
-    row = next
-  }
-  return row[b.length]
 }

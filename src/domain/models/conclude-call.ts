@@ -7,7 +7,7 @@ import type { Log } from '../../lib/log.ts'
 import { toBareType } from '../../lib/mime.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
 import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
-import type { HostAssets } from './hosting.ts'
+import { type HostAssets, mayNameAssets } from './hosting.ts'
 import type { LiveCall } from './live-call.ts'
 import { type Consumption, priceOf, type Quote } from './pricing.ts'
 import type { ProviderRefusal, ProviderResult } from './provider.ts'
@@ -63,8 +63,11 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
   const finish = createFinish(deps)
 
   return async function concludeResult(call, result) {
-    const hosted = await host(deps, call, result)
-    const stored = await putAway(deps, call, hosted.result)
+    // Most results need neither: such a call then costs no turn of the event loop on top.
+    const hosting = host(deps, call, result)
+    const hosted = hosting instanceof Promise ? await hosting : hosting
+    const storing = putAway(deps, call, hosted.result)
+    const stored = storing instanceof Promise ? await storing : storing
     if (stored instanceof RouterError) return finish(call, { fate: 'spend', end: stored, chargeMicros: 0 })
     const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
     const end: CallEnd = { kind: 'result', result: { ...stored, costMicros: chargeMicros } }
@@ -90,33 +93,31 @@ interface Hosted {
   readonly consumption: Consumption
 }
 
-async function host(
-  { hostAssets, clock, log, stopping }: ConcludeDeps,
-  call: DrivenCall,
-  result: ProviderResult,
+function host(deps: ConcludeDeps, call: DrivenCall, result: ProviderResult): Hosted | Promise<Hosted> {
+  const { body, contentType, usage, costMicros, inlineParts = null } = result
+  const isJson = Buffer.isBuffer(body) && toBareType(contentType).endsWith('json')
+  const output = isJson && needsOutput(call) ? parse(body) : null
+  const consumption = { output, usage, costMicros }
+  if (!isJson || !mayNameAssets({ body, inlineParts })) return { result, hasForeignUrls: false, consumption }
+  return copyAssets(deps, call, { result, body, consumption })
+}
+
+async function copyAssets(
+  { hostAssets, clock, log }: ConcludeDeps,
+  { live, baseUrl }: DrivenCall,
+  { result, body, consumption }: { result: ProviderResult; body: Buffer; consumption: Consumption },
 ): Promise<Hosted> {
-  const { usage, costMicros } = result
-  const consumption = { output: null, usage, costMicros }
-  const isJson = Buffer.isBuffer(result.body) && toBareType(result.contentType).endsWith('json')
-  if (!isJson) return { result, hasForeignUrls: false, consumption }
-  const { live, baseUrl } = call
-  const body = result.body as Buffer
-  const output = needsOutput(call) ? parse(body) : null
+  const { accountId, id: callId } = live.ref
   try {
     const deadline = new Date(clock.now().getTime() + HOSTING_MS)
-    const { accountId, id: callId } = live.ref
     const { inlineParts = null } = result
     const request = { model: live.model, accountId, callId, baseUrl, body, inlineParts }
-    const hosted = await hostAssets(request, { signal: stopping, deadline })
-    return {
-      result: { ...result, body: hosted.body },
-      hasForeignUrls: hosted.hasForeignUrls,
-      consumption: { ...consumption, output },
-    }
+    const hosted = await hostAssets(request, { signal: live.signal, deadline })
+    return { result: { ...result, body: hosted.body }, hasForeignUrls: hosted.hasForeignUrls, consumption }
   } catch (error) {
     // Best effort: the generation is there and paid for.
-    log.warn({ err: error, callId: live.ref.id, model: live.model.id }, 'assets of a result could not be copied')
-    return { result, hasForeignUrls: true, consumption: { ...consumption, output } }
+    log.warn({ err: error, callId, model: live.model.id }, 'assets of a result could not be copied')
+    return { result, hasForeignUrls: true, consumption }
   }
 }
 
@@ -140,20 +141,26 @@ function parse(body: Buffer): unknown {
 type Stored = Omit<CallResult, 'costMicros'>
 
 /** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
-async function putAway(
+function putAway(
+  deps: ConcludeDeps,
+  call: DrivenCall,
+  { body, contentType }: ProviderResult,
+): Stored | Promise<Stored | RouterError> {
+  // Without a key nobody can ask for it again: the bytes in hand are all that is needed.
+  if (Buffer.isBuffer(body) && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))) {
+    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length }
+  }
+  return storeBody(deps, call, { body, contentType })
+}
+
+async function storeBody(
   { storeBlob, limits, log }: ConcludeDeps,
   call: DrivenCall,
-  result: ProviderResult,
+  { body, contentType }: Pick<ProviderResult, 'body' | 'contentType'>,
 ): Promise<Stored | RouterError> {
-  const { body, contentType } = result
-  const { maxResultBytes } = limits
-  const isWhole = Buffer.isBuffer(body)
-  // Without a key nobody can ask for it again: the bytes in hand are all that is needed.
-  const staysInline = isWhole && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))
-  if (staysInline) return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length }
   try {
-    const source = isWhole ? toChunks(body) : body
-    const { hash, sizeBytes } = await storeBlob(source, { maxBytes: maxResultBytes })
+    const source = Buffer.isBuffer(body) ? toChunks(body) : body
+    const { hash, sizeBytes } = await storeBlob(source, { maxBytes: limits.maxResultBytes })
     return { contentType, body: { kind: 'blob', hash }, sizeBytes }
   } catch (error) {
     log.error({ err: error, callId: call.live.ref.id, model: call.live.model.id }, 'a result could not be stored')
@@ -196,8 +203,10 @@ const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, Ro
  * What a provider actually answered is remembered. A failure without any generation frees the key, so that a retry runs for
  * real; one that may have left a generation behind must not be repeated. A queued call has no caller who could retry.
  */
-function fateOf({ reason, generation }: ProviderRefusal, isQueued: boolean): CallFate {
-  if (reason === 'policy' || reason === 'invalid' || isQueued) return 'keep'
+function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueued: boolean): CallFate {
+  // An input that could not even be sent, such as a picture that cannot be fetched, was refused by us and not by a provider.
+  const isAnswer = reason === 'policy' || (reason === 'invalid' && (upstreamStatus !== null || generation === 'ended'))
+  if (isAnswer || isQueued) return 'keep'
   if (generation === 'possible') return 'interrupt'
   return generation === 'ended' ? 'keep' : 'forget'
 }

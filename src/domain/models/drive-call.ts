@@ -15,10 +15,12 @@ import {
 import type { Json, JsonRecord } from './model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from './provider.ts'
 import { ROUTER_REFUSALS, RouterError } from './router-error.ts'
+import { createSending, SendMarkError, type SendMarks } from './send-marks.ts'
 
 export interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
   readonly observer: CallObserver
+  readonly marks: Pick<SendMarks, 'set' | 'retract' | 'forget'>
   /** How long a submit may take beyond the time that its caller waits: its answer is paid for. */
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
@@ -30,6 +32,8 @@ export interface Dispatch {
   readonly body: Buffer
   readonly input: JsonRecord
   readonly deadlineMs: number
+  /** The call was submitted before, under the same id, and nobody knows what became of it. */
+  readonly isRepeat: boolean
 }
 
 export interface DriveCall {
@@ -45,7 +49,7 @@ const POLL_MS = 120_000
 const MIN_POLL_PAUSE_MS = 10
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
-  const { store, clock, observer, log, stopping } = deps
+  const { store, clock, observer, marks, log, stopping } = deps
   const concludeResult = createConcludeResult(deps)
   const concludeRefusal = createConcludeRefusal(deps)
 
@@ -55,6 +59,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     if (outcome.outcome === 'accepted') {
       // Stored before the first poll: from here on the generation cannot be lost.
       await store.keepProgress(call.live.ref, { handle: outcome.handle, quote: call.quote, isOwnKey: call.isOwnKey })
+      marks.forget(call.live.ref.id)
       call.live.isCollectable = true
       await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
       return
@@ -62,31 +67,34 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const conclusion =
       outcome.outcome === 'finished'
         ? await concludeResult(call, outcome.result)
-        : await concludeRefusal(call, outcome.refusal)
+        : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
+    marks.forget(call.live.ref.id)
     end(call, conclusion, startedAt)
   }
 
   async function trySubmit(
     { live }: DrivenCall,
     provider: Provider,
-    { body, input, deadlineMs }: Dispatch,
+    { body, input, deadlineMs, isRepeat }: Dispatch,
     startedAt: Date,
   ): Promise<SubmitOutcome> {
-    const ending = new AbortController()
-    const abort = () => ending.abort(stopping.reason)
-    const timer = setTimeout(abort, deadlineMs + deps.submitGraceMs)
-    stopping.addEventListener('abort', abort)
+    const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
     const { accountId, id: submitKey } = live.ref
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
-      const call = { model: live.model, accountId, submitKey, body, input }
-      return await provider.submit(call, { signal: ending.signal, deadline })
+      const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
+      const sending = provider.deduplicates(live.model, null) ? undefined : createSending(marks, submitKey)
+      if (provider.announcesSends !== true) sending?.begins()
+      return await provider.submit(call, { signal: live.signal, deadline, sending })
     } catch (error) {
+      if (error instanceof SendMarkError) {
+        log.error({ err: error.cause, callId: submitKey }, 'a call could not be marked as sent, so it was not sent')
+        return { outcome: 'refused', refusal: NOT_SENT }
+      }
       log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
       return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
     } finally {
       clearTimeout(timer)
-      stopping.removeEventListener('abort', abort)
     }
   }
 
@@ -108,13 +116,13 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     let isStopSent = false
     live.pollAfterMs = pollAfterMs
     while (true) {
-      await sleep(toPause(live.pollAfterMs), stopping)
+      await sleep(toPause(live.pollAfterMs), live.signal)
       if (stopping.aborted) return leave(call)
       if (live.isAskedToStop && !isStopSent) {
         isStopSent = true
-        await tryCancel(provider, task)
+        await tryCancel(provider, task, live.signal)
       }
-      const outcome = await tryPoll(provider, task)
+      const outcome = await tryPoll(provider, task, live.signal)
       observer.polled({ provider: live.model.provider, outcome: outcome.outcome })
       if (outcome.outcome === 'finished') return end(call, await concludeResult(call, outcome.result), startedAt)
       if (outcome.outcome === 'refused') return end(call, await concludeRefusal(call, outcome.refusal), startedAt)
@@ -125,20 +133,20 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     }
   }
 
-  async function tryPoll(provider: Provider, task: ProviderTask) {
+  async function tryPoll(provider: Provider, task: ProviderTask, signal: AbortSignal) {
     const deadline = new Date(clock.now().getTime() + POLL_MS)
     try {
-      return await provider.poll(task, { signal: stopping, deadline })
+      return await provider.poll(task, { signal, deadline })
     } catch (error) {
       log.error({ err: error, model: task.model.id }, 'an adapter failed while polling')
       return { outcome: 'unreachable' as const, message: 'the poll failed', pollAfterMs: 5000 }
     }
   }
 
-  async function tryCancel(provider: Provider, task: ProviderTask): Promise<void> {
+  async function tryCancel(provider: Provider, task: ProviderTask, signal: AbortSignal): Promise<void> {
     const deadline = new Date(clock.now().getTime() + POLL_MS)
     try {
-      await provider.cancel?.(task, { signal: stopping, deadline })
+      await provider.cancel?.(task, { signal, deadline })
     } catch (error) {
       log.warn({ err: error, model: task.model.id }, 'a provider could not be asked to stop; the generation goes on')
     }
@@ -184,6 +192,19 @@ const UNKNOWN_OUTCOME: ProviderRefusal = {
   message: 'the provider could not be understood, and whether it made anything is not known',
   upstreamStatus: null,
   generation: 'possible',
+}
+
+/** That this try left nothing says nothing about the one before. */
+function asRepeat(refusal: ProviderRefusal): ProviderRefusal {
+  return refusal.generation === 'none' ? { ...refusal, generation: 'possible' } : refusal
+}
+
+const NOT_SENT: ProviderRefusal = {
+  reason: 'unavailable',
+  message: 'the service cannot write to its disk, so the call was not sent; try again later',
+  upstreamStatus: null,
+  generation: 'none',
+  retryAfterSeconds: 10,
 }
 
 function unreachable(provider: string): RouterError {

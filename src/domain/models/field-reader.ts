@@ -1,4 +1,5 @@
 /** Takes an object of a data file apart field by field, and notes what is wrong under the full name of the field. */
+import { closestWord } from '../../lib/closest-word.ts'
 import { type JsonPath, readJsonPath } from './json-path.ts'
 import { isRecord, type Json, type JsonRecord } from './model.ts'
 
@@ -92,7 +93,7 @@ export class FieldReader {
     if (!this.has(field)) return fallback
     const value = this.#object[field]
     const found = choices.find((choice) => choice === value)
-    if (found === undefined) this.problem(field, `must be one of ${choices.join(', ')}`)
+    if (found === undefined) this.problem(field, `must be one of ${choices.join(', ')}${wasInstead(value)}`)
     return found ?? fallback
   }
 
@@ -132,10 +133,19 @@ export class FieldReader {
 
   /** Whatever was not asked for is a typing mistake that would otherwise go unseen. */
   refuseOthers(): void {
-    for (const field of Object.keys(this.#object)) if (!this.#known.has(field)) this.problem(field, 'is no known field')
+    for (const field of Object.keys(this.#object)) {
+      if (this.#known.has(field)) continue
+      const meant = closestWord(field, [...this.#known])
+      const hint = meant === null ? `known here: ${[...this.#known].join(', ')}` : `did you mean ${meant}?`
+      this.problem(field, `is no known field; ${hint}`)
+    }
   }
 
   #name(field: string): string {
     return this.#place === '' ? field : `${this.#place}.${field}`
   }
+}
+
+function wasInstead(value: Json): string {
+  return typeof value === 'string' ? `, not ${JSON.stringify(value.slice(0, 64))}` : ''
 }

@@ -22,6 +22,11 @@ export interface HostedResult {
   readonly hasForeignUrls: boolean
 }
 
+/** A result without any address, which is most of those with inline bytes, need not even be read. */
+export function mayNameAssets({ body, inlineParts = null }: Pick<HostingRequest, 'body' | 'inlineParts'>): boolean {
+  return inlineParts !== null || body.includes('://')
+}
+
 export type HostAssets = (
   request: HostingRequest,
   options: { readonly signal: AbortSignal; readonly deadline: Date },

@@ -27,6 +27,8 @@ export class LiveCall {
   #hasWaiter: boolean
   #settle: ((outcome: CallEnd | RouterError) => void) | null = null
   #outcome: CallEnd | RouterError | null = null
+  // One of its own: a signal shared by all calls would chain every call that ended to the next, and with it all it holds.
+  readonly #ending = new AbortController()
 
   constructor(
     ref: CallRef,
@@ -37,6 +39,15 @@ export class LiveCall {
     this.model = model
     this.#hasWaiter = hasWaiter
     this.isCollectable = isCollectable
+  }
+
+  /** Aborted when what is asked of the provider must end at once. */
+  get signal(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  interrupt(reason?: unknown): void {
+    this.#ending.abort(reason)
   }
 
   get isAwaited(): boolean {
@@ -73,6 +84,7 @@ export class LiveCall {
   end(outcome: CallEnd | RouterError): void {
     this.#outcome = outcome
     this.#settle?.(outcome)
+    this.#listener = NOBODY
   }
 
   askToStop(): void {

@@ -20,24 +20,36 @@ export interface LiveCalls {
   onEnded(listener: (accountId: string) => void): void
 }
 
+/**
+ * Emptied when the call has ended. A map that grows and shrinks all the time leaves copies of its table behind, and what lies
+ * in them lives on until the next full collection: so that may only be this.
+ */
+interface Entry {
+  call: LiveCall | null
+  work: Promise<void> | null
+}
+
 export function createLiveCalls(onDefect: (error: unknown, callId: string) => void): LiveCalls {
-  const calls = new Map<string, { readonly call: LiveCall; readonly work: Promise<void> }>()
+  const calls = new Map<string, Entry>()
   const ending = new AbortController()
   let isClosing = false
   let tellEnded: (accountId: string) => void = () => {}
 
   function track(call: LiveCall, work: Promise<void>): void {
     const { id, accountId } = call.ref
-    const settled = work
-      .catch((error: unknown) => {
-        onDefect(error, id)
-        call.end(new RouterError('internal', 'the call failed on our side; the request id helps to find out why'))
-      })
-      .then(() => {
-        calls.delete(id)
-        tellEnded(accountId)
-      })
-    calls.set(id, { call, work: settled })
+    const entry: Entry = { call, work: null }
+    const leave = () => {
+      entry.call = null
+      entry.work = null
+      calls.delete(id)
+      tellEnded(accountId)
+    }
+    entry.work = work.then(leave, (error: unknown) => {
+      onDefect(error, id)
+      call.end(new RouterError('internal', 'the call failed on our side; the request id helps to find out why'))
+      leave()
+    })
+    calls.set(id, entry)
   }
 
   const all = () => Promise.all([...calls.values()].map(({ work }) => work))
@@ -57,6 +69,7 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
       isClosing = true
       await settlesWithin(all(), withinMs)
       ending.abort()
+      for (const { call } of calls.values()) call?.interrupt(ending.signal.reason)
       await all()
     },
     stopping: ending.signal,

@@ -8,6 +8,7 @@
  * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
  */
 import type { Json, JsonRecord, Model } from './model.ts'
+import type { Sending } from './send-marks.ts'
 import type { ValidationFailure } from './validation-failure.ts'
 
 /** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
@@ -18,6 +19,8 @@ export interface ProviderCall {
   readonly accountId: string
   /** Names this logical call, however often it is submitted: for providers that take an idempotency key or a task id of ours. */
   readonly submitKey: string
+  /** A submit of this call was sent before, and nobody knows what became of it. */
+  readonly isRepeat?: boolean
   /** The caller's own bytes, to be forwarded unchanged unless the model's rules say otherwise. */
   readonly body: Buffer
   /** The same, parsed and valid against the model's schema: for decisions, not for forwarding (numbers may have lost digits). */
@@ -35,6 +38,11 @@ export interface ProviderOptions {
   readonly signal: AbortSignal
   /** Retries and waits for a free place at the provider end before this. */
   readonly deadline: Date
+}
+
+export interface SubmitOptions extends ProviderOptions {
+  /** Absent where it does not matter what a crash leaves behind: a second submit makes no second generation. */
+  readonly sending?: Sending
 }
 
 /** A finished generation: what the caller gets. */
@@ -96,9 +104,14 @@ export interface Provider {
   access(accountId: string): ProviderAccess
   /** What is wrong with the model's `adapter` part; empty when nothing is. */
   checkModel(model: Model): readonly string[]
-  /** Whether submitting again with the same `submitKey` can never make a second generation. */
-  deduplicates(model: Model): boolean
-  submit(call: ProviderCall, options: ProviderOptions): Promise<SubmitOutcome>
+  /**
+   * Whether submitting this input again with the same `submitKey`, as a repeat, can never make a second generation; with
+   * null, whether that holds for every input.
+   */
+  deduplicates(model: Model, input: JsonRecord | null): boolean
+  /** Whether it says through `sending` when bytes leave. One that does not counts as having sent from the beginning. */
+  readonly announcesSends?: boolean
+  submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>
   poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>
   /** Best effort; absent where the provider cannot. */
   readonly cancel?: (task: ProviderTask, options: ProviderOptions) => Promise<void>

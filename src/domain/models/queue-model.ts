@@ -20,7 +20,7 @@ import { quoteFor } from './pricing.ts'
 import type { Provider } from './provider.ts'
 import type { RequestStore, StoredRequest, TakenRequest } from './request-store.ts'
 import { RouterError } from './router-error.ts'
-import { keyUnusable, type NewCallDeps, toInvalid, toNewCall } from './run-model.ts'
+import { keyUnusable, type NewCallDeps, toInvalid, toNewCall, UNTOLD } from './run-model.ts'
 
 export interface QueueRequest {
   readonly opened: OpenedModel
@@ -103,7 +103,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       case 'other_request':
         throw keyUnusable('this Idempotency-Key was used for a different request; use a new one')
       case 'unusable':
-        throw keyUnusable('this Idempotency-Key was used by a call whose answer cannot be given again; use a new one')
+        throw keyUnusable(UNTOLD)
       case 'no_credits':
         throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
       case 'invalid':
@@ -220,7 +220,7 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
     isOwnKey: provider.access(taken.ref.accountId) === 'own_key',
     quote: quoteFor(model.price, input),
   }
-  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS }
+  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
   live.track(running, drive.submit(driven, provider, work))
 }
 

@@ -29,7 +29,7 @@ export function readModel(document: Json): ReadModel {
 function readId(file: FieldReader): ModelId {
   const text = file.text('id', { fallback: '' })
   const id = readModelId(text)
-  if (id === null) file.problem('id', 'must be {provider}/{model} in lower case, such as bfl/flux-2-pro')
+  if (id === null && text !== '') file.problem('id', 'must be {provider}/{model} in lower case, such as bfl/flux-2-pro')
   return id ?? { id: text, provider: '', model: '' }
 }
 

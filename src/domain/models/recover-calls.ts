@@ -1,7 +1,7 @@
 /**
- * Goes on with what a process before us left in the middle. A call with a handle is collected again. One without may or may
- * not have reached its provider: it is never submitted again by itself, unless the provider is known to make no second
- * generation of it.
+ * Goes on with what a process before us left in the middle. A call with a handle is collected again. One whose first byte
+ * had not left is as if it had never been: its key is free, its request waits again. Any other may or may not have reached
+ * its provider: it is never submitted again by itself, unless the provider is known to make no second generation of it.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
@@ -13,6 +13,7 @@ import type { LiveCalls } from './live-calls.ts'
 import type { Model } from './model.ts'
 import type { Provider } from './provider.ts'
 import type { RequestStore } from './request-store.ts'
+import type { SendMarks } from './send-marks.ts'
 
 export interface RecoverDeps {
   readonly store: Pick<CallStore, 'unfinished' | 'finish'>
@@ -21,39 +22,84 @@ export interface RecoverDeps {
   readonly providerOf: (name: string) => Provider | null
   readonly live: LiveCalls
   readonly drive: DriveCall
+  readonly marks: Pick<SendMarks, 'mayHaveLeft' | 'begin'>
   readonly clock: Clock
   readonly log: Log
 }
 
 const SLICE = 500
+/** How long a generation whose model is gone from the catalogue is kept for its return. */
+const KEEP_LEFT_MS = 24 * 60 * 60 * 1000
 
-/** To be called before anything else is let in. */
-export async function recoverCalls(
-  deps: RecoverDeps,
-): Promise<{ readonly collected: number; readonly interrupted: number }> {
-  const counts = { collected: 0, interrupted: 0 }
-  let after = 0
-  while (true) {
-    const calls = await deps.store.unfinished(after, SLICE)
-    for (const call of calls) counts[await recover(deps, call)]++
-    const last = calls.at(-1)
-    if (last === undefined || calls.length < SLICE) break
-    after = last.ref.seq
-  }
-  if (counts.collected + counts.interrupted > 0) deps.log.info(counts, 'took up model calls that were under way')
-  return counts
+type Recovery = 'collected' | 'unsent' | 'interrupted' | 'left'
+
+export interface RecoverCalls {
+  /** To be called before anything else is let in. */
+  recover(): Promise<Readonly<Record<Recovery, number>>>
+  /** With every new catalogue: what has a handle and had no model may have one again. */
+  collectLeft(): void
 }
 
-async function recover(deps: RecoverDeps, call: UnfinishedCall): Promise<'collected' | 'interrupted'> {
-  const model = deps.catalog().find(call.modelId)?.model ?? null
-  const provider = model === null ? null : deps.providerOf(model.provider)
-  if (call.progress !== null && model !== null && provider !== null) {
-    collect(deps, { call, model, provider, progress: call.progress })
-    return 'collected'
+export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
+  const left: UnfinishedCall[] = []
+
+  async function recoverOne(call: UnfinishedCall): Promise<Recovery> {
+    if (call.progress === null) return recoverWithoutHandle(deps, call)
+    if (tryCollect(deps, call)) return 'collected'
+    // Its generation is there and paid for: a file that was moved by mistake must not lose it.
+    const isFresh = deps.clock.now().getTime() - call.startedAt.getTime() < KEEP_LEFT_MS
+    if (!isFresh) {
+      await interrupt(deps, call)
+      return 'interrupted'
+    }
+    deps.log.warn({ callId: call.ref.id, model: call.modelId }, 'a call waits for its model, which is in no catalogue')
+    left.push(call)
+    return 'left'
   }
-  if (call.isQueued && model !== null && provider?.deduplicates(model) === true) await deps.requests.putBack(call.ref)
+
+  return {
+    async recover() {
+      const counts: Record<Recovery, number> = { collected: 0, unsent: 0, interrupted: 0, left: 0 }
+      let after = 0
+      while (true) {
+        const calls = await deps.store.unfinished(after, SLICE)
+        for (const call of calls) counts[await recoverOne(call)]++
+        const last = calls.at(-1)
+        if (last === undefined || calls.length < SLICE) break
+        after = last.ref.seq
+      }
+      deps.marks.begin()
+      if (Object.values(counts).some((count) => count > 0))
+        deps.log.info(counts, 'took up model calls that were under way')
+      return counts
+    },
+    collectLeft() {
+      for (const call of left.splice(0)) if (!tryCollect(deps, call)) left.push(call)
+    },
+  }
+}
+
+function tryCollect(deps: RecoverDeps, call: UnfinishedCall): boolean {
+  const { progress } = call
+  const { model, provider } = findRunner(deps, call)
+  if (progress === null || model === null || provider === null) return false
+  collect(deps, { call, model, provider, progress })
+  return true
+}
+
+function findRunner({ catalog, providerOf }: RecoverDeps, { modelId }: UnfinishedCall) {
+  const model = catalog().find(modelId)?.model ?? null
+  return { model, provider: model === null ? null : providerOf(model.provider) }
+}
+
+async function recoverWithoutHandle(deps: RecoverDeps, call: UnfinishedCall): Promise<'unsent' | 'interrupted'> {
+  const { model, provider } = findRunner(deps, call)
+  const isHarmless = model !== null && provider?.deduplicates(model, null) === true
+  const isUnsent = !isHarmless && !deps.marks.mayHaveLeft(call.ref.id)
+  if (call.isQueued && (isHarmless || isUnsent)) await deps.requests.putBack(call.ref)
+  else if (isUnsent) await giveUpUnsent(deps, call)
   else await interrupt(deps, call)
-  return 'interrupted'
+  return isUnsent ? 'unsent' : 'interrupted'
 }
 
 interface Collected {
@@ -68,6 +114,12 @@ function collect({ live, drive }: RecoverDeps, { call, model, provider, progress
   const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true })
   const { handle, quote, isOwnKey } = progress
   live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
+}
+
+/** Nothing was sent and nobody waits: its money goes back and its key is free. */
+async function giveUpUnsent({ store, clock }: RecoverDeps, { ref, modelId }: UnfinishedCall): Promise<void> {
+  const nothing = { end: null, chargeMicros: null, replayUntil: null, expiresAt: null }
+  await store.finish(ref, { ...nothing, fate: 'forget', memo: `${modelId} ${ref.id}`, at: clock.now() })
 }
 
 async function interrupt(

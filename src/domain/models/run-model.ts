@@ -6,7 +6,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AccessRules, OpenedModel } from './access.ts'
 import type { CallObserver } from './call-observer.ts'
-import type { AdmitOutcome, CallEnd, CallLimits, CallStore, NewCall, Standing } from './call-store.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall, Standing } from './call-store.ts'
 import type { DrivenCall } from './conclude-call.ts'
 import type { DriveCall } from './drive-call.ts'
 import { type Listener, LiveCall } from './live-call.ts'
@@ -32,7 +32,7 @@ export interface RunRequest {
 export interface RunAnswer {
   readonly end: CallEnd
   readonly isReplay: boolean
-  /** null when the answer is a replay. */
+  /** As it stood when the request came. */
   readonly spend: Spend | null
 }
 
@@ -65,19 +65,15 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const isValid = failures.length === 0 && !(request.input instanceof RouterError)
     const call = toNewCall(deps, request, isValid)
     const outcome = await store.admit(call, limits, isValid)
-    if (outcome.outcome === 'admitted') return start(request, call, outcome, limits)
-    return answerWithout(request, outcome, { failures, limits })
+    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { failures, limits })
+    const end = await start(request, call, outcome.ref)
+    return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
   }
 
-  async function start(
-    request: RunRequest,
-    call: NewCall,
-    { ref, standing }: Extract<AdmitOutcome, { outcome: 'admitted' }>,
-    limits: CallLimits,
-  ): Promise<RunAnswer> {
+  function start(request: RunRequest, call: NewCall, ref: CallRef): Promise<CallEnd> {
     const { model, provider, isOwnKey } = request.opened
     const input = request.input as JsonRecord
-    const deadlineMs = model.deadlineMs ?? deps.deadlineMs
+    const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
     const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false })
     const driven: DrivenCall = {
       live: running,
@@ -87,9 +83,9 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       isOwnKey,
       quote: quoteFor(model.price, input),
     }
-    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs }))
-    const end = await running.wait(request.listener, deadlineMs)
-    return { end, isReplay: false, spend: toSpend(limits, standing) }
+    const isRepeat = ref.id !== call.id
+    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat }))
+    return running.wait(request.listener, deadlineMs)
   }
 
   function answerWithout(
@@ -100,15 +96,15 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     switch (outcome.outcome) {
       case 'done':
         observer.answered({ provider: request.opened.model.provider, how: 'replayed', errorType: null })
-        return { end: outcome.end, isReplay: true, spend: null }
+        return { end: outcome.end, isReplay: true, spend: toSpend(context.limits, outcome.standing) }
       case 'running':
-        return takeUp(request, outcome.ref.id)
+        return takeUp(request, outcome.ref.id, toSpend(context.limits, outcome.standing))
       case 'waiting':
         throw stillRunning(1)
       case 'other_request':
         throw keyUnusable('this Idempotency-Key was used for a different request; use a new one')
       case 'unusable':
-        throw keyUnusable('this Idempotency-Key was used by a call whose answer cannot be given again; use a new one')
+        throw keyUnusable(UNTOLD)
       case 'no_credits':
         throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
       case 'invalid':
@@ -120,24 +116,21 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   }
 
   /** The call of this key is under way. When nobody holds on to it any more, this request waits for it instead. */
-  async function takeUp({ opened, listener }: RunRequest, callId: string): Promise<RunAnswer> {
+  async function takeUp({ opened, listener }: RunRequest, callId: string, spend: Spend): Promise<RunAnswer> {
     const running = live.find(callId)
     if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
-    const end = await running.wait(listener, opened.model.deadlineMs ?? deps.deadlineMs)
-    return { end, isReplay: true, spend: null }
+    const end = await running.wait(listener, Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs))
+    return { end, isReplay: true, spend }
   }
 
-  return async function runModel(request) {
-    try {
-      return await run(request)
-    } catch (error) {
+  return (request) =>
+    run(request).catch((error: unknown) => {
       if (error instanceof RouterError) {
         const errorType = ROUTER_REFUSALS[error.refusal]
         observer.answered({ provider: request.opened.model.provider, how: 'refused', errorType })
       }
       throw error
-    }
-  }
+    })
 }
 
 function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {
@@ -166,7 +159,7 @@ export function toNewCall(
     holdMicros: isFree ? null : micros,
     spendMicros: isFree ? 0 : micros,
     isCostly: !isFree && micros > costlyMicros,
-    mayResubmit: provider.deduplicates(model),
+    mayResubmit: provider.deduplicates(model, request.input instanceof RouterError ? null : request.input),
   }
 }
 
@@ -192,6 +185,9 @@ function stillRunning(retryAfterSeconds: number): RouterError {
     },
   )
 }
+
+export const UNTOLD =
+  'this Idempotency-Key was used by a call whose answer cannot be given again, or is not known: it was cut off after it was sent. Nothing more is charged for it; use a new key'
 
 export function keyUnusable(message: string): RouterError {
   return new RouterError('key_unusable', message)

@@ -2,7 +2,7 @@
  * What a graph needs of an engine: its node classes, and those choices that not every engine offers, above all weights. Graphs
  * with the same needs share a key, so that a queue can keep them in one lane and ask once per lane who can run it.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { choicesOf } from './constant-rules.ts'
 import { declaredInputs } from './dynamic-inputs.ts'
 import type { Graph, GraphNode } from './graph.ts'
@@ -53,10 +53,7 @@ export function needsOf(graph: Graph, catalogs: readonly NodeCatalog[]): Needs {
 }
 
 function keyOf(needs: Pick<Needs, 'classes' | 'choices'>): string {
-  return createHash('sha256')
-    .update(JSON.stringify([needs.classes, needs.choices]))
-    .digest('base64url')
-    .slice(0, KEY_LENGTH)
+  return hash('sha256', JSON.stringify([needs.classes, needs.choices]), 'base64url').slice(0, KEY_LENGTH)
 }
 
 /** Whether an engine with this catalog has everything. */

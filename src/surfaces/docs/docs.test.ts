@@ -30,6 +30,11 @@ test('whatever a document says, the page holds no script and no foreign markup',
     },
     components: { responses: {}, schemas: { [EVIL]: { properties: { [EVIL]: { enum: [EVIL], default: EVIL } } } } },
   }
-  const page = renderPage(document, { baseUrl: `http://x${EVIL}` })
+  const page = renderPage(document, {
+    baseUrl: `http://x${EVIL}`,
+    documentPath: EVIL,
+    examplePath: EVIL,
+    others: [{ path: EVIL, title: EVIL }],
+  })
   assert.doesNotMatch(page, /<script/i)
 })

@@ -27,18 +27,20 @@ export interface ResponseNode {
   readonly content?: ContentNode
 }
 
+export interface ParameterNode {
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema?: SchemaNode
+}
+
 export interface OperationNode {
   readonly operationId: string
   readonly tags?: readonly string[]
   readonly summary?: string
   readonly description?: string
-  readonly parameters?: readonly {
-    readonly name: string
-    readonly in: string
-    readonly required?: boolean
-    readonly description?: string
-    readonly schema?: SchemaNode
-  }[]
+  readonly parameters?: readonly (ParameterNode | { readonly $ref: string })[]
   readonly requestBody?: { readonly content: ContentNode }
   readonly responses: Readonly<Record<string, ResponseNode>>
 }
@@ -49,6 +51,7 @@ export interface DocumentNode {
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationNode>>>>
   readonly components: {
     readonly schemas: Readonly<Record<string, SchemaNode>>
-    readonly responses: Readonly<Record<string, ResponseNode>>
+    readonly responses?: Readonly<Record<string, ResponseNode>>
+    readonly parameters?: Readonly<Record<string, ParameterNode>>
   }
 }

@@ -3,7 +3,7 @@
  * says is shown as text, never as markup.
  */
 import { escapeHtml, toInlineHtml } from './escape-html.ts'
-import type { DocumentNode, OperationNode, ResponseNode } from './openapi-types.ts'
+import type { DocumentNode, OperationNode, ParameterNode, ResponseNode } from './openapi-types.ts'
 import { nameOf, renderSchema, renderType } from './render-schema.ts'
 import { STYLE } from './style.ts'
 
@@ -16,9 +16,16 @@ interface Route {
 export interface PageOptions {
   /** Scheme, authority and mount prefix of this service. */
   readonly baseUrl: string
+  /** Where the document itself is, below the base. */
+  readonly documentPath: string
+  /** A first thing to try, below the base. */
+  readonly examplePath: string
+  /** The other pages, by their title. */
+  readonly others: readonly { readonly path: string; readonly title: string }[]
 }
 
-export function renderPage(document: DocumentNode, { baseUrl }: PageOptions): string {
+export function renderPage(document: DocumentNode, options: PageOptions): string {
+  const { baseUrl, documentPath, examplePath } = options
   const { info } = document
   const routes = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): Route => ({ method, path, operation })),
@@ -32,13 +39,17 @@ export function renderPage(document: DocumentNode, { baseUrl }: PageOptions): st
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${escapeHtml(info.title)}</title><style>${STYLE}</style></head><body><main>
 <h1>${escapeHtml(info.title)}</h1><p class="dim">Version ${escapeHtml(info.version)} ·
-<a href="${escapeHtml(baseUrl)}/api/v2/openapi.json">openapi.json</a></p>
+<a href="${escapeHtml(baseUrl + documentPath)}">openapi.json</a>${renderOthers(options)}</p>
 <p>${toInlineHtml(info.description ?? '')}</p>
-<pre>curl ${escapeHtml(baseUrl)}/api/v2/health</pre>
+<pre>curl ${escapeHtml(baseUrl + examplePath)}</pre>
 <nav><ul>${routes.map(renderEntry).join('')}</ul></nav>
 ${sections.join('')}<h2>Schemas</h2>${renderSchemas(document)}
 </main></body></html>
 `
+}
+
+function renderOthers({ baseUrl, others }: PageOptions): string {
+  return others.map(({ path, title }) => ` · <a href="${escapeHtml(baseUrl + path)}">${escapeHtml(title)}</a>`).join('')
 }
 
 function renderEntry({ method, path, operation }: Route): string {
@@ -49,16 +60,21 @@ function renderRoute({ method, path, operation }: Route, document: DocumentNode)
   const about = operation.description === undefined ? '' : `<p>${toInlineHtml(operation.description)}</p>`
   return `<section id="${escapeHtml(operation.operationId)}"><h3><span class="verb ${method}">${method.toUpperCase()}</span>
 <code>${escapeHtml(path)}</code></h3><p><strong>${escapeHtml(operation.summary ?? '')}</strong></p>${about}
-${renderParameters(operation)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
+${renderParameters(operation, document)}${renderRequest(operation)}${renderResponses(operation, document)}</section>`
 }
 
-function renderParameters({ parameters = [] }: OperationNode): string {
+function renderParameters({ parameters = [] }: OperationNode, { components }: DocumentNode): string {
   if (parameters.length === 0) return ''
-  const rows = parameters.map(
-    (parameter) =>
-      `<tr><td><code>${escapeHtml(parameter.name)}</code> <span class="dim">${escapeHtml(parameter.in)}${parameter.required === true ? '' : ', optional'}</span></td>` +
-      `<td>${renderType(parameter.schema)}</td><td>${toInlineHtml(parameter.description ?? '')}</td></tr>`,
+  const named = parameters.map((parameter): ParameterNode | undefined =>
+    '$ref' in parameter ? components.parameters?.[nameOf(parameter.$ref)] : parameter,
   )
+  const rows = named
+    .filter((parameter) => parameter !== undefined)
+    .map(
+      (parameter) =>
+        `<tr><td><code>${escapeHtml(parameter.name)}</code> <span class="dim">${escapeHtml(parameter.in)}${parameter.required === true ? '' : ', optional'}</span></td>` +
+        `<td>${renderType(parameter.schema)}</td><td>${toInlineHtml(parameter.description ?? '')}</td></tr>`,
+    )
   return `<h4>Parameters</h4><table><tbody>${rows.join('')}</tbody></table>`
 }
 
@@ -82,7 +98,7 @@ function renderResponses({ responses }: OperationNode, document: DocumentNode): 
 }
 
 function resolve(response: ResponseNode, document: DocumentNode): ResponseNode {
-  return response.$ref === undefined ? response : document.components.responses[nameOf(response.$ref)]
+  return response.$ref === undefined ? response : (document.components.responses?.[nameOf(response.$ref)] ?? {})
 }
 
 function renderSchemas({ components: { schemas } }: DocumentNode): string {

@@ -18,9 +18,9 @@ export interface CallInput {
 // 100 MiB over a slow line; a sender that drips is cut off all the same.
 const BODY_MS = 600_000
 
-export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
-  const body = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
-  return { body, input: parseInput(body) }
+export function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
+  const reading = readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
+  return reading.then((body) => ({ body, input: parseInput(body) }))
 }
 
 function parseInput(body: Buffer): JsonRecord | RouterError {
@@ -36,9 +36,10 @@ function parseInput(body: Buffer): JsonRecord | RouterError {
 
 /** Throws malformed. */
 export function readKey(request: IncomingMessage): string | null {
-  // Most requests send it once at most; the distinct form is made for all headers at once and costs as much.
-  const header = request.headers['idempotency-key']
-  return header === undefined ? null : readIdempotencyKey(request.headersDistinct['idempotency-key'])
+  const header = request.headers['idempotency-key'] as string | undefined
+  if (header === undefined) return null
+  // Several are joined by commas. The distinct form is made for all headers at once and costs as much as they did.
+  return readIdempotencyKey(header.includes(',') ? request.headersDistinct['idempotency-key'] : [header])
 }
 
 /** Method, path with query, and body. */

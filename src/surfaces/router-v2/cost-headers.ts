@@ -7,7 +7,8 @@ export function createCostHeaders(brand: BrandHeaders, creditsPerUsd: number) {
     if (costMicros === null) return []
     const usd = costMicros / MICROS_PER_USD
     const credits = (usd * creditsPerUsd).toFixed(2)
-    const headers = brand.creditsUsed.flatMap((name) => [name, credits])
+    const headers: string[] = []
+    for (const name of brand.creditsUsed) headers.push(name, credits)
     headers.push('x-litellm-response-cost', String(usd), 'x-litellm-total-tokens', '0')
     return headers
   }

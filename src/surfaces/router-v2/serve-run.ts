@@ -19,6 +19,7 @@ import { requestIdOf } from '../kit/request-id.ts'
 import type { AnswerError } from '../kit/surface.ts'
 import { fingerprintOf, readCallInput, readKey } from './call-input.ts'
 import type { ModelParams } from './paths.ts'
+import { openWithQuery } from './run-query.ts'
 import { toSpendHeaders } from './spend-headers.ts'
 
 export interface ServeRunDeps {
@@ -48,7 +49,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
     const { caller, place } = call
     mustHaveScope(caller, 'models:run')
-    const opened = access.open(caller, call.provider, call.model)
+    const opened = openWithQuery(access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
     const { body, input } = await readCallInput(request, deps.maxBodyBytes)
     // Proxies and kernels may drop a silent connection; we do not while its call may still end well.

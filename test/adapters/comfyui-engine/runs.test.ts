@@ -323,6 +323,15 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.deepEqual(rig.fake.files.paths(), [])
   })
 
+  test('runs that end in quick succession are forgotten with one call, at the latest when the engine is closed', async () => {
+    await using rig = await openRig({}, { forgetAfterMs: 60_000 })
+    for (const color of [1, 2, 3]) await runGraph(rig.engine, saveGraph(color))
+    assert.equal(rig.fake.queue().history.size, 3)
+    await rig.engine[Symbol.asyncDispose]()
+    assert.equal(rig.fake.queue().history.size, 0)
+    assert.equal(rig.fake.calls.get('POST /history'), 1)
+  })
+
   test('recorded sittings with a real server are retold', async () => {
     await using rig = await openRig()
     for (const [name, told] of [

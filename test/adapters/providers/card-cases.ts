@@ -6,6 +6,7 @@ import {
   elevenlabsFake,
   ideogramFake,
   openaiFake,
+  openrouterFake,
   recraftFake,
   stabilityFake,
 } from '../../support/fake-providers/direct.ts'
@@ -340,6 +341,20 @@ export const CARDS: readonly CardCases[] = [
     card: anthropicFake,
     models: {
       'anthropic/claude-sonnet-4-6': { ...DIRECT, invalid: 'invalid 400 none 0', failure: 'failed 500 ended 0' },
+    },
+  },
+  {
+    card: openrouterFake,
+    models: {
+      'openrouter/chat-completions': {
+        ...DIRECT,
+        policy: 'policy 403 ended 0',
+        invalid: 'invalid 400 none 0',
+        'no funds': 'failed 402 none 0',
+        'failure inside success': 'failed 200 ended 0',
+        failure: 'failed 500 ended 0',
+        'no output': 'failed 200 ended 0',
+      },
     },
   },
 ]

@@ -77,7 +77,28 @@ function edited(file: string, change: (document: Editable) => void): CatalogFile
 const MODEL = 'bfl/flux-2-pro.json'
 
 const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
-  ['a file that is no JSON', [{ file: 'x/y.json', text: '{' }], 'x/y.json', /no JSON/],
+  ['a file that is no JSON', [{ file: 'x/y.json', text: '{' }], 'x/y.json', /no JSON: .*position 1/],
+  [
+    'a mistyped field',
+    edited(MODEL, (d) => Object.assign(d, { retruns: 'poll' })),
+    MODEL,
+    /^retruns is no known field; did you mean returns\?$/,
+  ],
+  [
+    'a mistyped rule, beside a mistyped field,',
+    edited(MODEL, (d) => {
+      Object.assign(d, { retruns: 'poll' })
+      Object.assign(d['adapter']['operations'][0]['task'], { sucess: ['x'] })
+    }),
+    MODEL,
+    /^adapter\.operations\[0\]\.task has no field sucess; did you mean success\?$/,
+  ],
+  [
+    'a schema that is none, without an example,',
+    edited(MODEL, (d) => Object.assign(d['input'], { schema: { type: 'objct' }, example: null })),
+    MODEL,
+    /^input\.schema/,
+  ],
   [
     'a model without a provider',
     [
@@ -153,7 +174,7 @@ const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
     'a provider with an unknown meaning',
     edited('bfl/provider.json', (d) => Object.assign(d['outcomes'][0], { is: 'annoyed' })),
     'bfl/provider.json',
-    /annoyed|allowed values/,
+    /outcomes\[0\]\.is must be one of policy, invalid/,
   ],
   [
     'a sandbox behaviour that does not exist',

@@ -7,8 +7,9 @@ import { createSlots } from '../../../src/adapters/providers/outbound/slots.ts'
 import { bflFake } from '../../support/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/fake-providers/direct.ts'
 import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
+import { klingFake } from '../../support/fake-providers/kling.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { openProviderUnderTest } from '../../support/provider-under-test.ts'
+import { openProviderUnderTest, shippedModel } from '../../support/provider-under-test.ts'
 
 const INPUT = { prompt: 'x' }
 
@@ -32,6 +33,7 @@ test('a busy provider is waited for as long as it asks, but never more than 150 
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome, 'finished')
   assert.deepEqual(under.waits, [3000, 150_000])
+  assert.deepEqual(under.sends, ['begins', 'leftNothing', 'begins', 'leftNothing', 'begins'])
 })
 
 test('a provider that stays busy ends in its own 429 before the deadline, and nothing was made', async () => {
@@ -60,6 +62,7 @@ test('a refused connection is tried again, since nothing was sent', async () => 
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'none')
   assert.equal(under.waits.length, 2)
+  assert.equal(under.sends.at(-1), 'leftNothing')
 })
 
 test('an answer that was lost is never asked for again: the generation may exist', async () => {
@@ -74,6 +77,7 @@ test('an answer that was lost is never asked for again: the generation may exist
   const outcome = await under.submit('openai/gpt-image-1', INPUT)
   assert.equal(outcome.outcome === 'refused' && outcome.refusal.generation, 'possible')
   assert.equal(asked, 1)
+  assert.deepEqual(under.sends, ['begins'])
 })
 
 test('a redirect of the API is not followed: the key would go along', async () => {
@@ -178,4 +182,30 @@ test('a wait is asked for in seconds or as a date', () => {
   assert.equal(readRetryAfterMs('86400', now), 150_000)
   for (const nonsense of [undefined, '', 'soon', '-5'])
     assert.equal(readRetryAfterMs(nonsense, now), null, String(nonsense))
+})
+
+test('a task whose answer was lost is found by its reference, and sent only where there is none', async () => {
+  await using fake = await startFakeProvider(klingFake)
+  await using under = await openProviderUnderTest(fake)
+  const submit = (isRepeat: boolean) => under.submit('kling/kling-v2-6', INPUT, { isRepeat })
+  const first = await submit(false)
+  assert.equal(fake.requests[0].json?.['external_task_id'], 'submit-1')
+  const again = await submit(true)
+  assert.deepEqual(again, { ...first, pollAfterMs: 0 })
+  assert.equal(fake.generations, 1)
+  fake.scenario = 'down'
+  const unknown = await submit(true)
+  assert.equal(unknown.outcome === 'refused' && unknown.refusal.generation, 'possible')
+  fake.reset('success')
+  assert.equal((await submit(true)).outcome, 'accepted')
+  assert.equal(fake.generations, 1)
+})
+
+test('only a reference of our own is looked for', async () => {
+  await using fake = await startFakeProvider(klingFake)
+  await using under = await openProviderUnderTest(fake)
+  const model = await shippedModel('kling/kling-v2-6')
+  assert.equal(under.provider.deduplicates(model, INPUT), true)
+  assert.equal(under.provider.deduplicates(model, { ...INPUT, external_task_id: 'somebody-else' }), false)
+  assert.equal(under.provider.deduplicates(model, null), false)
 })

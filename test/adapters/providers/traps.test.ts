@@ -4,7 +4,13 @@ import { describe, test } from 'node:test'
 import type { Json, JsonRecord } from '../../../src/domain/models/model.ts'
 import { bflFake } from '../../support/fake-providers/bfl.ts'
 import { byteplusFake } from '../../support/fake-providers/byteplus.ts'
-import { elevenlabsFake, ideogramFake, openaiFake, stabilityFake } from '../../support/fake-providers/direct.ts'
+import {
+  elevenlabsFake,
+  ideogramFake,
+  openaiFake,
+  openrouterFake,
+  stabilityFake,
+} from '../../support/fake-providers/direct.ts'
 import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
 import { geminiFake, veoFake } from '../../support/fake-providers/google.ts'
 import { klingFake } from '../../support/fake-providers/kling.ts'
@@ -86,6 +92,16 @@ test('kling: a picture makes it another operation, polled under its own path', a
   assert.equal(requests[0].path, '/v1/videos/image2video')
   assert.equal(requests[0].json?.['image'], 'aGVsbG8=')
   assert.match(requests[1].path, /^\/v1\/videos\/image2video\/task-1$/)
+})
+
+test('kling: a picture with the prefix of a data URI is refused before it is sent', async () => {
+  const { outcome, requests } = await send(klingFake, 'kling/kling-v2-6', {
+    prompt: 'x',
+    image: 'data:image/png;base64,eA==',
+  })
+  assert.equal(outcome.outcome, 'refused')
+  assert.match(outcome.refusal.message, /^image takes an https address or bare base64/)
+  assert.equal(requests.length, 0)
 })
 
 test('kling: a key of one piece is sent as it is', async () => {
@@ -236,6 +252,10 @@ test('what is used and what it cost is read where the provider says it', async (
   assert.deepEqual(image.outcome.outcome === 'finished' && image.outcome.result.usage?.['output_tokens'], 4160)
   const grok = await send(xaiFake, 'xai/grok-imagine-image', { prompt: 'x' })
   assert.equal(grok.outcome.outcome === 'finished' && grok.outcome.result.costMicros, 20_000)
+  const { input } = await shippedModel('openrouter/chat-completions')
+  const chat = await send(openrouterFake, 'openrouter/chat-completions', { ...input.example, stream: true })
+  assert.equal(chat.first.json?.['stream'], false)
+  assert.equal(chat.outcome.outcome === 'finished' && chat.outcome.result.costMicros, 420)
 })
 
 describe('a handle is all that is needed', () => {

@@ -148,6 +148,20 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
   const observer = combineObservers(options.observer ?? {})
   const shared = { store: jobs, bus, clock, extraData, observer, log }
   const reader = createJobReader(shared)
+  const worker = createWorker({
+    ...shared,
+    onStored: reader.learn,
+    fleet,
+    storeBlob,
+    blobs,
+    newId: newUuidV4,
+    pool: 'main',
+    workers: fleet.concurrency,
+    storageRetryMs: 1,
+    pollEveryMs: 50,
+    cancelGraceMs: 100,
+    ...options.worker,
+  })
   return {
     bus,
     blobs,
@@ -167,6 +181,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       pool: 'main',
       retentionMs: RETENTION_MS,
       retryAfterSeconds: () => 3,
+      onRecording: () => worker.look(),
     }),
     cancelJob: createCancelJob(shared),
     listJobs: createListJobs(shared),
@@ -174,19 +189,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     expiry: createExpiry(shared),
     lanes: createLaneKeeper({ ...shared, fleet, newId: newUuidV4 }),
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
-    worker: createWorker({
-      ...shared,
-      fleet,
-      storeBlob,
-      blobs,
-      newId: newUuidV4,
-      pool: 'main',
-      workers: fleet.concurrency,
-      storageRetryMs: 1,
-      pollEveryMs: 50,
-      cancelGraceMs: 100,
-      ...options.worker,
-    }),
+    worker,
   }
 }
 

@@ -166,3 +166,37 @@ test('pages show every job once, newest first, and the last page has no next', a
     next: null,
   })
 })
+
+test('a job that finds its engine idle is asked for while it is being recorded, and both are one write', async () => {
+  const steps: string[] = []
+  const looked = Promise.withResolvers<void>()
+  const idle = await openRig({
+    worker: { pollEveryMs: 60_000 },
+    wrapStore: (store) => ({
+      ...store,
+      async submit(...all) {
+        steps.push('recording')
+        const outcome = await store.submit(...all)
+        steps.push('recorded')
+        return outcome
+      },
+      async claim(request) {
+        steps.push('asked')
+        const claim = await store.claim(request)
+        steps.push(claim === null ? 'nothing' : 'taken')
+        looked.resolve()
+        return claim
+      },
+    }),
+  })
+  try {
+    idle.worker.start()
+    await looked.promise
+    steps.length = 0
+    const { id } = await idle.submit(SAVE)
+    await idle.untilStatus(id, 'succeeded')
+    assert.deepEqual(steps.slice(0, 4), ['recording', 'asked', 'recorded', 'taken'])
+  } finally {
+    await idle.close()
+  }
+})

@@ -193,3 +193,38 @@ export const anthropicFake: FakeCard = {
   unauthorized: { status: 401, json: { error: { type: 'authentication_error', message: 'no' } } },
   routes: [['POST', /^\/messages$/, anthropic]],
 }
+
+const OPENROUTER: Readonly<Record<string, FakeAnswer>> = {
+  policy: { status: 403, json: { error: { code: 403, message: 'flagged', metadata: { reasons: ['violence'] } } } },
+  invalid: { status: 400, json: { error: { code: 400, message: 'no such model' } } },
+  'no funds': { status: 402, json: { error: { code: 402, message: 'Insufficient credits' } } },
+  // The vendor behind it failed after the head of the answer had left.
+  'failure inside success': { json: { id: 'g', error: { code: 502, message: 'Provider returned error' } } },
+  failure: { status: 500, json: { error: { code: 500, message: 'oops' } } },
+  'no output': { json: { id: 'g', choices: [] } },
+}
+
+function openrouter(call: FakeCall): FakeAnswer {
+  const refusal =
+    tooFastOnce(call, { status: 429, json: { error: { code: 429, message: 'slow down' } } }) ??
+    OPENROUTER[call.scenario]
+  if (refusal !== undefined) return refusal
+  call.begin()
+  return {
+    json: {
+      id: 'g',
+      model: 'vendor/name',
+      choices: [{ finish_reason: 'stop', message: { role: 'assistant', content: 'Hello' } }],
+      usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7, cost: 0.00042 },
+    },
+  }
+}
+
+export const openrouterFake: FakeCard = {
+  provider: 'openrouter',
+  basePath: '/api/v1',
+  key: 'fake-openrouter-key',
+  isKnown: bearer('fake-openrouter-key'),
+  unauthorized: { status: 401, json: { error: { code: 401, message: 'No auth credentials found' } } },
+  routes: [['POST', /^\/chat\/completions$/, openrouter]],
+}

@@ -40,6 +40,8 @@ export interface FakeCall {
   readonly submits: number
   /** How many looks find the task still running. */
   readonly pendingPolls: number
+  /** What the provider remembers between calls. */
+  readonly memory: Map<string, string>
 }
 
 export type FakeRoute = readonly [method: string, path: RegExp, answer: (call: FakeCall) => FakeAnswer]
@@ -61,6 +63,8 @@ export interface FakeProvider extends HttpFake {
   pendingPolls: number
   readonly generations: number
   readonly requests: readonly FakeRequest[]
+  /** What an answer waits for before it leaves: by then the provider has done its work. */
+  hold: ((request: FakeRequest, answer: FakeAnswer) => Promise<void>) | null
   reset(scenario: string): void
 }
 
@@ -72,6 +76,8 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     submits: 0,
     polls: new Map<string, number>(),
     requests: [] as FakeRequest[],
+    memory: new Map<string, string>(),
+    hold: null as FakeProvider['hold'],
   }
 
   function answer(request: FakeRequest, port: number): FakeAnswer {
@@ -91,6 +97,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
       scenario: state.scenario,
       submits: state.submits,
       pendingPolls: state.pendingPolls,
+      memory: state.memory,
       at: (host, rest) => `http://${host}:${port}${rest}`,
       begin: () => `task-${++state.generations}`,
       countPoll(id) {
@@ -107,7 +114,9 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     const { method = 'GET', headers } = incoming
     const request = { method, path: url.pathname, query: url.searchParams, headers, raw, json: toJson(raw) }
     state.requests.push(request)
-    const { status = 200, headers: more = {}, json, body, breaksOff } = answer(request, fake.port)
+    const ready = answer(request, fake.port)
+    await state.hold?.(request, ready)
+    const { status = 200, headers: more = {}, json, body, breaksOff } = ready
     response.writeHead(status, { ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...more })
     if (breaksOff) return void response.write('{"da', () => response.destroy())
     response.end(json === undefined ? body : JSON.stringify(json))
@@ -135,8 +144,14 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     get requests() {
       return state.requests
     },
+    get hold() {
+      return state.hold
+    },
+    set hold(hold) {
+      state.hold = hold
+    },
     reset(scenario) {
-      Object.assign(state, { scenario, generations: 0, submits: 0, polls: new Map(), requests: [] })
+      Object.assign(state, { scenario, generations: 0, submits: 0, polls: new Map(), requests: [], memory: new Map() })
     },
     [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
   }

@@ -26,12 +26,20 @@ const REFUSALS: Readonly<Record<string, FakeAnswer>> = {
 function submit(call: FakeCall): FakeAnswer {
   if (call.scenario === 'rate' && call.submits === 1)
     return envelope(1303, 'parallel task over resource pack limit', null, 429)
-  return REFUSALS[call.scenario] ?? envelope(0, 'SUCCEED', { task_id: call.begin(), task_status: 'submitted' })
+  const refusal = REFUSALS[call.scenario]
+  if (refusal !== undefined) return refusal
+  const task_id = call.begin()
+  const reference = call.request.json?.['external_task_id']
+  if (typeof reference === 'string') call.memory.set(reference, task_id)
+  return envelope(0, 'SUCCEED', { task_id, task_status: 'submitted' })
 }
 
 function poll(call: FakeCall): FakeAnswer {
-  const task_id = call.params[1]
+  // A task is asked for by its own id or by the one that its sender gave it.
+  const task_id = call.memory.get(call.params[1]) ?? call.params[1]
   const { scenario } = call
+  if (scenario === 'down') return envelope(5001, 'Server temporarily unavailable', null, 503)
+  if (!task_id.startsWith('task-')) return envelope(1203, 'Requested resource not found', null, 404)
   const state = (task_status: string, more: object = {}) => envelope(0, 'SUCCEED', { task_id, task_status, ...more })
   if (call.countPoll(task_id) <= call.pendingPolls)
     return state(scenario === 'unknown state' ? 'warming_up' : 'processing')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { call } from '../../support/call.ts'
 import { fakeModel } from '../../support/fake-provider.ts'
 import { refusedWith } from '../../support/router-client.ts'
 import { MODELS, type RouterApp, startRouter } from '../../support/start-router.ts'
@@ -162,4 +163,18 @@ test('a model put before the position of a walk repeats nothing', async () => {
   await using other = await startRouter({ models: [...MODELS, fakeModel('aaa/first')], provider: { name: 'fake' } })
   // Another service does not know the signature: nobody can begin a walk there.
   refusedWith(await other.client.call(`/v2/models?cursor=${json.next_cursor}`), 400, 'invalid_input')
+})
+
+test('the contract can be read as a page, without a key, and each page leads to the other', async () => {
+  await using app = await startRouter({ account: { micros: 0 } })
+  const page = await call(app.client.url, '/docs/router')
+  assert.equal(page.status, 200)
+  const spec = (await app.client.call('/v2/models/openapi.json')).json
+  for (const path of Object.keys(spec.paths)) assert.ok(page.text.includes(path), path)
+  for (const name of ['reject_unknown_fields', 'Idempotency-Key', 'If-None-Match'])
+    assert.ok(page.text.includes(name), name)
+  for (const [, target] of page.text.matchAll(/href="#([^"]+)"/g))
+    assert.ok(page.text.includes(`id="${target}"`), target)
+  assert.match(page.text, /href="[^"]+\/docs">Jobs API v2</)
+  assert.match((await call(app.client.url, '/docs')).text, /href="[^"]+\/docs\/router">Model Router</)
 })

@@ -93,6 +93,17 @@ test('every refusal before dispatch leaves the key free', async () => {
   assert.equal((await send('fake/direct', { now: 'it runs' })).status, 200)
 })
 
+test('an input that a provider refused is an answer; one that could not be sent to it leaves the key free', async () => {
+  await using app = await startRouter()
+  const run = (key: string) => app.client.run('fake/direct', {}, { key })
+  app.provider.answer(refusedBy('invalid', { upstreamStatus: 400 }), done({ never: 'made' }))
+  refusedWith(await run('a'), 400, 'invalid_input')
+  assert.equal(refusedWith(await run('a'), 400, 'invalid_input').headers['idempotent-replayed'], 'true')
+  app.provider.answer(refusedBy('invalid'), done({ second: 'try' }))
+  refusedWith(await run('b'), 400, 'invalid_input')
+  assert.deepEqual((await run('b')).json, { second: 'try' })
+})
+
 test('a refusal for its content is an answer and told again', async () => {
   await using app = await startRouter()
   app.provider.answer(refusedBy('policy', { upstreamStatus: 200, generation: 'ended' }))
@@ -129,6 +140,24 @@ test('where the provider makes no second generation, an unknown outcome is asked
   assert.equal(await balanceOf(app), 960_000)
 })
 
+test('a repeat that does not get through says nothing about the first: its key stays with the same submit', async () => {
+  await using app = await startRouter({ provider: { deduplicates: true } })
+  const run = () => app.client.run('fake/direct', {}, { key: 'k' })
+  app.provider.answer(refusedBy('timeout', { generation: 'possible' }))
+  refusedWith(await run(), 504, 'provider_timeout')
+  app.provider.answer(refusedBy('unavailable'))
+  refusedWith(await run(), 503, 'service_unavailable')
+  app.provider.answer(refusedBy('failed', { upstreamStatus: 429 }))
+  refusedWith(await run(), 502, 'provider_error')
+  app.provider.answer(done({ the: 'first' }))
+  assert.deepEqual((await run()).json, { the: 'first' })
+  assert.deepEqual([app.provider.submits.length, app.provider.generations()], [4, 1])
+  assert.deepEqual(
+    app.provider.submits.map(({ isRepeat }) => isRepeat),
+    [false, true, true, true],
+  )
+})
+
 test('a replay works with an empty balance', async () => {
   await using app = await startRouter({ account: { micros: 40_000 } })
   assert.equal((await app.client.run('fake/paid', { prompt: 'x' }, { key: 'k' })).status, 200)
@@ -160,6 +189,7 @@ test("an answer with the provider's own address is told again for minutes, and o
   const clock = createFixedClock(new Date())
   const hostAssets = async ({ body }: { body: Buffer }) => ({ body, hasForeignUrls: true })
   await using app = await startRouter({ clock, overrides: { hostAssets } })
+  app.provider.answer(done({ url: 'https://elsewhere' }))
   await app.client.run('fake/direct', {}, { key: 'k' })
   clock.advance(4 * 60_000)
   assert.equal((await app.client.run('fake/direct', {}, { key: 'k' })).status, 200)

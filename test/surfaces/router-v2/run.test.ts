@@ -183,7 +183,10 @@ test('committed spend includes an admitted call and excludes a refused one', asy
   assert.deepEqual(spendOf(refused), ['10', '8', '2'])
   held.open()
   assert.deepEqual(spendOf(await first), ['10', '8', '2'])
-  assert.deepEqual(spendOf(await app.client.run('fake/paid', { prompt: 'x' })), ['10', '4', '6'])
+  const send = () => app.client.run('fake/paid', { prompt: 'x' }, { key: 'k' })
+  assert.deepEqual(spendOf(await send()), ['10', '4', '6'])
+  // A replay commits to nothing, and says how things stand.
+  assert.deepEqual(spendOf(await send()), ['10', '0', '10'])
 })
 
 test('the rate counts every route, names its window and spares own keys', async () => {
@@ -226,4 +229,42 @@ test('an estimate validates like a run and dispatches nothing', async () => {
   refusedWith(refused, 422, 'invalid_input')
   assert.equal(refused.json.detail.length, 2)
   assert.equal(app.provider.submits.length, 0)
+})
+
+test('undeclared fields are passed on, or refused with all the rest where the query says so', async () => {
+  await using app = await startRouter()
+  const input = { prompt: 'x', colour: 'red', model: 'strict' }
+  assert.equal((await app.client.run('fake/strict', input)).status, 200)
+  assert.equal((await app.client.run('fake/strict?reject_unknown_fields=false', input)).status, 200)
+  for (const path of ['', '/estimate', '/requests']) {
+    const answer = await app.client.post(`/v2/models/fake/strict${path}?reject_unknown_fields=true`, { ...input, n: 9 })
+    const { json } = refusedWith(answer, 422, 'invalid_input')
+    assert.deepEqual(
+      json.detail.map(({ loc }: { loc: string[] }) => loc.at(-1)),
+      ['n', 'colour'],
+    )
+  }
+  // Nothing is declared, so nothing is undeclared.
+  assert.equal((await app.client.run('fake/direct?reject_unknown_fields=true', { any: 1 })).status, 200)
+})
+
+test('another provider can be named only where it is the one that runs the model anyway', async () => {
+  await using app = await startRouter()
+  const run = (query: string) => app.client.run(`fake/direct?${query}`, {}, { key: query })
+  for (const query of [
+    'model_provider=default',
+    'model_provider=comfyui&strict_mode=true',
+    'fallback_provider=false',
+  ]) {
+    assert.equal((await run(query)).status, 200, query)
+  }
+  for (const name of ['fal', 'wavespeed', 'runware', 'higgsfield']) {
+    const refused = refusedWith(await run(`model_provider=${name}`), 404, 'model_not_found')
+    assert.doesNotMatch(refused.json.detail, /close to it/)
+  }
+  const wrong = ['model_provider=nobody', 'model_provider=', 'strict_mode=yes', 'reject_unknown_fields=1']
+  for (const query of [...wrong, 'model_provider=comfy&model_provider=comfy']) {
+    refusedWith(await run(query), 400, 'invalid_input')
+  }
+  assert.equal(app.provider.submits.length, 3)
 })

@@ -33,7 +33,7 @@ export interface ComfyApi {
   queue(scope: CallScope): Promise<Queue>
   /** null: not there (yet, or no more). */
   history(promptId: string, scope: CallScope): Promise<JsonObject | null>
-  forgetHistory(promptId: string): Promise<void>
+  forgetHistory(promptIds: readonly string[]): Promise<void>
   deletePending(promptId: string): Promise<void>
   /** Only ever with an id: without one it would stop whatever runs. */
   interrupt(promptId: string): Promise<void>
@@ -103,8 +103,8 @@ export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
       const entry = Object.hasOwn(answer, promptId) ? answer[promptId] : null
       return entry === null ? null : readObject(entry, '/history')
     },
-    async forgetHistory(promptId) {
-      await post('/history', { delete: [promptId] })
+    async forgetHistory(promptIds) {
+      await post('/history', { delete: [...promptIds] })
     },
     async deletePending(promptId) {
       await post('/queue', { delete: [promptId] })

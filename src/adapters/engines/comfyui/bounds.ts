@@ -21,6 +21,8 @@ export interface ComfyBounds {
   /** Polling of queue and history beside the socket: first and slowest pace. */
   readonly pollFirstMs: number
   readonly pollMaxMs: number
+  /** Between the last word about the nodes and the history entry; then the history is asked, whatever was heard. */
+  readonly endLagMs: number
 
   /** No event for so long while the queue says `running`: the socket is taken for dead and opened anew. */
   readonly socketSilenceMs: number
@@ -60,6 +62,8 @@ export interface ComfyBounds {
   readonly catalogEveryMs: number
   readonly catalogMinMs: number
 
+  /** What is left of runs that are over is removed together with what comes within this time. */
+  readonly forgetAfterMs: number
   /** The server frees on its own thread after it answered. */
   readonly freeSettleMs: number
   /** Of a failure's message and traceback. */
@@ -81,6 +85,7 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   vanishedMs: 2_000,
   pollFirstMs: 100,
   pollMaxMs: 2_000,
+  endLagMs: 25,
   socketSilenceMs: 20_000,
   stallMs: 1_800_000,
   socketWaitMs: 2_000,
@@ -103,6 +108,7 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   probeMaxMs: 10_000,
   catalogEveryMs: 300_000,
   catalogMinMs: 10_000,
+  forgetAfterMs: 250,
   freeSettleMs: 500,
   maxMessageBytes: 8_192,
   maxTracebackBytes: 65_536,

@@ -16,6 +16,7 @@ import { settlesWithin, sleep } from '../../../lib/sleep.ts'
 import { type ComfyApi, createApi } from './api.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './bounds.ts'
 import { endOrphans } from './end-orphans.ts'
+import { createForgetter, type Forgetter } from './forget-runs.ts'
 import { credentialsOf, type HttpClient, openHttp } from './http.ts'
 import { createHub, type Hub } from './hub.ts'
 import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
@@ -70,6 +71,8 @@ export interface ComfyEngine extends FleetEngine {
 }
 
 const CLOSE_WITHIN_MS = 5_000
+// What is not forgotten in that time stays; nobody who stops a service waits for it.
+const FORGET_WITHIN_MS = 500
 // What a process printed comes through a pipe of its own, beside the news of its end.
 const PIPE_LAG_MS = 50
 
@@ -102,6 +105,7 @@ class ServerEngine implements ComfyEngine {
   readonly #hub: Hub
   readonly #stage: Stage
   readonly #stopper: Stopper
+  readonly #forgetter: Forgetter
   readonly #pulse: Pulse
   readonly #socket: EngineSocket
   readonly #silentClasses = new Set<string>()
@@ -129,6 +133,7 @@ class ServerEngine implements ComfyEngine {
     this.#api = createApi(this.#http, bounds)
     this.#hub = createHub(bounds)
     this.#stopper = createStopper(this.#api)
+    this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     this.#stage = createStage({ api: this.#api, bounds, maxUploadBytes: () => this.#pulse.state().maxUploadBytes })
     this.#pulse = this.#openPulse(options.clock)
     this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
@@ -282,6 +287,7 @@ class ServerEngine implements ComfyEngine {
       socket: this.#socket,
       stage: this.#stage,
       stopper: this.#stopper,
+      forgetter: this.#forgetter,
       silentClasses: this.#silentClasses,
       log: this.#log,
       catalog: this.#pulse.state().catalog,
@@ -307,6 +313,7 @@ class ServerEngine implements ComfyEngine {
     await settlesWithin(Promise.all(this.#runs), CLOSE_WITHIN_MS)
     await this.#pulse.close()
     await this.#socket.close()
+    await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)
     await this.#supervisor?.close()
     await this.#http.close()
     this.#tellChange()

@@ -53,6 +53,8 @@ export class RunFollower {
   #stopSince: number | null = null
   #pressedAt = 0
   #isStalled = false
+  #soon: NodeJS.Timeout | null = null
+  #isOver = false
 
   constructor(deps: FollowDeps, run: Followed) {
     this.#deps = deps
@@ -71,6 +73,11 @@ export class RunFollower {
     this.#bell.ring()
   }
 
+  /** Its nodes are over. The history gets its entry a moment later, and mostly that is heard as well. */
+  hintSoon(): void {
+    if (!this.#isOver) this.#soon ??= setTimeout(() => this.hint(), this.#deps.bounds.endLagMs)
+  }
+
   /** Throws EngineLostError. */
   async follow(): Promise<RunEnd> {
     const { gone } = this.#deps
@@ -87,6 +94,8 @@ export class RunFollower {
       }
     } finally {
       gone.removeEventListener('abort', onGone)
+      this.#isOver = true
+      if (this.#soon !== null) clearTimeout(this.#soon)
     }
   }
 

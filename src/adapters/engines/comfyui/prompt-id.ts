@@ -2,7 +2,7 @@
  * The id of a prompt, from what it is an attempt at: whoever knows the job can find the prompts of its earlier attempts on a
  * server again, also after a restart of ours. A canonical UUID (version 8), as newer servers demand.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 export interface PromptKey {
   readonly jobId: string
@@ -14,7 +14,7 @@ export interface PromptKey {
 export const MAX_ROUNDS = 3
 
 export function promptIdOf({ jobId, attempt, round }: PromptKey): string {
-  const bytes = createHash('sha256').update(`atelier prompt ${jobId} ${attempt} ${round}`).digest().subarray(0, 16)
+  const bytes = hash('sha256', `atelier prompt ${jobId} ${attempt} ${round}`, 'buffer').subarray(0, 16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x80
   bytes[8] = (bytes[8]! & 0x3f) | 0x80
   const hex = bytes.toString('hex')

@@ -4,24 +4,27 @@ import type { EngineMessage } from './frames.ts'
 import type { RunListener } from './hub.ts'
 import type { RunTeller } from './tell-run.ts'
 
+type Hinted = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
+
 export class TellingListener implements RunListener {
   readonly #teller: RunTeller
-  #follower: RunFollower | null = null
+  #follower: Hinted | null = null
 
   constructor(teller: RunTeller) {
     this.#teller = teller
   }
 
-  wake(follower: RunFollower): void {
+  wake(follower: Hinted): void {
     this.#follower = follower
     // The run may have ended before its submit was answered.
-    this.#hintAtEnd()
+    if (this.#teller.heard.end !== null) follower.hint()
   }
 
   onMessage(message: EngineMessage): void {
     this.#teller.take(message)
     this.#follower?.heard()
-    this.#hintAtEnd()
+    if (isLastWord(message)) this.#follower?.hint()
+    else if (this.#teller.heard.end !== null) this.#follower?.hintSoon()
   }
 
   onLog(text: string): void {
@@ -32,8 +35,9 @@ export class TellingListener implements RunListener {
   onQueueChange(): void {
     this.#follower?.hint()
   }
+}
 
-  #hintAtEnd(): void {
-    if (this.#teller.heard.end !== null) this.#follower?.hint()
-  }
+/** Sent when the history has its entry; success, failure and interruption are told before. */
+function isLastWord(message: EngineMessage): boolean {
+  return message.kind === 'json' && message.type === 'executing' && message.data.node === null
 }

@@ -15,6 +15,7 @@ import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
+import type { Forgetter } from './forget-runs.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
 import type { Hub } from './hub.ts'
@@ -32,6 +33,7 @@ import { silenceError, watchLife } from './watch-life.ts'
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
   readonly stage: Stage
+  readonly forgetter: Forgetter
   readonly log: Log
   readonly catalog: NodeCatalog
   /** How long printed lines may lag behind the run's end. */
@@ -52,9 +54,12 @@ export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: Ru
   try {
     yield* queue
   } finally {
-    left.abort()
+    left.abort(LEFT)
   }
 }
+
+// One for all: an abort without a reason makes an error with a stack, for every run.
+const LEFT = new Error('nobody reads the run any more')
 
 interface AttemptOptions {
   readonly stop: AbortSignal
@@ -195,7 +200,7 @@ class Attempt {
     const { stopper, api } = this.#deps
     await stopper.press(promptId, 'pending').catch(() => {})
     await stopper.press(promptId, 'running').catch(() => {})
-    await api.forgetHistory(promptId).catch(() => {})
+    await api.forgetHistory([promptId]).catch(() => {})
   }
 
   async #follow(
@@ -213,7 +218,7 @@ class Attempt {
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
       if (end.kind !== 'ended') return this.#forgotten()
       const concluded = await this.#conclude(end.entry, promptId)
-      this.#clean(promptId)
+      this.#deps.forgetter.add(promptId)
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
       return concluded
     } finally {
@@ -279,12 +284,6 @@ class Attempt {
     const { catalog, silentClasses } = this.#deps
     const { reported, ran } = this.#teller
     return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran, silentClasses })
-  }
-
-  /** Not waited for: the outcome is known, and a server that does not answer has nothing to add to it. */
-  #clean(promptId: string): void {
-    const { api, log } = this.#deps
-    api.forgetHistory(promptId).catch((error) => log.debug({ err: error }, 'a history entry stays'))
   }
 }
 

@@ -19,14 +19,24 @@ export async function readCatalogFiles(directory: string): Promise<CatalogFile[]
     const names = await readdir(path.join(directory, provider))
     for (const name of names.filter((entry) => entry.endsWith('.json') && !entry.startsWith('.')).sort()) {
       files.push(await readOne(directory, `${provider}/${name}`))
-      if (files.length > MAX_FILES) throw new Error(`${directory} holds more than ${MAX_FILES} files`)
+      if (files.length > MAX_FILES) throw new CatalogFolderError(`holds more than ${MAX_FILES} files`)
     }
   }
   return files
 }
 
+/** A catalogue that is not there, or is no catalogue. */
+export class CatalogFolderError extends Error {
+  override readonly name = 'CatalogFolderError'
+}
+
 async function subfolders(directory: string): Promise<string[]> {
-  const entries = await readdir(directory, { withFileTypes: true })
+  const entries = await readdir(directory, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw new CatalogFolderError('there is no such folder; create it or correct the path')
+    if (error.code === 'ENOTDIR')
+      throw new CatalogFolderError('is a file; a catalogue is a folder with one folder per provider')
+    throw error
+  })
   return entries
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
     .map(({ name }) => name)
@@ -36,6 +46,6 @@ async function subfolders(directory: string): Promise<string[]> {
 async function readOne(directory: string, file: string): Promise<CatalogFile> {
   const full = path.join(directory, file)
   const { size } = await stat(full)
-  if (size > FILE_MAX_BYTES) throw new Error(`${file} is larger than ${FILE_MAX_BYTES} bytes`)
+  if (size > FILE_MAX_BYTES) throw new CatalogFolderError(`${file} is larger than ${FILE_MAX_BYTES} bytes`)
   return { file, text: await readFile(full, 'utf8') }
 }

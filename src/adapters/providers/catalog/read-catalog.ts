@@ -4,9 +4,9 @@
  * not to be used: half of one would make models vanish.
  */
 import type { CompileSchema } from '../../../domain/models/check-input.ts'
-import type { Json, Model } from '../../../domain/models/model.ts'
+import { isRecord, type Json, type Model } from '../../../domain/models/model.ts'
 import { readModel } from '../../../domain/models/read-model.ts'
-import { checkModelRules } from '../declarative/check-rules.ts'
+import { checkAdapterShape, checkModelRules } from '../declarative/check-rules.ts'
 import { compileOutcomes } from '../declarative/outcome-rules.ts'
 import type { ProviderRules } from '../declarative/rules.ts'
 import { checkProviderShape } from '../declarative/rules-schema.ts'
@@ -39,12 +39,12 @@ export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps
     for (const problem of found) problems.push({ file, problem })
   }
   const parsed = files.flatMap(({ file, text }) => {
-    const document = parse(text)
-    if (document === undefined) note(file, ['is no JSON'])
-    return document === undefined ? [] : [{ file, document }]
+    const { document, problem } = parse(text)
+    if (problem !== null) note(file, [problem])
+    return problem === null ? [{ file, document }] : []
   })
   const providers = readProviders(parsed, note)
-  const models = readModels(parsed, note)
+  const models = readModels(parsed, note, (provider) => Object.hasOwn(deps.builtIn, provider))
   for (const { file, model } of models) {
     note(file, checkOne(model, file, { ...deps, providers }))
     note(file, checkSuccessor(model, models))
@@ -63,11 +63,11 @@ interface ParsedFile {
 
 type Note = (file: string, problems: readonly string[]) => void
 
-function parse(text: string): Json | undefined {
+function parse(text: string): { readonly document: Json; readonly problem: string | null } {
   try {
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
+    return { document: JSON.parse(text) as Json, problem: null }
+  } catch (error) {
+    return { document: null, problem: `is no JSON: ${error instanceof Error ? error.message : 'it cannot be read'}` }
   }
 }
 
@@ -102,12 +102,16 @@ interface FoundModel {
   readonly model: Model
 }
 
-function readModels(files: readonly ParsedFile[], note: Note): FoundModel[] {
+function readModels(files: readonly ParsedFile[], note: Note, isBuiltIn: (provider: string) => boolean): FoundModel[] {
   return files.flatMap(({ file, document }) => {
     if (file.endsWith(`/${PROVIDER_FILE}`)) return []
     const { model, problems } = readModel(document)
     note(file, problems)
-    return model === null ? [] : [{ file, model }]
+    if (model !== null) return [{ file, model }]
+    // What is wrong further down is told too, so that a file is mended in one go.
+    const adapter = isRecord(document) ? document['adapter'] : undefined
+    if (adapter !== undefined && !isBuiltIn(file.split('/', 1)[0])) note(file, checkAdapterShape(adapter))
+    return []
   })
 }
 
@@ -133,7 +137,8 @@ function checkAdapter(model: Model, { builtIn, providers }: CheckContext): reado
 function checkSchema({ input, state }: Model, { compileSchema }: CheckContext): string[] {
   if (input.schema === null) return []
   try {
-    const failures = input.example === null || state === 'retired' ? [] : compileSchema(input.schema)(input.example)
+    const check = compileSchema(input.schema)
+    const failures = input.example === null || state === 'retired' ? [] : check(input.example)
     return failures.map(({ loc, msg }) => `input.example.${loc.slice(1).join('.')} ${msg}`)
   } catch (error) {
     return [`input.schema ${error instanceof Error ? error.message : 'cannot be compiled'}`]

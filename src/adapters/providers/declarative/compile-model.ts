@@ -26,6 +26,7 @@ export interface CompiledTask {
     | (CompiledFetch & { readonly take: readonly (readonly [string, JsonPath])[]; readonly mergeAs: string | null })
     | null
   readonly cancel: CompiledFetch | null
+  readonly find: CompiledFetch | null
 }
 
 export type TaskState = 'success' | 'failed' | 'policy' | 'timeout'
@@ -77,7 +78,7 @@ function compileOperation(rules: OperationRules, { input }: Model): CompiledOper
     fits: compileConditions(rules.when),
     path: compileTemplate(rules.path, encodeForPath),
     headers: Object.entries(rules.headers ?? {}).map(([name, text]) => [name, compileTemplate(text)]),
-    body: compileBody({ ...rules.body, inject: { ...modelName, ...rules.body?.inject } }),
+    body: compileBody({ ...rules.body, inject: { ...modelName, ...toReference(rules), ...rules.body?.inject } }),
     media: (rules.media ?? []).map((media) => [media, readJsonPath(media.path)]),
     refuse: (rules.refuse ?? []).map((refuse) => ({
       ...refuse,
@@ -86,6 +87,11 @@ function compileOperation(rules: OperationRules, { input }: Model): CompiledOper
     })),
     task: rules.task === undefined ? null : compileTask(rules.task),
   }
+}
+
+/** What a task is found by goes along with its submit. */
+function toReference({ task }: OperationRules): Record<string, string> {
+  return task?.find === undefined ? {} : { [task.find.field]: '{submit_key}' }
 }
 
 function compileTask(rules: TaskRules): CompiledTask {
@@ -104,6 +110,7 @@ function compileTask(rules: TaskRules): CompiledTask {
         ? null
         : { ...compileFetch(result), take: toPaths(result.take), mergeAs: result.merge_as ?? null },
     cancel: rules.cancel === undefined ? null : compileFetch(rules.cancel),
+    find: rules.find === undefined ? null : compileFetch({ path: rules.find.path }),
   }
 }
 

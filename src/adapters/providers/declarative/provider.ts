@@ -11,6 +11,7 @@ import { createSlots } from '../outbound/slots.ts'
 import { compileAuth } from './auth.ts'
 import { checkModelRules } from './check-rules.ts'
 import { type CompiledModel, compileModel } from './compile-model.ts'
+import { isFindable } from './find-task.ts'
 import type { DeclarativeDeps, ProviderParts, ProviderSettings } from './parts.ts'
 import { createPoll } from './poll.ts'
 import type { ProviderRules } from './rules.ts'
@@ -65,7 +66,11 @@ export function openDeclarativeProvider(
       return key.isOwn ? 'own_key' : 'service_key'
     },
     checkModel: (model) => checkModelRules(model, rules),
-    deduplicates: (model) => parts.modelOf(model).rules.deduplicates === true,
+    deduplicates(model, input) {
+      const compiledModel = parts.modelOf(model)
+      return compiledModel.rules.deduplicates === true || (input !== null && isFindable(compiledModel, input))
+    },
+    announcesSends: true,
     submit: createSubmit(parts, deps),
     poll,
     cancel,

@@ -1,5 +1,6 @@
 /** The shape of the rules as JSON Schema: what `models lint` and every reload hold the files against. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { closestWord } from '../../../lib/closest-word.ts'
 import { MEANINGS, OCCASIONS } from './rules.ts'
 
 const TEXT = { type: 'string', minLength: 1, maxLength: 2000 }
@@ -7,6 +8,7 @@ const TEXTS = { type: 'array', items: TEXT, maxItems: 64 }
 const TEXT_MAP = { type: 'object', additionalProperties: { type: 'string', maxLength: 2000 }, maxProperties: 64 }
 const FREE_MAP = { type: 'object', maxProperties: 64 }
 const COUNT = { type: 'integer', minimum: 1 }
+const ADDRESS = '^https?://'
 
 function closed(properties: Record<string, unknown>, required: readonly string[] = []) {
   return { type: 'object', additionalProperties: false, properties, required }
@@ -51,6 +53,7 @@ const TASK = closed(
     done_by_output: { type: 'boolean' },
     result: closed({ ...FETCH, take: TEXT_MAP, merge_as: TEXT }),
     cancel: closed(FETCH),
+    find: closed({ field: TEXT, path: TEXT }, ['field', 'path']),
   },
   ['id', 'poll', 'interval_ms', 'state'],
 )
@@ -113,7 +116,7 @@ const PROVIDER_RULES = closed(
   {
     provider: { type: 'string', pattern: '^[a-z0-9]+([._-][a-z0-9]+)*$', maxLength: 64 },
     title: TEXT,
-    base_url: { type: 'string', pattern: '^https?://' },
+    base_url: { type: 'string', pattern: ADDRESS },
     api_hosts: TEXTS,
     auth: {
       type: 'array',
@@ -137,12 +140,12 @@ const PROVIDER_RULES = closed(
   ['provider', 'title', 'base_url', 'api_hosts', 'auth', 'concurrency', 'outcomes', 'messages'],
 )
 
-const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true })
+const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, verbose: true })
 const isModelRules = ajv.compile(MODEL_RULES)
 const isProviderRules = ajv.compile(PROVIDER_RULES)
 
 export interface RuleProblem {
-  /** Where in the file, as a JSON pointer. */
+  /** Where in the file: `operations[0].task`; empty for the whole. */
   readonly path: string
   readonly problem: string
 }
@@ -154,7 +157,31 @@ function check(validate: ValidateFunction, value: unknown): RuleProblem[] {
   return validate(value) ? [] : (validate.errors ?? []).map(toProblem)
 }
 
-function toProblem({ instancePath, message, params }: ErrorObject): RuleProblem {
-  const named = params.additionalProperty ?? params.allowedValues
-  return { path: instancePath, problem: `${message ?? 'is wrong'}${named === undefined ? '' : `: ${named}`}` }
+function toProblem(error: ErrorObject): RuleProblem {
+  return { path: toPlace(error.instancePath), problem: toWords(error) }
+}
+
+/** `/operations/0/task` as people write it. */
+function toPlace(pointer: string): string {
+  return pointer
+    .replaceAll(/\/(\d+)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.')
+    .replace(/^\./, '')
+}
+
+function toWords({ keyword, message, params, parentSchema }: ErrorObject): string {
+  switch (keyword) {
+    case 'additionalProperties': {
+      const meant = closestWord(params['additionalProperty'], Object.keys(parentSchema?.['properties'] ?? {}))
+      return `has no field ${params['additionalProperty']}${meant === null ? '' : `; did you mean ${meant}?`}`
+    }
+    case 'required':
+      return `lacks the field ${params['missingProperty']}`
+    case 'enum':
+      return `must be one of ${params['allowedValues'].join(', ')}`
+    case 'pattern':
+      return params['pattern'] === ADDRESS ? 'must begin with https:// or http://' : `must match ${params['pattern']}`
+    default:
+      return message ?? 'is wrong'
+  }
 }

@@ -118,6 +118,8 @@ export interface TaskRules {
   /** Where the finished document is, when the poll's is not it. `take` are values of the poll's document. */
   readonly result?: FetchRule & { readonly take?: Readonly<Record<string, string>>; readonly merge_as?: string }
   readonly cancel?: FetchRule
+  /** How a task is found whose submit was never answered: `field` of the input takes `{submit_key}`, `path` asks for it. */
+  readonly find?: { readonly field: string; readonly path: string }
 }
 
 export interface OperationRules {

@@ -2,6 +2,7 @@
  * Sends a submit, and sends it again only where surely nothing was accepted: the connection was refused, or the provider
  * said "later". Both end before the deadline. Anything else that goes wrong after the first byte left is never repeated.
  */
+import type { Sending } from '../../../domain/models/send-marks.ts'
 import { createBackoff } from '../../../lib/backoff.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
@@ -25,6 +26,8 @@ export interface PatienceOptions {
   readonly deadline: Date
   /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
   readonly judge: (answer: ReadAnswer) => Meaning | null
+  /** Told before every try, and after one that surely left nothing. */
+  readonly sending?: Sending
 }
 
 export interface JudgedAnswer {
@@ -34,7 +37,7 @@ export interface JudgedAnswer {
 
 export async function sendPatiently(
   send: () => Promise<ReadAnswer>,
-  { signal, deadline, judge }: PatienceOptions,
+  { signal, deadline, judge, sending }: PatienceOptions,
   { clock, random, sleep }: PatienceDeps,
 ): Promise<JudgedAnswer> {
   const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
@@ -46,14 +49,18 @@ export async function sendPatiently(
   let refusals = 0
   let waits = 0
   for (;;) {
+    sending?.begins()
     try {
       const answer = await send()
       const meaning = judge(answer)
+      if (meaning === 'wait') sending?.leftNothing()
       if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
       const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
       if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
     } catch (error) {
-      const mayRepeat = error instanceof ExchangeError && error.fault === 'unreachable' && !error.wasSent
+      const isUnsent = error instanceof ExchangeError && !error.wasSent
+      if (isUnsent) sending?.leftNothing()
+      const mayRepeat = isUnsent && error.fault === 'unreachable'
       if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
     }
   }

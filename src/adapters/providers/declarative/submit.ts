@@ -1,9 +1,10 @@
 /** The first step of a call: a place at the provider, the request, and what its answer means. */
-import type { Provider, ProviderCall, ProviderOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
+import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { buildRequest, chooseOperation } from './build-request.ts'
 import { createCallApi } from './call-api.ts'
 import type { CompiledModel, CompiledOperation } from './compile-model.ts'
+import { findTask } from './find-task.ts'
 import { readHandle } from './follow-task.ts'
 import { FieldRefusal } from './media.ts'
 import { meaningOfStatus } from './outcome-rules.ts'
@@ -15,7 +16,7 @@ import { sendPatiently } from './send-patiently.ts'
 
 interface Step {
   readonly call: ProviderCall
-  readonly options: ProviderOptions
+  readonly options: SubmitOptions
   readonly access: ProviderKey
   readonly model: CompiledModel
   readonly operation: CompiledOperation
@@ -80,6 +81,8 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
   async function send(step: Step): Promise<SubmitOutcome> {
     const { call, options, access, model, operation } = step
     const { settings } = parts
+    const known = call.isRepeat === true ? await find(step) : null
+    if (known !== null) return known
     const request = await buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
     const isBytes = operation.rules.returns === 'bytes'
     const about = {
@@ -98,6 +101,13 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
       return refuse(step, answer, meaning)
     }
     return isBytes ? finishBytes(step, answer) : accept(step, answer)
+  }
+
+  /** What became of an earlier submit of the same call; null: nothing, so that this one is the first. */
+  function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
+    const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
+    const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
+    return findTask({ call, operation, classify: model.classify, settings: parts.settings, ask })
   }
 
   /** null: none came free before the deadline. Whoever brings a key of its own takes none of ours. */

@@ -2,7 +2,7 @@
  * Replaces the addresses in a result by ours. A leaf that cannot be copied keeps what the provider wrote: the result is there
  * and paid for, and whoever reads it at once can still fetch it.
  */
-import type { HostAssets, HostingRequest } from '../../../domain/models/hosting.ts'
+import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/hosting.ts'
 import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -81,8 +81,7 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
   return async function hostAssets(request, options) {
     const { model, body, inlineParts = null } = request
     const paths = pathsOf(model)
-    // A result without any address, which is most of those with inline bytes, need not even be read.
-    if (inlineParts === null && !body.includes('://')) return { body, hasForeignUrls: false }
+    if (!mayNameAssets(request)) return { body, hasForeignUrls: false }
     const document = parseLosslessJson(body.toString('utf8')) as JsonValue
     const leaves = paths.hosted.flatMap((path) => addressesAt(document, path))
     const parts = inlineParts === null ? [] : findLeaves(document, readJsonPath(inlineParts)).map(({ value }) => value)

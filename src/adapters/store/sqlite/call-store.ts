@@ -10,13 +10,15 @@ import { inSlices, type StoreChannels } from './store-channels.ts'
 
 export function createCallStore({ write, read }: StoreChannels): CallStore {
   return {
-    async admit(call, limits, isValid) {
-      return toAdmitOutcome(call.accountId, await write.call('admitCall', toAdmitInput(call, limits, isValid)))
+    admit(call, limits, isValid) {
+      const { accountId } = call
+      const input = toAdmitInput(call, limits, isValid)
+      return write.call('admitCall', input).then((answer) => toAdmitOutcome(accountId, answer))
     },
     keepProgress: ({ seq, id }, progress) => write.call('keepProgress', [seq, id, JSON.stringify(progress)]),
-    async finish(ref, finish) {
+    finish(ref, finish) {
       const input = toFinishInput(ref, finish)
-      return toFinishOutcome(await write.call('finishCall', input, input[3]?.[1]?.byteLength))
+      return write.call('finishCall', input, input[3]?.[1]?.byteLength).then(toFinishOutcome)
     },
     async unfinished(after, limit) {
       return (await read.call('unfinishedCalls', { after, limit })).map(toUnfinishedCall)

@@ -15,9 +15,8 @@ const BUSY_TIMEOUT_MS = 5_000
 const WRITER_CACHE_KIB = 65_536
 // The reader's own cache is dropped whenever somebody wrote, so it reads through the system's page cache instead.
 const READER_MAP_BYTES = 268_435_456
-// 32 MiB of log between checkpoints: long enough that a hot page is copied once per many commits and that few wait behind a
-// checkpoint, short enough that they wait tens of milliseconds. While nobody writes it happens earlier.
-const CHECKPOINT_PAGES = 8_192
+// A last resort: the log is moved into the database long before, by whom it delays least (threads/log-length.ts).
+const CHECKPOINT_PAGES = 32_768
 const LOG_LIMIT_BYTES = 67_108_864
 
 export function openWriter(path: string, { synchronous, maxPages }: WriterOptions): DatabaseSync {
@@ -41,6 +40,13 @@ export function openWriter(path: string, { synchronous, maxPages }: WriterOption
     PRAGMA journal_size_limit = ${LOG_LIMIT_BYTES};
   `)
   if (maxPages !== null) database.exec(`PRAGMA max_page_count = ${maxPages}`)
+  return database
+}
+
+/** For moving the log into the database, and for nothing else. */
+export function openCheckpointer(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
+  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0;')
   return database
 }
 

@@ -5,12 +5,12 @@ import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { CancelAnswer } from './operations/cancel.ts'
 import { toClaim, toClaimInput } from './operations/claim.ts'
-import { toCommitInput } from './operations/commit.ts'
+import { toCommitInput, toCommitOutcome } from './operations/commit.ts'
 import { toJob } from './operations/job-row.ts'
 import { toLeaseFields } from './operations/leases.ts'
 import { BEFORE_NONE, type PageKey } from './operations/list-jobs.ts'
 import { toSubmitInput, toSubmitOutcome } from './operations/submit.ts'
-import { createReserveOutputNumbers } from './output-numbers.ts'
+import { createOutputNumbers } from './output-numbers.ts'
 import { inSlices, type StoreChannels } from './store-channels.ts'
 
 export interface JobStoreDeps extends StoreChannels {
@@ -18,6 +18,7 @@ export interface JobStoreDeps extends StoreChannels {
 }
 
 export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
+  const outputNumbers = createOutputNumbers(write)
   return {
     ...createJobReads(read),
     ...createJobSweeps(write),
@@ -35,8 +36,10 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
       const renewed = await write.call('renew', input)
       return renewed.map(([jobId, status]) => ({ jobId, status }))
     },
-    commit(lease, change) {
-      return write.call('commit', toCommitInput(lease, change, clock.now()), change.log?.text.length)
+    async commit(lease, change) {
+      if (change.outputs !== undefined) outputNumbers.writeDown()
+      const input = toCommitInput(lease, change, clock.now())
+      return toCommitOutcome(await write.call('commit', input, change.log?.text.length))
     },
     async release(leases, now) {
       if (leases.length === 0) return []
@@ -45,7 +48,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     async cancel(accountId, jobId, now) {
       return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime() }))
     },
-    reserveOutputNumbers: createReserveOutputNumbers(write),
+    reserveOutputNumbers: outputNumbers.reserve,
   }
 }
 

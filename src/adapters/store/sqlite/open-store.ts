@@ -39,6 +39,7 @@ import type { WriteOperations } from './operations/write-operations.ts'
 import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 import { type ChannelStats, openChannel } from './threads/channel.ts'
+import { createLogMover, type LogMover } from './threads/log-mover.ts'
 import type { ReaderData } from './threads/reader.ts'
 import type { WriterData } from './threads/writer.ts'
 import { createUserFileStore } from './user-file-store.ts'
@@ -109,9 +110,15 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   }
 }
 
-async function openChannels(path: string, options: SqliteStoreOptions): Promise<StoreChannels> {
+interface OpenChannels extends StoreChannels {
+  readonly mover: LogMover
+}
+
+async function openChannels(path: string, options: SqliteStoreOptions): Promise<OpenChannels> {
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
+  const log = options.log ?? silentLog
+  const mover = createLogMover(path, (error) => log.warn({ err: error }, 'the checkpointer failed; the writer goes on'))
   const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
   // The writer first: it creates the tables that the reader prepares its statements against.
   const write = await openChannel<WriteOperations>({
@@ -119,6 +126,7 @@ async function openChannels(path: string, options: SqliteStoreOptions): Promise<
     script: new URL('./threads/writer.ts', import.meta.url),
     workerData: writerData,
     maxPending,
+    onLongLog: mover.ask,
   })
   try {
     const readerData: ReaderData = { path }
@@ -128,7 +136,7 @@ async function openChannels(path: string, options: SqliteStoreOptions): Promise<
       workerData: readerData,
       maxPending,
     })
-    return { write, read }
+    return { write, read, mover }
   } catch (error) {
     await write.close()
     throw error
@@ -150,8 +158,8 @@ interface StoreParts {
   readonly failed: Promise<Error>
 }
 
-function createStore(channels: StoreChannels, { clock, lock, failed }: StoreParts): SqliteStore {
-  const { write, read } = channels
+function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts): SqliteStore {
+  const { write, read, mover } = channels
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
@@ -174,8 +182,9 @@ function createStore(channels: StoreChannels, { clock, lock, failed }: StorePart
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,
     async [Symbol.asyncDispose]() {
-      // The reader goes first, so that the writer is the last connection: closing it folds the log into the database.
+      // The others go first, so that the writer is the last connection: closing it folds the log into the database.
       await read.close()
+      await mover.close()
       await write.close()
       lock.release()
     },

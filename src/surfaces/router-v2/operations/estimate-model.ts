@@ -7,6 +7,7 @@ import type { Estimate } from '../../../domain/models/pricing.ts'
 import { readCallInput } from '../call-input.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
+import { openWithQuery } from '../run-query.ts'
 
 export interface EstimateModelDeps {
   readonly kit: OperationKit
@@ -21,7 +22,7 @@ export function estimateModel(app: FastifyInstance, deps: EstimateModelDeps): vo
   const { kit, access, estimate, pricedAt, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/estimate`, async (request, reply) => {
     const { caller } = kit.contextOf(request)
-    const opened = access.open(caller, request.params.provider, request.params.model)
+    const opened = openWithQuery(access.open(caller, request.params.provider, request.params.model), request.raw.url)
     const { input } = await readCallInput(request.raw, maxBodyBytes)
     const found = await estimate({ opened, accountId: caller.accountId, input })
     const common = { model: opened.model.id, currency: 'USD', pricing_as_of: pricedAt().toISOString() }

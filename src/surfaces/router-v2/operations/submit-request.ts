@@ -6,6 +6,7 @@ import { fingerprintOf, readCallInput, readKey } from '../call-input.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
 import { toRequestUrls } from '../request-view.ts'
+import { openWithQuery } from '../run-query.ts'
 
 export interface SubmitRequestDeps {
   readonly kit: OperationKit
@@ -17,7 +18,7 @@ export interface SubmitRequestDeps {
 export function submitRequest(app: FastifyInstance, { kit, access, queue, maxBodyBytes }: SubmitRequestDeps): void {
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/requests`, async (request, reply) => {
     const { caller, baseUrl } = kit.contextOf(request)
-    const opened = access.open(caller, request.params.provider, request.params.model)
+    const opened = openWithQuery(access.open(caller, request.params.provider, request.params.model), request.raw.url)
     const key = readKey(request.raw)
     const { body, input } = await readCallInput(request.raw, maxBodyBytes)
     const fingerprint = key === null ? '' : fingerprintOf(request.raw, body)

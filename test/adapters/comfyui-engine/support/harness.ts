@@ -39,6 +39,7 @@ export const SHORT_BOUNDS: Partial<ComfyBounds> = {
   probeMaxMs: 300,
   catalogMinMs: 0,
   freeSettleMs: 0,
+  forgetAfterMs: 5,
 }
 
 export type GraphJson = Record<string, { class_type: string; inputs: Record<string, unknown> }>

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-store.ts'
 import { openChannel } from '../../../../src/adapters/store/sqlite/threads/channel.ts'
 import { ServiceError } from '../../../../src/domain/errors.ts'
-import { Tenant } from '../../../contracts/store-under-test.ts'
+import { newOutput, Tenant } from '../../../contracts/store-under-test.ts'
 import { withDirectory, withSqlite } from './temporary-store.ts'
 
 test('everything is there again after closing and opening', () =>
@@ -24,6 +24,19 @@ test('everything is there again after closing and opening', () =>
     assert.equal(await second.readMeta('secret'), 'twice')
     assert.equal(await second.readMeta('unknown'), null)
     assert.equal(await second.checkIntegrity(), 'ok')
+  }))
+
+test('a number that an output bears is never given again, though it was answered before it was written', () =>
+  withDirectory(async (directory) => {
+    const first = await openSqliteStore({ directory })
+    const tenant = await Tenant.create(first)
+    const { lease } = await tenant.run()
+    const reserve = (store: typeof first) => store.jobs.reserveOutputNumbers(tenant.accountId, '', 'a', 1)
+    assert.deepEqual([await reserve(first), await reserve(first), await reserve(first)], [1, 2, 3])
+    await first.jobs.commit(lease, { outputs: [newOutput({ name: 'a_00003_.png' })] })
+    await first[Symbol.asyncDispose]()
+    await using second = await openSqliteStore({ directory })
+    assert.equal(await reserve(second), 4)
   }))
 
 test('closing stores what was asked before, refuses what comes after, and twice is harmless', () =>

@@ -31,8 +31,8 @@ export type AdmitInput = readonly [
 
 export type AdmitAnswer =
   | readonly ['admitted', seq: number, id: string, running: number, committedMicros: number]
-  | readonly ['done', id: string, result: ResultRow]
-  | readonly ['running', seq: number, id: string, model: string]
+  | readonly ['done', id: string, result: ResultRow, running: number, committedMicros: number]
+  | readonly ['running', seq: number, id: string, model: string, running: number, committedMicros: number]
   | readonly ['waiting', seq: number, id: string]
   | readonly ['other_request' | 'unusable' | 'no_credits' | 'invalid']
   | readonly ['calls_exhausted' | 'spend_exhausted', running: number, committedMicros: number]
@@ -65,10 +65,15 @@ export function toAdmitOutcome(accountId: string, answer: AdmitAnswer): AdmitOut
       return { outcome, ref: { seq, id, accountId }, standing: { runningCalls, committedMicros } }
     }
     case 'done':
-      return { outcome: 'done', id: answer[1], end: toCallEnd(dropTime(answer[2])) }
+      return {
+        outcome: 'done',
+        id: answer[1],
+        end: toCallEnd(dropTime(answer[2])),
+        standing: toStanding(answer[3], answer[4]),
+      }
     case 'running': {
-      const [outcome, seq, id, modelId] = answer
-      return { outcome, ref: { seq, id, accountId }, modelId }
+      const [outcome, seq, id, modelId, running, committed] = answer
+      return { outcome, ref: { seq, id, accountId }, modelId, standing: toStanding(running, committed) }
     }
     case 'waiting':
       return { outcome: 'waiting', ref: { seq: answer[1], id: answer[2], accountId } }
@@ -83,21 +88,25 @@ export function toAdmitOutcome(accountId: string, answer: AdmitAnswer): AdmitOut
   }
 }
 
+function toStanding(runningCalls: number, committedMicros: number) {
+  return { runningCalls, committedMicros }
+}
+
 function dropTime([contentType, body, hash, sizeBytes, costMicros, refusal]: ResultRow) {
   return [contentType, body, hash, sizeBytes, costMicros, refusal] as const
 }
 
 /** What the key's record says, when that is the answer; null when the call may go on. */
-export function answerFromKey(verdict: KeyVerdict, mayResubmit: number): AdmitAnswer | null {
+function answerFromKey(verdict: KeyVerdict, mayResubmit: number, standing: () => Standing): AdmitAnswer | null {
   switch (verdict.use) {
     case 'free':
       return null
     case 'interrupted':
       return mayResubmit === 1 ? null : ['unusable']
     case 'done':
-      return ['done', verdict.id, verdict.result]
+      return ['done', verdict.id, verdict.result, ...standing()]
     case 'running':
-      return ['running', verdict.call.seq, verdict.call.id, verdict.call.model]
+      return ['running', verdict.call.seq, verdict.call.id, verdict.call.model, ...standing()]
     case 'waiting':
       return ['waiting', verdict.call.seq, verdict.call.id]
     case 'other_request':
@@ -114,11 +123,11 @@ export function prepareAdmitCall(database: DatabaseSync): (input: AdmitInput) =>
   return (input) => {
     const [id, accountId, key, fingerprint, , , now, , holdMicros, spendMicros, costly, mayResubmit, isValid] = input
     const verdict = findKeyHolder({ accountId, key, fingerprint, now })
-    const known = answerFromKey(verdict, mayResubmit)
+    const place = { accountId, costly, spendMicros }
+    const known = answerFromKey(verdict, mayResubmit, () => pool.look(place, toLimits(input)).standing)
     if (known !== null) return known
     if (holdMicros !== null && !money.canPay(accountId, holdMicros)) return ['no_credits']
     if (isValid === 0) return ['invalid']
-    const place = { accountId, costly, spendMicros }
     const found = pool.look(place, toLimits(input))
     if (found.verdict !== 'free') return [found.verdict, ...found.standing]
     const before = verdict.use === 'interrupted' ? verdict.call : null

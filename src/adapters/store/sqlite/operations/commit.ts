@@ -8,7 +8,7 @@ import type { Output } from '../../../../domain/jobs/job.ts'
 import type { CommitOutcome, Lease, RunChange } from '../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
-import type { OutputRow } from './job-row.ts'
+import { type CompleteJob, type OutputRow, type StoredJob, toJob, versionOf } from './job-row.ts'
 import { prepareAddRun } from './run-records.ts'
 import { prepareRows } from './statement.ts'
 
@@ -67,9 +67,24 @@ export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now:
   }
 }
 
+/** `ended`: the job, where this was its last write. */
+export type CommitAnswer =
+  | { readonly version: number; readonly status: JobStatus; readonly ended: StoredJob | null }
+  /** The lease is lost. */
+  | null
+
+export function toCommitOutcome(answer: CommitAnswer): CommitOutcome {
+  if (answer === null) return { outcome: 'lost' }
+  const { version, status, ended } = answer
+  return { outcome: 'committed', version, status, ...(ended !== null && { job: toJob(ended) }) }
+}
+
 type HeldRow = [seq: number, accountId: string, status: JobStatus, expiresAt: number, outputCount: number]
 
-export function prepareCommit(database: DatabaseSync): (input: CommitInput) => CommitOutcome {
+export function prepareCommit(
+  database: DatabaseSync,
+  { completeJob }: { readonly completeJob: CompleteJob },
+): (input: CommitInput) => CommitAnswer {
   const selectHeld = prepareRows<HeldRow>(
     database,
     `SELECT seq, account_id, status, expires_at, output_count FROM job
@@ -88,17 +103,18 @@ export function prepareCommit(database: DatabaseSync): (input: CommitInput) => C
   return (input) => {
     const { progress, outputsReused, log, finish } = input
     const held = selectHeld.get(input.jobId, input.leaseId)
-    if (held === undefined) return { outcome: 'lost' }
+    if (held === undefined) return null
     const [seq, accountId, status] = held
-    if (finish !== null && !finish.from.includes(status)) return { outcome: 'lost' }
+    if (finish !== null && !finish.from.includes(status)) return null
     const outputCount = input.outputs.length === 0 ? held[4] : addOutputs(held, input)
     if (log !== null) upsertLog.run(seq, ...log)
     // A finish raises the version itself.
     const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
-    if (finish === null) return { outcome: 'committed', version, status }
+    if (finish === null) return { version, status, ended: null }
     const { status: to, at, error, record } = finish
     if (record !== null) addRun(seq, record)
-    return { outcome: 'committed', version: endJob({ seq, accountId, from: status, to, at, error }), status: to }
+    const row = endJob({ seq, accountId, from: status, to, at, error })
+    return { version: versionOf(row), status: to, ended: completeJob(row) }
   }
 }
 

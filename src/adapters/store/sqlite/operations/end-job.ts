@@ -7,6 +7,7 @@ import { jobHoldId } from '../../../../domain/credits/ledger.ts'
 import { chargeOf } from '../../../../domain/jobs/charge.ts'
 import type { JobError } from '../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
+import { JOB_COLUMNS, type JobRow } from './job-row.ts'
 import { prepareLedger } from './ledger.ts'
 import { prepareRows } from './statement.ts'
 
@@ -23,26 +24,20 @@ export interface JobEnd {
   readonly isLost?: boolean
 }
 
-/** Ends the job and returns its new version. */
-export type EndJob = (end: JobEnd) => number
+/** Ends the job and returns its row as it now is. */
+export type EndJob = (end: JobEnd) => JobRow
 
-type EndedRow = [
-  version: number,
-  inputCount: number,
-  needsExtraData: number,
-  id: string,
-  attempt: number,
-  startedAt: number | null,
-  priceSecond: number | null,
-  priceMinimum: number | null,
-]
+type Terms = [inputCount: number, needsExtraData: number, priceSecond: number | null, priceMinimum: number | null]
+
+const TERMS = 'input_count, needs_extra_data, price_second, price_minimum'
+const TERM_COUNT = 4
 
 export function prepareEndJob(database: DatabaseSync): EndJob {
-  const update = prepareRows<EndedRow>(
+  const update = prepareRows<[...JobRow, ...Terms]>(
     database,
     `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, lease_id = NULL, lease_until = NULL, version = version + 1
      WHERE seq = ?1
-     RETURNING version, input_count, needs_extra_data, id, attempt, started_at, price_second, price_minimum`,
+     RETURNING ${JOB_COLUMNS}, ${TERMS}`,
   )
   const count = database.prepare(`
     UPDATE account SET queued = queued - ?2, running = running - ?3, succeeded = succeeded + (?4 = 'succeeded'),
@@ -56,9 +51,11 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
   const closeHold = prepareCloseHold(database)
   return (end) => {
     const { seq, accountId, from, to, at, error } = end
-    const row = update.get(seq, to, at, error)
-    if (row === undefined) throw new Error(`No job at ${seq}.`)
-    const [version, inputCount, needsExtraData] = row
+    const ended = update.get(seq, to, at, error)
+    if (ended === undefined) throw new Error(`No job at ${seq}.`)
+    const row = ended.slice(0, -TERM_COUNT) as unknown as JobRow
+    const terms = ended.slice(-TERM_COUNT) as Terms
+    const [inputCount, needsExtraData] = terms
     const wasQueued = from === 'queued' ? 1 : 0
     count.run(accountId, wasQueued, 1 - wasQueued, to)
     if (inputCount > 0) {
@@ -66,16 +63,17 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
       dropInputs.run(seq)
     }
     if (needsExtraData === 1) dropSecret.run(seq)
-    closeHold(end, row)
-    return version
+    closeHold(end, row, terms)
+    return row
   }
 }
 
 /** Charges for the run, or gives the hold back. A job is charged once: its hold is closed by whatever ends it first. */
-function prepareCloseHold(database: DatabaseSync): (end: JobEnd, row: EndedRow) => void {
+function prepareCloseHold(database: DatabaseSync): (end: JobEnd, row: JobRow, terms: Terms) => void {
   const ledger = prepareLedger(database)
-  return ({ from, to, at, error, isLost = false }, [, , , id, attempt, startedAt, perSecondMicros, minimumMicros]) => {
+  return ({ from, to, at, error, isLost = false }, row, [, , perSecondMicros, minimumMicros]) => {
     if (perSecondMicros === null || minimumMicros === null) return
+    const [, id, , , , , , startedAt, , , attempt] = row
     const errorCode = error === null ? null : (JSON.parse(error) as JobError).code
     const run = { from, to, errorCode, startedAt, endedAt: at }
     const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)

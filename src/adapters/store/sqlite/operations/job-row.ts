@@ -28,6 +28,7 @@ export type JobRow = readonly [
   error: string | null,
 ]
 
+const VERSION = 11
 const OUTPUT_COUNT = 12
 
 export type OutputRow = readonly [
@@ -41,6 +42,10 @@ export type OutputRow = readonly [
 ]
 
 export type StoredJob = readonly [row: JobRow, outputs: readonly OutputRow[] | null, queuePosition: number | null]
+
+export function versionOf(row: JobRow): number {
+  return row[VERSION]
+}
 
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
 export type CompleteJob = (row: JobRow, neighbour?: StoredJob) => StoredJob

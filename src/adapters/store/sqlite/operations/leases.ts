@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Lease, TouchedJob } from '../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { prepareEndJob } from './end-job.ts'
+import { versionOf } from './job-row.ts'
 import { prepareRequeueJob } from './requeue-job.ts'
 import { prepareRows } from './statement.ts'
 
@@ -57,7 +58,7 @@ export function prepareRelease(database: DatabaseSync): (input: ReleaseInput) =>
         const version = requeueJob({ seq, accountId, refundedAttempts: 1 })
         return { jobId, accountId, version, status: 'queued' }
       }
-      const version = endJob({ seq, accountId, from: status, to: 'canceled', at: now, error: null })
+      const version = versionOf(endJob({ seq, accountId, from: status, to: 'canceled', at: now, error: null }))
       return { jobId, accountId, version, status: 'canceled' }
     })
   }
@@ -78,7 +79,7 @@ export function prepareReap(database: DatabaseSync): (input: ReapInput) => Touch
         return { jobId, accountId, version, status: 'queued' }
       }
       const end = from === 'canceling' ? ({ to: 'canceled', error: null } as const) : ({ to: 'failed', error } as const)
-      const version = endJob({ seq, accountId, from, at: now, isLost: true, ...end })
+      const version = versionOf(endJob({ seq, accountId, from, at: now, isLost: true, ...end }))
       return { jobId, accountId, version, status: end.to }
     })
 }

@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { TouchedJob } from '../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { prepareEndJob } from './end-job.ts'
+import { versionOf } from './job-row.ts'
 import { prepareRows } from './statement.ts'
 
 export interface ExpireInput {
@@ -25,7 +26,7 @@ export function prepareExpireJobs(database: DatabaseSync): (input: ExpireInput) 
   const endJob = prepareEndJob(database)
   return ({ now, limit }) =>
     selectDue.all(now, limit).map(([seq, jobId, accountId, from]) => {
-      const version = endJob({ seq, accountId, from, to: 'expired', at: now, error: null })
+      const version = versionOf(endJob({ seq, accountId, from, to: 'expired', at: now, error: null }))
       return { jobId, accountId, version, status: 'expired' }
     })
 }

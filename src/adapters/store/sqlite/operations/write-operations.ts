@@ -41,7 +41,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     claim: prepareClaim(database, { completeJob }),
     joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
-    commit: prepareCommit(database),
+    commit: prepareCommit(database, { completeJob }),
     release: prepareRelease(database),
     cancel: prepareCancel(database, { completeJob }),
     reap: prepareReap(database),

@@ -6,7 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
 import { StoreOpenError } from '../store-open-error.ts'
-import { type Answer, CLOSE, type Failure, type Greeting, type Operations } from './protocol.ts'
+import { type Answer, CLOSE, type Failure, type Greeting, LONG_LOG, type Operations } from './protocol.ts'
 
 export interface ChannelStats {
   readonly batches: number
@@ -23,6 +23,7 @@ export interface ChannelOptions {
   readonly workerData: unknown
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
+  readonly onLongLog?: () => void
 }
 
 export interface Channel<Ops extends Operations> {
@@ -104,11 +105,14 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending }: ChannelOptions) {
+  constructor(worker: Worker, { name, maxPending, onLongLog = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (answer: Answer) => this.#onAnswer(answer))
+    worker.on('message', (message: Answer | typeof LONG_LOG) => {
+      if (message === LONG_LOG) onLongLog()
+      else this.#onAnswer(message)
+    })
     worker.on('error', (error) => this.#fail(error))
     worker.on('messageerror', (error) => this.#fail(error))
     worker.on('exit', (code) => {

@@ -17,6 +17,9 @@ export interface Failure {
 /** Failures by the index of their operation; null when there were none. */
 export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMap<number, Failure> | null]
 
+/** Sent between answers: the log is long and somebody else should move it. */
+export const LONG_LOG = 'long log'
+
 /** The first message of a thread. */
 export type Greeting =
   | { readonly opened: true }

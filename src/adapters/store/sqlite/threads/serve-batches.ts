@@ -2,11 +2,13 @@
 import { parentPort } from 'node:worker_threads'
 import { toOpenError } from '../sqlite-error.ts'
 import { StoreOpenError } from '../store-open-error.ts'
-import { type Batch, CLOSE, type Greeting } from './protocol.ts'
+import { type Batch, CLOSE, type Greeting, LONG_LOG } from './protocol.ts'
 import type { RunBatch } from './run-batch.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
+  /** After each answer; true when the log is long. */
+  tidy?(): boolean
   close(): void
 }
 
@@ -37,6 +39,7 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
   port.on('message', (batch: Batch | typeof CLOSE) => {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
+      if (body.tidy?.()) port.postMessage(LONG_LOG)
       return
     }
     body.close()

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { JsonObject } from '../../../lib/lossless-json.ts'
+import type { EngineMessage } from './frames.ts'
+import { TellingListener } from './run-listener.ts'
+import { RunTeller } from './tell-run.ts'
+
+function follow() {
+  const hints: string[] = []
+  const graph = new Map()
+  const toReport = async () => ({})
+  const teller = new RunTeller({ graph, nodesTotal: 1, toReport, redact: (text) => text, emit() {} })
+  const listener = new TellingListener(teller)
+  const follower = { heard() {}, hint: () => hints.push('now'), hintSoon: () => hints.push('soon') }
+  return { listener, follower, hints }
+}
+
+const message = (type: string, data: JsonObject): EngineMessage => ({ kind: 'json', type, data })
+
+test('the history is asked at the last word of a run, which follows its entry, and not at the success before it', () => {
+  const { listener, follower, hints } = follow()
+  listener.wake(follower)
+  listener.onMessage(message('executing', { node: '1' }))
+  assert.deepEqual(hints, [])
+  listener.onMessage(message('execution_success', {}))
+  assert.deepEqual(hints, ['soon'])
+  listener.onMessage(message('executing', { node: null }))
+  assert.deepEqual(hints, ['soon', 'now'])
+})
+
+test('a run whose end was heard before its submit was answered is asked for at once', () => {
+  const { listener, follower, hints } = follow()
+  listener.onMessage(message('execution_success', {}))
+  listener.wake(follower)
+  assert.deepEqual(hints, ['now'])
+})

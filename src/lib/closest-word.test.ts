@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { closestWord, editDistance } from './closest-word.ts'
+
+test('letters that are swapped, left out or too many count', () => {
+  assert.deepEqual(
+    [editDistance('', 'abc'), editDistance('returns', 'retruns'), editDistance('same', 'same')],
+    [3, 2, 0],
+  )
+})
+
+test('the nearest word is found, and none where nothing is near', () => {
+  const words = ['returns', 'price', 'input', 'id']
+  assert.deepEqual(
+    ['retruns', 'Prise', 'inputs', 'colour', 'x'].map((word) => closestWord(word, words)),
+    ['returns', 'price', 'input', null, null],
+  )
+})
