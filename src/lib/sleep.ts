@@ -25,6 +25,7 @@ export async function settlesWithin(work: Promise<unknown>, ms: number): Promise
   )
   const late = sleep(Math.max(0, ms), over.signal).then(() => false)
   const inTime = await Promise.race([settled, late])
-  over.abort()
+  // With a reason of its own: the default one records a stack, which costs more than the whole wait.
+  over.abort(null)
   return inTime
 }

@@ -45,7 +45,7 @@ export function watchLife({ api, bounds }: LifeDeps): LifeWatch {
   }
 
   watch()
-  return { silent: silent.signal, [Symbol.dispose]: () => over.abort() }
+  return { silent: silent.signal, [Symbol.dispose]: () => over.abort(null) }
 }
 
 export function silenceError({ bounds }: Pick<LifeDeps, 'bounds'>): CallError {

@@ -22,6 +22,8 @@ export interface EngineThreadLink {
   close(): Promise<void>
 }
 
+// One for all: an abort without a reason makes an error with a stack, for every run.
+const RUN_OVER = new Error('the run is over')
 // An abort is answered within milliseconds; a thread that takes this long will not answer any more.
 const ABORT_ANSWER_MS = 10_000
 const RESTART_PAUSE_MS = 1_000
@@ -89,7 +91,7 @@ export async function openEngineThread(deps: { data: EngineThreadData; log: Log 
       yield* stream.read()
     } finally {
       clearTimeout(stuck)
-      over.abort()
+      over.abort(RUN_OVER)
       signal.removeEventListener('abort', abort)
       incarnation.runs.delete(runId)
       // A reader that leaves early ends the run; after its own end this changes nothing.
