@@ -16,35 +16,46 @@ export const newUuidV4: NewId = () => randomUUID()
 
 // One draw of the system's randomness serves many ids: a draw per id costs more than the whole rest of a submit's bookkeeping.
 const POOL_BYTES = 4096
-const RANDOM_BYTES = 10
+// Behind the counter: the variant with two bits of its own, and 60 random bits.
+const RANDOM_DIGITS = 16
 const COUNTER_MAX = 0xfff
 // The upper half of the counter's room is left for further ids of the same millisecond.
 const COUNTER_START_MASK = 0x7ff
+const COUNTERS = Array.from({ length: COUNTER_MAX + 1 }, (_, count) => count.toString(16).padStart(3, '0'))
+const VARIANTS = '89ab'
 
 /**
  * Ids of one maker always rise, also within a millisecond and when the clock is set back: the bits behind the time count
  * (RFC 9562, 6.2, method 1), and a millisecond whose numbers are used up borrows from the next.
  */
 export function createUuidV7(now: () => number): NewId {
-  let pool = randomBytes(POOL_BYTES)
+  let digits = ''
   let offset = 0
   let lastMs = 0
   let counter = 0
-  return () => {
-    if (offset + RANDOM_BYTES > POOL_BYTES) {
-      pool = randomBytes(POOL_BYTES)
+  // Of one millisecond: the same for all its ids.
+  let head = ''
+
+  function draw(): string {
+    if (offset + RANDOM_DIGITS > digits.length) {
+      digits = randomBytes(POOL_BYTES).toString('hex')
       offset = 0
     }
+    const drawn = digits.slice(offset, offset + RANDOM_DIGITS)
+    offset += RANDOM_DIGITS
+    return drawn
+  }
+
+  return () => {
+    const random = draw()
     const nowMs = now()
     if (nowMs > lastMs || counter === COUNTER_MAX) {
       lastMs = Math.max(nowMs, lastMs + 1)
-      counter = pool.readUInt16BE(offset) & COUNTER_START_MASK
+      counter = Number.parseInt(draw().slice(0, 3), 16) & COUNTER_START_MASK
+      const millis = lastMs.toString(16).padStart(12, '0')
+      head = `${millis.slice(0, 8)}-${millis.slice(8)}-7`
     } else counter++
-    const millis = lastMs.toString(16).padStart(12, '0')
-    const count = counter.toString(16).padStart(3, '0')
-    const variant = ((pool[offset + 9] & 0x3f) | 0x80).toString(16)
-    const random = pool.toString('hex', offset + 2, offset + 9)
-    offset += RANDOM_BYTES
-    return `${millis.slice(0, 8)}-${millis.slice(8)}-7${count}-${variant}${random.slice(0, 2)}-${random.slice(2)}`
+    const variant = VARIANTS[random.charCodeAt(0) & 3]
+    return `${head}${COUNTERS[counter]}-${variant}${random.slice(1, 4)}-${random.slice(4)}`
   }
 }
