@@ -16,12 +16,8 @@ function fail(message) {
   process.exitCode = 1
 }
 
-// Small collections that are over in a millisecond or two, rather than large ones that hold up whoever asks meanwhile.
-const NODE_OPTIONS = ['--max-semi-space-size=8']
-
 function launch(node) {
-  const program = path.join(projectDirectory, 'src', 'bin.ts')
-  const child = spawn(node, [...NODE_OPTIONS, program, ...process.argv.slice(2)], {
+  const child = spawn(node, [path.join(projectDirectory, 'src', 'bin.ts'), ...process.argv.slice(2)], {
     stdio: 'inherit',
   })
   // A terminal sends Ctrl-C to both processes; the program must still get a signal that was sent to this one alone,

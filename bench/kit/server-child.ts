@@ -26,8 +26,7 @@ interface Answered {
 
 export async function forkServer(modulePath: string, settings: object = {}): Promise<ServerChild> {
   const child = fork(modulePath, [JSON.stringify(settings)], {
-    // The size of young memory is that of `npm start`, for the yardsticks too.
-    execArgv: ['--expose-gc', '--max-semi-space-size=8', '--disable-warning=ExperimentalWarning'],
+    execArgv: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const [ready] = (await Promise.race([
