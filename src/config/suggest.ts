@@ -1,16 +1,5 @@
-/** Edit distance between two short words, letters in swapped order counting as two. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replace = row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replace, row[j] + 1, next[j - 1] + 1))
-    }
-    row = next
-  }
-  return row[b.length]
-}
+/** What a mistyped name of a setting was meant to be. */
+import { editDistance } from '../lib/closest-word.ts'
 
 // The longest name is about twenty letters; a longer word is no typing mistake of one.
 const MAX_WORD = 64
@@ -21,7 +10,7 @@ export function suggest(word: string, known: Iterable<string>): string {
   let best: string | null = null
   let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1
   for (const name of known) {
-    const found = distance(word.toLowerCase(), name.toLowerCase())
+    const found = editDistance(word.toLowerCase(), name.toLowerCase())
     if (found < bestDistance) {
       best = name
       bestDistance = found
