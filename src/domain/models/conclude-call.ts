@@ -20,8 +20,6 @@ export interface ConcludeDeps {
   readonly clock: Clock
   readonly log: Log
   readonly limits: ResultLimits
-  /** Aborted when calls under way must let go. */
-  readonly stopping: AbortSignal
 }
 
 export interface ResultLimits {

@@ -25,6 +25,8 @@ export interface DriveDeps extends ConcludeDeps {
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
   readonly collectForMs: number
+  /** Aborted when calls under way must let go. */
+  readonly stopping: AbortSignal
 }
 
 /** What a first submit needs; gone as soon as the provider has it. */

@@ -3,7 +3,10 @@ import assert from 'node:assert/strict'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { withSqlite } from './temporary-store.ts'
+import { openWriter } from '../../../../src/adapters/store/sqlite/connection.ts'
+import { createLogLength } from '../../../../src/adapters/store/sqlite/threads/log-length.ts'
+import { createLogMover } from '../../../../src/adapters/store/sqlite/threads/log-mover.ts'
+import { withDirectory, withSqlite } from './temporary-store.ts'
 
 const ROUNDS = 200
 
@@ -21,3 +24,37 @@ test('under steady load the log is moved into the database and begun anew while 
     assert.equal(await store.checkIntegrity(), 'ok')
     assert.equal(await store.readMeta(`${ROUNDS - 1}-19`), value)
   }))
+
+test(
+  'the writer asks when the log is long, another thread moves it, and the next write begins it anew',
+  { timeout: 30_000 },
+  () =>
+    withDirectory(async (directory) => {
+      const path = join(directory, 'log.db')
+      const database = openWriter(path, { synchronous: 'NORMAL', maxPages: null })
+      database.exec('CREATE TABLE page (bytes BLOB)')
+      const insert = database.prepare('INSERT INTO page VALUES (zeroblob(400000))')
+      const look = database.prepare('PRAGMA wal_checkpoint(NOOP)')
+      const measure = () => look.get() as { log: number; checkpointed: number }
+      const length = createLogLength(database)
+      const troubles: Error[] = []
+      const mover = createLogMover(path, (error) => troubles.push(error))
+      try {
+        do insert.run()
+        while (!length.tidy())
+        const { log: longest } = measure()
+        assert.ok(longest > 4_096)
+        // Asked again and again, as the writer does: while it is busy it does not listen.
+        while (measure().checkpointed < longest && troubles.length === 0) {
+          mover.ask()
+          await new Promise(setImmediate)
+        }
+        assert.deepEqual(troubles, [])
+        insert.run()
+        assert.ok(measure().log < longest / 4, `${measure().log} pages of ${longest} are left in the log`)
+      } finally {
+        await mover.close()
+        database.close()
+      }
+    }),
+)

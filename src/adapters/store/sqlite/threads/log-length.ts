@@ -44,8 +44,9 @@ export function createLogLength(database: DatabaseSync): LogLength {
       batches += 1
       if (batches % LOOK_EVERY_BATCHES !== 0) return false
       const { pages, left } = measure()
-      if (left > ENDLESS_LOG_PAGES || (pages > LONG_LOG_PAGES && left < pages * FEW)) move()
-      else return left > MOVE_FROM_PAGES
+      const isNearlyMoved = pages > LONG_LOG_PAGES && left < pages * FEW
+      if (!isNearlyMoved && left <= ENDLESS_LOG_PAGES) return left > MOVE_FROM_PAGES
+      move()
       return false
     },
     tidyAll() {
