@@ -114,7 +114,6 @@ export class FleetMember {
     this.#loaded = []
     this.#quarantine = null
     this.#recycling = null
-    this.#isTroubled = false
     this.#pausedUntil = 0
   }
 
@@ -191,8 +190,9 @@ export class FleetMember {
   lose(message: string, incarnation: number): void {
     this.#count('losses')
     this.#note(message)
-    if (incarnation !== this.#incarnation) return
+    // Whichever is noticed first, the loss or the new process: the job goes to another server where there is one.
     this.#isTroubled = true
+    if (incarnation !== this.#incarnation) return
     this.#pausedUntil = this.#options.clock.now().getTime() + this.#trouble.nextMs()
   }
 
