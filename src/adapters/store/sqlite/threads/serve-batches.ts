@@ -1,5 +1,6 @@
 /** The life of a store thread: greet, answer batches one after the other, close when told to. */
 import { parentPort } from 'node:worker_threads'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../../lib/idle-collection.ts'
 import { toOpenError } from '../sqlite-error.ts'
 import { StoreOpenError } from '../store-open-error.ts'
 import { type Batch, CLOSE, type Greeting, LONG_LOG } from './protocol.ts'
@@ -9,6 +10,8 @@ export interface ThreadBody {
   readonly run: RunBatch
   /** After each answer; true when the log is long. */
   tidy?(): boolean
+  /** While nobody asks for anything: gives back memory that only makes work quicker. */
+  rest(): void
   close(): void
 }
 
@@ -36,12 +39,17 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
     port.close()
     return
   }
+  const collectIdle = createIdleCollection()
+  const resting = setInterval(() => {
+    if (collectIdle()) body.rest()
+  }, IDLE_CHECK_MS)
   port.on('message', (batch: Batch | typeof CLOSE) => {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
       if (body.tidy?.()) port.postMessage(LONG_LOG)
       return
     }
+    clearInterval(resting)
     body.close()
     port.close()
   })

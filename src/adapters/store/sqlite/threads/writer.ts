@@ -35,6 +35,7 @@ function openWriterThread(data: WriterData): ThreadBody {
       return answer
     },
     tidy: () => log.tidy(),
+    rest: () => database.exec('PRAGMA shrink_memory'),
     close() {
       if (timer !== null) clearTimeout(timer)
       database.close()
