@@ -24,7 +24,7 @@ import { createAssetStore } from './asset-store.ts'
 import { toAuditedChannels } from './audited-channel.ts'
 import { createCallStore, createRequestStore } from './call-store.ts'
 import type { Synchronous } from './connection.ts'
-import { prepareDataDirectory } from './data-directory.ts'
+import { prepareDataDirectory, type StoreFiles } from './data-directory.ts'
 import { createDeploymentStore } from './deployment-store.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
@@ -100,7 +100,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const files = prepareDataDirectory(directory)
   const lock = lockDirectory(directory, files.lock)
   try {
-    const channels = await openChannels(files.database, options)
+    const channels = await openChannels(files, options)
     const failed = Promise.race([channels.write.failed, channels.read.failed])
     failed.then((error) => log.error({ err: error, directory }, 'the store has failed'))
     return createStore(channels, { clock, lock, failed })
@@ -114,12 +114,14 @@ interface OpenChannels extends StoreChannels {
   readonly mover: LogMover
 }
 
-async function openChannels(path: string, options: SqliteStoreOptions): Promise<OpenChannels> {
+async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Promise<OpenChannels> {
+  const path = files.database
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
   const log = options.log ?? silentLog
   const mover = createLogMover(path, (error) => log.warn({ err: error }, 'the checkpointer failed; the writer goes on'))
-  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
+  const { reserve } = files
+  const writerData: WriterData = { path, reserve, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
   // The writer first: it creates the tables that the reader prepares its statements against.
   const write = await openChannel<WriteOperations>({
     name: 'writer',

@@ -9,6 +9,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Synchronous } from '../connection.ts'
 import { isDiskFull } from '../sqlite-error.ts'
+import type { DiskReserve } from './disk-reserve.ts'
 import type { Answer, Batch, Failure, Operations } from './protocol.ts'
 
 export type RunBatch = (batch: Batch) => Answer
@@ -17,6 +18,8 @@ function toFailure(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error)
   return { kind: isDiskFull(error) ? 'disk_full' : 'defect', message }
 }
+
+const NO_ROOM: Failure = { kind: 'disk_full', message: 'the disk is full' }
 
 function failAll(count: number, error: unknown): Answer {
   const failure = toFailure(error)
@@ -33,12 +36,18 @@ export interface WriteBatchOptions {
   /** Operations whose effect must survive the process, and a power cut only together with whatever is written after them. */
   readonly relaxed: ReadonlySet<string>
   readonly synchronous: Synchronous
+  /** Operations that may use the reserve when the disk is full; while it is spent, no other operation is tried. */
+  readonly essential: ReadonlySet<string>
+  readonly reserve: Pick<DiskReserve, 'isSpent' | 'spend'>
 }
+
+const NO_RESERVE = { isSpent: false, spend: () => false }
+const NONE: ReadonlySet<string> = new Set()
 
 export function createWriteBatch(
   database: DatabaseSync,
   operations: Operations,
-  { relaxed, synchronous }: WriteBatchOptions = { relaxed: new Set(), synchronous: 'FULL' },
+  { relaxed = NONE, synchronous = 'FULL', essential = NONE, reserve = NO_RESERVE }: Partial<WriteBatchOptions> = {},
 ): RunBatch {
   let level = synchronous
   // Without a sync a commit is in the log, where the next one that syncs carries it along.
@@ -68,10 +77,18 @@ export function createWriteBatch(
     }
   }
 
+  function runOne(name: string, input: unknown): Answer {
+    const isEssential = essential.has(name)
+    if (reserve.isSpent && !isEssential) return [[], new Map([[0, NO_ROOM]])]
+    const { answer } = runTogether([[name], [input]])
+    const isFull = answer[1]?.get(0)?.kind === 'disk_full'
+    return isFull && isEssential && reserve.spend() ? runTogether([[name], [input]]).answer : answer
+  }
+
   function runOneByOne([names, inputs]: Batch): Answer {
     const failures = new Map<number, Failure>()
     const results = names.map((name, index) => {
-      const [[result], failed] = runTogether([[name], [inputs[index]]]).answer
+      const [[result], failed] = runOne(name, inputs[index])
       const failure = failed?.get(0)
       if (failure !== undefined) failures.set(index, failure)
       return result
@@ -80,7 +97,11 @@ export function createWriteBatch(
   }
 
   return (batch) => {
+    if (reserve.isSpent) return runOneByOne(batch)
     const { answer, isWhole } = runTogether(batch)
+    const failures = answer[1]
+    if (failures === null) return answer
+    if (failures.get(0)?.kind === 'disk_full') return runOneByOne(batch)
     return isWhole || batch[0].length === 1 ? answer : runOneByOne(batch)
   }
 }

@@ -5,24 +5,31 @@
 import { workerData } from 'node:worker_threads'
 import { openWriter, type WriterOptions } from '../connection.ts'
 import { applyMigrations, loadMigrations } from '../migrations.ts'
-import { prepareWriteOperations, RELAXED_OPERATIONS } from '../operations/write-operations.ts'
+import { ESSENTIAL_OPERATIONS, prepareWriteOperations, RELAXED_OPERATIONS } from '../operations/write-operations.ts'
+import { openDiskReserve } from './disk-reserve.ts'
 import { createLogLength } from './log-length.ts'
 import { createWriteBatch } from './run-batch.ts'
 import { serveBatches, type ThreadBody } from './serve-batches.ts'
 
 export interface WriterData extends WriterOptions {
   readonly path: string
+  readonly reserve: string
   readonly migrationsDirectory: string
   readonly openedAt: Date
 }
 
 const IDLE_BEFORE_TIDYING_MS = 250
+const RESTORE_EVERY_MS = 5_000
 
 function openWriterThread(data: WriterData): ThreadBody {
   const database = openWriter(data.path, data)
   applyMigrations(database, loadMigrations(data.migrationsDirectory), data.openedAt)
+  const reserve = openDiskReserve({ path: data.reserve, database, maxPages: data.maxPages })
+  const restoring = setInterval(() => reserve.restore(), RESTORE_EVERY_MS)
   const runBatch = createWriteBatch(database, prepareWriteOperations(database), {
     relaxed: RELAXED_OPERATIONS,
+    essential: ESSENTIAL_OPERATIONS,
+    reserve,
     synchronous: data.synchronous,
   })
   const log = createLogLength(database)
@@ -37,6 +44,7 @@ function openWriterThread(data: WriterData): ThreadBody {
     tidy: () => log.tidy(),
     rest: () => database.exec('PRAGMA shrink_memory'),
     close() {
+      clearInterval(restoring)
       if (timer !== null) clearTimeout(timer)
       database.close()
     },
