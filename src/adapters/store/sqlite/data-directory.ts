@@ -10,6 +10,8 @@ export interface StoreFiles {
   readonly lock: string
   /** Room for what must be written when the disk is full. */
   readonly reserve: string
+  /** There while the database is known to be damaged. */
+  readonly damageNote: string
 }
 
 export function storeFiles(directory: string): StoreFiles {
@@ -17,6 +19,7 @@ export function storeFiles(directory: string): StoreFiles {
     database: join(directory, 'atelier.db'),
     lock: join(directory, 'lock.db'),
     reserve: join(directory, 'reserve'),
+    damageNote: join(directory, 'damaged'),
   }
 }
 

@@ -3,13 +3,15 @@ import { parentPort } from 'node:worker_threads'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../../../lib/idle-collection.ts'
 import { toOpenError } from '../sqlite-error.ts'
 import { StoreOpenError } from '../store-open-error.ts'
-import { type Batch, CLOSE, type Greeting, LONG_LOG } from './protocol.ts'
+import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './protocol.ts'
 import type { RunBatch } from './run-batch.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
   /** After each answer; true when the log is long. */
   tidy?(): boolean
+  /** After each answer; true when damage was mended for it. */
+  wasMended?(): boolean
   /** While nobody asks for anything: gives back memory that only makes work quicker. */
   rest(): void
   close(): void
@@ -47,6 +49,7 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
       if (body.tidy?.()) port.postMessage(LONG_LOG)
+      if (body.wasMended?.()) port.postMessage(MENDED)
       return
     }
     clearInterval(resting)
