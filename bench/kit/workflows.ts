@@ -11,3 +11,11 @@ export function freshWorkflow(index: number): object {
     '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'bench' } },
   }
 }
+
+/** As little work as a job can be: a text that is reported. */
+export function textWorkflow(index: number): object {
+  return {
+    '1': { class_type: 'PrimitiveString', inputs: { value: `text ${index}` } },
+    '2': { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+  }
+}

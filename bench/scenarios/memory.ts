@@ -2,6 +2,7 @@
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
 import { submitJob, waitForEnd } from '../kit/submit.ts'
+import { memoryOfJobs } from './memory-jobs.ts'
 
 const JOBS = 200
 // Until the caches are as full as they get.
@@ -19,6 +20,10 @@ function workflow(index: number): object {
 }
 
 export async function memory(): Promise<Figure[]> {
+  return [...(await memoryOfPictures()), ...(await memoryOfJobs())]
+}
+
+async function memoryOfPictures(): Promise<Figure[]> {
   await using atelier = await forkServer('bench/servers/atelier.ts', { engineMemory: '1GiB' })
   const samples: number[] = []
   for (let index = 0; index < WARM_UP + JOBS; index++) {

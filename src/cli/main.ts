@@ -14,6 +14,7 @@ import { addModels } from './models.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -56,6 +57,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addDeployments,
     addDoctor,
     addMigrate,
+    addVerify,
     addModels,
   ]
   for (const add of commands) add(program, terminal, finish)

@@ -45,7 +45,7 @@ export function createAssetActions(config: AssetsConfig, { store, opened, maxUpl
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
     shelf: openShelf({ ...shared, maxBytes: maxUploadBytes }),
-    collect: createCollect({ ...shared, log }),
+    collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }
 }

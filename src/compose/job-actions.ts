@@ -23,6 +23,7 @@ import { createWatchJob } from '../domain/jobs/watch-job.ts'
 import { createWorker, type Worker } from '../domain/jobs/worker.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { Clock } from '../lib/clock.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../lib/idle-collection.ts'
 import { createUuidV7, newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/sealer.ts'
@@ -90,10 +91,13 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
   const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
+  const collectIdle = createIdleCollection()
   const chores: Chore[] = [
     ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
     ...(fleet.hasLanes ? createLaneChores(lanes) : []),
     { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    { name: 'sweep-job-cache', everyMs: MINUTE_MS, run: async () => reader.sweep() },
+    { name: 'idle-collection', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
     ...parts.chores,
   ]
   const workflows = {

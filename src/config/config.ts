@@ -65,6 +65,8 @@ export interface AssetsConfig {
   readonly maxUploadBytes: number
   /** null: uploads never expire by themselves. */
   readonly retentionMs: number | null
+  /** How long bytes stay after their last record is gone. */
+  readonly blobGraceMs: number
   /** Absolute; null: uploads cannot be placed as models. */
   readonly modelsDirectory: string | null
   /** How long a signed address works. */
@@ -256,6 +258,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
     assets: {
       maxUploadBytes: values.maxUpload,
       retentionMs: values.assetRetention,
+      blobGraceMs: values.blobGrace,
       modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
       urlLifetimeMs: values.urlLifetime,
     },

@@ -26,6 +26,7 @@ export const ENV = {
   previewOutputs: 'ATELIER_PREVIEW_OUTPUTS',
   maxUpload: 'ATELIER_MAX_UPLOAD',
   assetRetention: 'ATELIER_ASSET_RETENTION',
+  blobGrace: 'ATELIER_BLOB_GRACE',
   modelsDir: 'ATELIER_MODELS_DIR',
   engineThreads: 'ATELIER_ENGINE_THREADS',
   engineMemory: 'ATELIER_ENGINE_MEMORY',

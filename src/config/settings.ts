@@ -226,6 +226,13 @@ export const SETTINGS = {
     read: readWordOr('never', null, readDurationMs({ min: 60 * SECOND, max: 100 * YEAR })),
     help: 'After how long an uploaded asset expires when the upload does not say. Outputs live as long as their job.',
   },
+  blobGrace: {
+    group: 'Assets',
+    argument: '<duration>',
+    fallback: '1h',
+    read: readDurationMs({ min: 10 * SECOND, max: YEAR }),
+    help: 'How long stored bytes stay after the last job or asset that refers to them is gone. It bounds how long a backup of a running service may take between the copy of the database and that of the bytes.',
+  },
   modelsDir: {
     group: 'Assets',
     argument: '<folder>',

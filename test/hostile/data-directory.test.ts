@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { runAtelier } from '../support/atelier.ts'
 import { startTestApp, type TestApp } from '../support/start-app.ts'
 
 async function uploadText(app: TestApp, text: string): Promise<{ readonly id: string; readonly hash: string }> {
@@ -85,4 +87,136 @@ test('foreign things among the unfinished files do not matter', () =>
     await using app = await startTestApp({ dataDir })
     assert.deepEqual(await readdir(join(dataDir, 'blobs', 'tmp')), ['a-folder'])
     assert.equal((await fetch(`${app.url}/api/v2/assets/${id}/content`)).status, 200)
+  }))
+
+/** One bit of a stored file, somewhere in its middle. */
+async function flipBit(path: string): Promise<void> {
+  const bytes = await readFile(path)
+  bytes[bytes.length >> 1] ^= 4
+  await writeFile(path, bytes)
+}
+
+async function uploadBytes(app: TestApp, bytes: Uint8Array<ArrayBuffer>): Promise<{ id: string; hash: string }> {
+  const form = new FormData()
+  form.set('content_type', 'application/octet-stream')
+  form.set('file_path', 'data.bin')
+  form.set('file', new Blob([bytes]), 'data.bin')
+  return (await (await fetch(`${app.url}/api/v2/assets`, { method: 'POST', body: form })).json()) as never
+}
+
+/** The whole answer, or the word that it broke off. */
+async function download(url: string, headers: Record<string, string> = {}): Promise<Buffer | number | 'broken off'> {
+  try {
+    const answer = await fetch(url, { headers })
+    return answer.ok ? Buffer.from(await answer.arrayBuffer()) : answer.status
+  } catch {
+    return 'broken off'
+  }
+}
+
+for (const size of [13, 100_000, 20_000_000]) {
+  test(`${size} bytes that were damaged on the disk are never served as whole, and sending them again mends them`, async () => {
+    await using app = await startTestApp()
+    const bytes = new Uint8Array(size).map((_, index) => index % 251)
+    const { id, hash } = await uploadBytes(app, bytes)
+    const url = `${app.url}/api/v2/assets/${id}/content`
+    assert.deepEqual(await download(url), Buffer.from(bytes))
+    await flipBit(pathOf(app.dataDir, hash))
+    // What is small is looked at before its first byte leaves.
+    assert.equal(await download(url), size < 200_000 ? 404 : 'broken off')
+    assert.equal(await download(url), 404)
+    await uploadBytes(app, bytes)
+    assert.deepEqual(await download(url), Buffer.from(bytes))
+
+    // Nobody reads them in between: the upload mends them all the same.
+    await flipBit(pathOf(app.dataDir, hash))
+    await uploadBytes(app, bytes)
+    assert.deepEqual(await download(url), Buffer.from(bytes))
+  })
+}
+
+test('a part of damaged bytes is not served either', async () => {
+  await using app = await startTestApp()
+  const { id, hash } = await uploadBytes(app, new Uint8Array(1_000_000).fill(7))
+  await flipBit(pathOf(app.dataDir, hash))
+  const part = await download(`${app.url}/api/v2/assets/${id}/content`, { range: 'bytes=0-99' })
+  assert.equal(part, 404)
+})
+
+/** Overwrites the first page of everything of this kind that belongs to the jobs. */
+async function damagePages(dataDir: string, kind: 'index' | 'table'): Promise<void> {
+  const path = join(dataDir, 'atelier.db')
+  const database = new DatabaseSync(path)
+  const pages = database
+    .prepare("SELECT rootpage FROM sqlite_schema WHERE type = ? AND tbl_name = 'job'")
+    .all(kind)
+    .map((row) => Number(row['rootpage']))
+  database.close()
+  assert.notEqual(pages.length, 0)
+  const bytes = await readFile(path)
+  for (const page of pages) bytes.fill(0xab, (page - 1) * 4096, page * 4096)
+  await writeFile(path, bytes)
+}
+
+const HELLO = {
+  1: { class_type: 'PrimitiveString', inputs: { value: 'hello' } },
+  2: { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
+}
+
+test('damaged indexes are made anew on the way, and no job hangs on them', () =>
+  withStoppedApp(async (dataDir) => {
+    await damagePages(dataDir, 'index')
+    await using app = await startTestApp({ dataDir })
+    const submitted = await fetch(`${app.url}/api/v2/jobs`, {
+      method: 'POST',
+      body: JSON.stringify({ workflow: HELLO }),
+    })
+    assert.equal(submitted.status, 201)
+    const { id } = (await submitted.json()) as { id: string }
+    await (await fetch(`${app.url}/api/v2/jobs/${id}/events`)).text()
+    const job = (await (await fetch(`${app.url}/api/v2/jobs/${id}`)).json()) as { status: string }
+    assert.equal(job.status, 'succeeded')
+    assert.equal((await fetch(`${app.url}/readyz`)).status, 200)
+    assert.equal(await app.app.store.checkIntegrity(), 'ok')
+  }))
+
+test('what cannot be mended ends the service, and the next start says what is damaged', () =>
+  withStoppedApp(async (dataDir) => {
+    await damagePages(dataDir, 'table')
+    const app = await startTestApp({ dataDir })
+    const submitted = await fetch(`${app.url}/api/v2/jobs`, {
+      method: 'POST',
+      body: JSON.stringify({ workflow: HELLO }),
+    })
+    assert.equal(submitted.status, 500)
+    assert.match((await app.app.failed).message, /damaged/)
+    await app.app[Symbol.asyncDispose]()
+    await assert.rejects(startTestApp({ dataDir }), { name: 'StoreOpenError', message: /damaged .*backup/ })
+  }))
+
+test('verify finds what is damaged and what is missing, beside a running service too', async () => {
+  await using app = await startTestApp()
+  const verify = (...flags: string[]) => runAtelier(['verify', '--data-dir', app.dataDir, ...flags])
+  const kept = await uploadText(app, 'kept')
+  const damaged = await uploadText(app, 'damaged')
+  const missing = await uploadText(app, 'missing')
+  assert.deepEqual(await verify(), { code: 0, stdout: '3 files, 0.0 MiB read: all is well\n', stderr: '' })
+  await flipBit(pathOf(app.dataDir, damaged.hash))
+  await rm(pathOf(app.dataDir, missing.hash))
+  const { code, stdout } = await verify('--set-aside')
+  assert.equal(code, 1)
+  const hex = (asset: { hash: string }) => asset.hash.replace('blake3:', '')
+  assert.match(stdout, new RegExp(`^damaged +${hex(damaged)}$`, 'm'))
+  assert.match(stdout, new RegExp(`^missing +${hex(missing)}$`, 'm'))
+  assert.ok(!stdout.includes(hex(kept)))
+  for (const text of ['damaged', 'missing']) await uploadBytes(app, new TextEncoder().encode(text))
+  assert.equal((await verify()).code, 0)
+})
+
+test('verify says what SQLite says of a damaged database', () =>
+  withStoppedApp(async (dataDir) => {
+    await damagePages(dataDir, 'index')
+    const { code, stdout } = await runAtelier(['verify', '--data-dir', dataDir])
+    assert.equal(code, 1)
+    assert.match(stdout, /^database +\S/m)
   }))

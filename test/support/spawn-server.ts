@@ -16,8 +16,14 @@ export interface SpawnedServer extends AsyncDisposable {
   terminate(): Promise<number | null>
 }
 
-export async function spawnServer(flags: readonly string[], env: Record<string, string> = {}): Promise<SpawnedServer> {
-  const child = spawn(process.execPath, [BIN, 'serve', '--port', '0', ...flags], {
+/** `prefix`: what the command is started by, such as a shell that prepares its surroundings and then becomes it. */
+export async function spawnServer(
+  flags: readonly string[],
+  env: Record<string, string> = {},
+  prefix: readonly string[] = [],
+): Promise<SpawnedServer> {
+  const [program, ...args] = [...prefix, process.execPath, BIN, 'serve', '--port', '0', ...flags]
+  const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', ...env },
   })

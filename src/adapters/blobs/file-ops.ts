@@ -18,6 +18,9 @@ export interface FileOps {
   /** null when there is no such file. */
   sizeOf(path: string): Promise<number | null>
   openForReading(path: string): Promise<number>
+  /** `mark` changes whenever the file does. */
+  identify(fd: number): Promise<{ readonly sizeBytes: number; readonly mark: string }>
+  readWhole(path: string): Promise<Buffer>
   /** Makes the directory and its parents and returns the topmost one it had to make. */
   makeDirectory(path: string): Promise<string | null>
   /** Makes the names inside a directory durable. */
@@ -27,6 +30,7 @@ export interface FileOps {
 const open = promisify(fs.open)
 const fsync = promisify(fs.fsync)
 const stat = promisify(fs.stat)
+const fstat = promisify(fs.fstat)
 const mkdir = promisify(fs.mkdir)
 
 export const diskFileOps: FileOps = {
@@ -46,6 +50,11 @@ export const diskFileOps: FileOps = {
     }
   },
   openForReading: (path) => open(path, 'r'),
+  async identify(fd) {
+    const { size, ino, mtimeNs, ctimeNs } = await fstat(fd, { bigint: true })
+    return { sizeBytes: Number(size), mark: `${ino} ${mtimeNs} ${ctimeNs}` }
+  },
+  readWhole: promisify(fs.readFile),
   makeDirectory: async (path) => (await mkdir(path, { recursive: true, mode: 0o700 })) ?? null,
   syncDirectory,
 }

@@ -5,16 +5,14 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import fs from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Readable } from 'node:stream'
-import type { BlobListing, BlobStore, ByteRange, PendingBlob } from '../../domain/assets/blob-store.ts'
+import type { BlobListing, BlobStore, PendingBlob } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Blake3 } from '../../lib/blake3.ts'
 import type { Log } from '../../lib/log.ts'
-import { passBuffer } from '../../lib/young-garbage.ts'
 import { createBufferPool } from './buffer-pool.ts'
+import { createCheckedReads, type StoredFile } from './checked-read.ts'
 import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
 import { createKeyedLock, type KeyedLock } from './keyed-lock.ts'
 import { type Received, receive } from './receive.ts'
@@ -30,8 +28,8 @@ const IDLE_SMALL_BUFFERS = 64
 const IDLE_LARGE_BUFFERS = 8
 // Thousands of uploads that all pause half-way must not take a megabyte each.
 const MAX_LARGE_BUFFERS = 128
-// Read ahead of a client; it bounds what a stalled download holds.
-const READ_BYTES = 256 * 1024
+// Where damaged files are put: nobody reads them any more, and whoever sends the same bytes again stores them anew.
+export const DAMAGED_FOLDER = 'damaged'
 
 export interface FsBlobsOptions {
   readonly directory: string
@@ -55,7 +53,20 @@ export async function openFsBlobs({ directory, blake3, log, files = diskFileOps 
     crowd: { from: MAX_LARGE_BUFFERS, sizeBytes: SMALL_BYTES },
   })
   const newTemporaryPath = () => join(temporary, randomUUID())
+  const reads = createCheckedReads({ blake3, onDamage: (hash) => void setDamagedAside(hash) })
   const deps = { files, blake3, smallBuffers, largeBuffers, budget: createWriteBudget(), newTemporaryPath }
+
+  async function setDamagedAside(hash: string): Promise<void> {
+    try {
+      await locks.run(hash, async () => {
+        await files.makeDirectory(join(directory, DAMAGED_FOLDER))
+        await files.rename(shards.pathOf(hash), join(directory, DAMAGED_FOLDER, hash)).catch(ignoreMissing)
+      })
+      log.error({ hash }, 'stored bytes were damaged on the disk and are set aside; sending them again mends this')
+    } catch (error) {
+      log.error({ hash, err: error }, 'stored bytes are damaged on the disk and could not be set aside')
+    }
+  }
 
   return {
     async receive(source, options) {
@@ -69,7 +80,7 @@ export async function openFsBlobs({ directory, blake3, log, files = diskFileOps 
     },
     async open(hash, range) {
       await locks.settled(hash)
-      return openStream(shards.pathOf(hash), { range, files })
+      return reads.open(await openFile(hash, { path: shards.pathOf(hash), files }), range)
     },
     localPath: (hash) => shards.pathOf(hash),
     remove: (hash, isKnown) =>
@@ -90,9 +101,14 @@ interface KeepDeps {
   readonly files: FileOps
 }
 
-function toPendingBlob({ hash, sizeBytes }: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
+function toPendingBlob(received: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
+  const { hash, sizeBytes } = received
   const path = shards.pathOf(hash)
-  const isThere = async () => (await files.sizeOf(path)) === sizeBytes
+  // A small piece is compared with what is there. A large one takes its place: what lies on a disk for long may be damaged.
+  const isThere = async () =>
+    received.kind === 'memory' &&
+    (await files.sizeOf(path)) === sizeBytes &&
+    (await files.readWhole(path)).equals(received.bytes.subarray(0, sizeBytes))
   const prepare = () => allOf([staged.sync(), shards.ensure(hash).made])
 
   // New bytes are synced while the caller is still busy announcing them. A failure here shows again in `keep`.
@@ -143,19 +159,16 @@ async function allOf(steps: readonly Promise<void>[]): Promise<void> {
   for (const step of await Promise.allSettled(steps)) if (step.status === 'rejected') throw step.reason
 }
 
-async function openStream(path: string, { range, files }: { range?: ByteRange; files: FileOps }): Promise<Readable> {
-  let fd: number
+async function openFile(hash: string, { path, files }: { path: string; files: FileOps }): Promise<StoredFile> {
   try {
-    fd = await files.openForReading(path)
+    const fd = await files.openForReading(path)
+    return { path, fd, hash, ...(await files.identify(fd)) }
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
     throw new ServiceError('output_unavailable', 'the stored bytes are gone; trying again cannot bring them back', {
       cause: error,
     })
   }
-  const stream = fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
-  stream.on('data', (chunk) => passBuffer(chunk.length))
-  return stream.pause()
 }
 
 async function removeLeftOvers(temporary: string, { files, log }: { files: FileOps; log: Log }): Promise<void> {

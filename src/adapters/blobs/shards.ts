@@ -21,16 +21,21 @@ export interface Shard {
   readonly durable: Promise<void>
 }
 
+const SHARD_COUNT = 65_536
+const THERE: Shard = { made: Promise.resolve(), durable: Promise.resolve() }
+
 export function openShards(directory: string, files: FileOps): Shards {
-  // At most 65,536 + 256 of them. A failed attempt is forgotten, so that the next one tries again.
-  const shards = new Map<string, Shard>()
+  // Those under way, and one bit for each that is done: there are 65,536 in all. A failed attempt is forgotten, so that the
+  // next one tries again.
+  const underway = new Map<string, Shard>()
+  const done = new Uint8Array(SHARD_COUNT / 8)
   const parents = new Map<string, Promise<void>>()
 
   /**
    * A folder that is there may come from a process that was killed before it synced, and so may the names inside. Hence the
    * first use in the life of a process always syncs, all levels side by side.
    */
-  function make(path: string): Shard {
+  function make(path: string, number: number): Shard {
     const topmost = files.makeDirectory(path)
     const durable = topmost.then(async (made) => {
       const parent = dirname(path)
@@ -39,8 +44,12 @@ export function openShards(directory: string, files: FileOps): Shards {
       for (const step of await Promise.allSettled(steps)) if (step.status === 'rejected') throw step.reason
     })
     const shard = { made: topmost.then(() => {}), durable }
-    shards.set(path, shard)
-    durable.catch(() => shards.delete(path))
+    underway.set(path, shard)
+    const forget = () => underway.delete(path)
+    durable.then(() => {
+      done[number >> 3] |= 1 << (number & 7)
+      forget()
+    }, forget)
     shard.made.catch(() => {})
     return shard
   }
@@ -59,7 +68,9 @@ export function openShards(directory: string, files: FileOps): Shards {
     pathOf: (hash) => join(folderOf(directory, hash), hash),
     ensure(hash) {
       const path = folderOf(directory, hash)
-      return shards.get(path) ?? make(path)
+      const number = Number.parseInt(hash.slice(0, 4), 16)
+      if ((done[number >> 3] & (1 << (number & 7))) !== 0) return THERE
+      return underway.get(path) ?? make(path, number)
     },
     async *list() {
       for (const first of await namesIn(directory, SHARD)) {

@@ -5,7 +5,7 @@
  */
 
 import type { Blake3Hasher } from '../../lib/blake3.ts'
-import { passBuffer } from '../../lib/young-garbage.ts'
+import { passBuffer } from '../../lib/garbage.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { FileOps } from './file-ops.ts'
 

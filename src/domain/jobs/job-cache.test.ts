@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Job } from './job.ts'
 import { createJobCache } from './job-cache.ts'
 
-const OPTIONS = { maxEntries: 3, queuedFreshMs: 500, liveFreshMs: 2000 }
+const OPTIONS = { maxEntries: 3, maxBytes: 1_000_000, queuedFreshMs: 500, liveFreshMs: 2000 }
 
 function job(version: number, fields: Partial<Job> = {}): Job {
   return {
@@ -143,4 +143,31 @@ test('what the store tells of its own accord is served without a read, unless so
   cache.learn(job(4, { status: 'succeeded' }), 1)
   cache.learn(job(2), 1)
   assert.equal(cache.get('a', 1)?.version, 4)
+})
+
+test('many outputs count: what is kept is bounded in bytes, the least recently used goes first', () => {
+  const cache = createJobCache({ ...OPTIONS, maxEntries: 100, maxBytes: 100_000 })
+  const output = {
+    assetId: 'x',
+    nodeId: '1',
+    name: 'x.png',
+    type: 'image',
+    contentType: 'image/png',
+    sizeBytes: 1,
+    hash: 'h',
+  } as const
+  const large = (id: string) => job(1, { id, outputs: Array.from({ length: 50 }, () => output) })
+  for (const id of ['a', 'b', 'c', 'd']) cache.learn(large(id), 0)
+  assert.equal(cache.size(), 2)
+  assert.equal(cache.get('b', 0), undefined)
+  assert.notEqual(cache.get('d', 0), undefined)
+})
+
+test('jobs past their retention are let go of', () => {
+  const cache = createJobCache(OPTIONS)
+  cache.learn(job(1, { id: 'old', expiresAt: new Date(1000) }), 0)
+  cache.learn(job(1, { id: 'young', expiresAt: new Date(9000) }), 0)
+  cache.sweep(1000)
+  assert.equal(cache.size(), 1)
+  assert.notEqual(cache.get('young', 1000), undefined)
 })

@@ -24,6 +24,8 @@ export interface JobReader {
   log(accountId: string, jobId: string): Promise<JobLog | null>
   /** What the store has just told of a job: whoever asks next need not ask the store again. */
   learn(job: Job): void
+  /** Lets go of what retention has ended. */
+  sweep(): void
   stop: Unsubscribe
 }
 
@@ -32,13 +34,17 @@ export interface ReaderDeps {
   readonly bus: Pick<EventBus<never>, 'onChanged'>
   readonly clock: Clock
   readonly maxEntries?: number
+  readonly maxBytes?: number
   readonly queuedFreshMs?: number
   readonly liveFreshMs?: number
 }
 
+const DEFAULT_MAX_BYTES = 16 * 1024 * 1024
+
 export function createJobReader(deps: ReaderDeps): JobReader {
   const { store, bus, clock, maxEntries = 10_000, queuedFreshMs = 500, liveFreshMs = 2000 } = deps
-  const cache = createJobCache({ maxEntries, queuedFreshMs, liveFreshMs })
+  const { maxBytes = DEFAULT_MAX_BYTES } = deps
+  const cache = createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs })
   const stop = bus.onChanged((notice) => cache.notice(notice.jobId, notice.version))
 
   function peek(accountId: string, jobId: string): Job | undefined {
@@ -74,6 +80,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
       return isTerminal(job.status) ? store.findLog(accountId, jobId, clock.now()) : null
     },
     learn: (job) => cache.learn(job, clock.now().getTime()),
+    sweep: () => cache.sweep(clock.now().getTime()),
     stop,
   }
 }

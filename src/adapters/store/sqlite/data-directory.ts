@@ -8,10 +8,19 @@ import { join } from 'node:path'
 export interface StoreFiles {
   readonly database: string
   readonly lock: string
+  /** Room for what must be written when the disk is full. */
+  readonly reserve: string
+  /** There while the database is known to be damaged. */
+  readonly damageNote: string
 }
 
 export function storeFiles(directory: string): StoreFiles {
-  return { database: join(directory, 'atelier.db'), lock: join(directory, 'lock.db') }
+  return {
+    database: join(directory, 'atelier.db'),
+    lock: join(directory, 'lock.db'),
+    reserve: join(directory, 'reserve'),
+    damageNote: join(directory, 'damaged'),
+  }
 }
 
 function createPrivateFile(path: string): void {

@@ -24,7 +24,7 @@ import { createAssetStore } from './asset-store.ts'
 import { toAuditedChannels } from './audited-channel.ts'
 import { createCallStore, createRequestStore } from './call-store.ts'
 import type { Synchronous } from './connection.ts'
-import { prepareDataDirectory } from './data-directory.ts'
+import { prepareDataDirectory, type StoreFiles } from './data-directory.ts'
 import { createDeploymentStore } from './deployment-store.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
@@ -35,13 +35,12 @@ import { createLimitStore } from './limit-store.ts'
 import { MIGRATIONS_DIRECTORY } from './migrations.ts'
 import { toAuditFields } from './operations/audit.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
-import type { WriteOperations } from './operations/write-operations.ts'
 import { createRunRecordStore } from './run-record-store.ts'
 import type { StoreChannels } from './store-channels.ts'
-import { type ChannelStats, openChannel } from './threads/channel.ts'
+import { type Channel, type ChannelStats, DamagedError, openChannel } from './threads/channel.ts'
 import { createLogMover, type LogMover } from './threads/log-mover.ts'
 import type { ReaderData } from './threads/reader.ts'
-import type { WriterData } from './threads/writer.ts'
+import type { WriterData, WriterOperations } from './threads/writer.ts'
 import { createUserFileStore } from './user-file-store.ts'
 
 export interface SqliteStoreOptions {
@@ -100,7 +99,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   const files = prepareDataDirectory(directory)
   const lock = lockDirectory(directory, files.lock)
   try {
-    const channels = await openChannels(files.database, options)
+    const channels = await openChannels(files, options)
     const failed = Promise.race([channels.write.failed, channels.read.failed])
     failed.then((error) => log.error({ err: error, directory }, 'the store has failed'))
     return createStore(channels, { clock, lock, failed })
@@ -114,19 +113,30 @@ interface OpenChannels extends StoreChannels {
   readonly mover: LogMover
 }
 
-async function openChannels(path: string, options: SqliteStoreOptions): Promise<OpenChannels> {
+async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Promise<OpenChannels> {
+  const path = files.database
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
   const log = options.log ?? silentLog
   const mover = createLogMover(path, (error) => log.warn({ err: error }, 'the checkpointer failed; the writer goes on'))
-  const writerData: WriterData = { path, synchronous, maxPages, migrationsDirectory, openedAt: clock.now() }
+  const { reserve, damageNote } = files
+  const writerData: WriterData = {
+    path,
+    reserve,
+    damageNote,
+    synchronous,
+    maxPages,
+    migrationsDirectory,
+    openedAt: clock.now(),
+  }
   // The writer first: it creates the tables that the reader prepares its statements against.
-  const write = await openChannel<WriteOperations>({
+  const write = await openChannel<WriterOperations>({
     name: 'writer',
     script: new URL('./threads/writer.ts', import.meta.url),
     workerData: writerData,
     maxPending,
     onLongLog: mover.ask,
+    onMended: () => log.error({ path }, 'the database was damaged: its indexes were made anew, and all is well again'),
   })
   try {
     const readerData: ReaderData = { path }
@@ -136,10 +146,31 @@ async function openChannels(path: string, options: SqliteStoreOptions): Promise<
       workerData: readerData,
       maxPending,
     })
-    return { write, read, mover }
+    return { write, read: mendingReads(read, write), mover }
   } catch (error) {
     await write.close()
     throw error
+  }
+}
+
+/** The reader cannot mend what it finds damaged: the writer is asked to, and the read is tried once more. */
+function mendingReads(
+  read: Channel<ReadOperations>,
+  write: Pick<Channel<WriterOperations>, 'call'>,
+): Channel<ReadOperations> {
+  return {
+    failed: read.failed,
+    stats: () => read.stats(),
+    close: () => read.close(),
+    async call(name, input, weight) {
+      try {
+        return await read.call(name, input, weight)
+      } catch (error) {
+        if (!(error instanceof DamagedError)) throw error
+        await write.call('checkDamage', null)
+        return read.call(name, input, weight)
+      }
+    },
   }
 }
 

@@ -2,7 +2,7 @@
 import { StoreOpenError } from './store-open-error.ts'
 
 const SQLITE_BUSY = 5
-const SQLITE_CORRUPT = 11
+export const SQLITE_CORRUPT = 11
 const SQLITE_FULL = 13
 const SQLITE_NOTADB = 26
 
@@ -15,13 +15,17 @@ export function isDiskFull(error: unknown): boolean {
   return hasPrimaryCode(error, SQLITE_FULL) || (error instanceof Error && 'code' in error && error.code === 'ENOSPC')
 }
 
+export function isDamage(error: unknown): boolean {
+  return hasPrimaryCode(error, SQLITE_CORRUPT) || hasPrimaryCode(error, SQLITE_NOTADB)
+}
+
 /** What keeps a database from being opened, in words for the operator where there is something to be done about it. */
 export function toOpenError(error: unknown, path: string): unknown {
   if (error instanceof StoreOpenError) return error
   if (isDiskFull(error)) {
     return new StoreOpenError('unusable', `The disk that holds ${path} is full. Free some space and start again.`)
   }
-  if (hasPrimaryCode(error, SQLITE_CORRUPT) || hasPrimaryCode(error, SQLITE_NOTADB)) {
+  if (isDamage(error)) {
     const problem = error instanceof Error ? error.message : String(error)
     return new StoreOpenError(
       'unusable',

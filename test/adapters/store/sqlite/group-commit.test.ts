@@ -93,6 +93,31 @@ test('a full disk refuses what does not fit with a clear error; the store lives 
     assert.equal(await store.checkIntegrity(), 'ok')
   }))
 
+test('a full disk still takes cancels, deletes and ends, and nothing that could wait', () =>
+  withSqlite({ maxPages: 120 }, async (store) => {
+    const tenant = await Tenant.create(store)
+    const waiting = await Promise.all(Array.from({ length: 40 }, () => tenant.submit()))
+    const fill = async (bytes: number) => {
+      while (true) {
+        const fits = await tenant.submit({ workflow: JSON.stringify('x'.repeat(bytes)) }).then(
+          () => true,
+          () => false,
+        )
+        if (!fits) return
+      }
+    }
+    for (const bytes of [50_000, 5_000, 500, 10]) await fill(bytes)
+    const settled = await Promise.allSettled([
+      ...waiting.map(({ id }) => store.jobs.cancel(tenant.accountId, id, START)),
+      tenant.submit({ workflow: JSON.stringify('x'.repeat(5_000)) }),
+    ])
+    assert.deepEqual(
+      settled.map(({ status }) => status),
+      [...waiting.map(() => 'fulfilled'), 'rejected'],
+    )
+    assert.equal(await store.checkIntegrity(), 'ok')
+  }))
+
 test('what waits for the writer is bounded: beyond that a call is refused at once and the rest is stored', () =>
   withSqlite({ maxPending: 10 }, async (store) => {
     const tenant = await Tenant.create(store)

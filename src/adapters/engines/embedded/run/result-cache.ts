@@ -1,5 +1,5 @@
 /**
- * Results of finished nodes by signature, bounded in bytes, least recently used first to go. One budget for all accounts,
+ * Results of finished nodes by signature, bounded in bytes and in number, least recently used first to go. One budget for all accounts,
  * but the account is part of the key: nobody is served from somebody else's work.
  * An entry is whole: output values together with the encoded files of its report. So a report that is repeated always has
  * its bytes; once they are evicted the node simply runs again.
@@ -21,7 +21,9 @@ export interface ResultCache {
 }
 
 // Bookkeeping of an entry beside its values.
-const ENTRY_BYTES = 512
+const ENTRY_BYTES = 1024
+// Small results are quick to make again: beyond this many they cost more memory than they save time.
+const MAX_ENTRIES = 10_000
 
 /** The distinct buffers that some values rest on. */
 export function buffersOf(slots: readonly Slot[]): Set<SharedArrayBuffer> {
@@ -114,7 +116,7 @@ export function createResultCache({ budgetBytes, ledger }: { budgetBytes: number
       const old = entries.get(key)
       if (old !== undefined) drop(key, old)
       add(key, kept)
-      while (usedBytes > budgetBytes && evictOldest()) {
+      while ((usedBytes > budgetBytes || entries.size > MAX_ENTRIES) && evictOldest()) {
         // until the newest entries fit
       }
     },

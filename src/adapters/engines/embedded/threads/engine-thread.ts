@@ -5,6 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
 import { readGraph } from '../../../../domain/workflows/read-graph.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../../lib/idle-collection.ts'
 import { parseLosslessJson } from '../../../../lib/lossless-json.ts'
 import { createNodePool } from '../custom/node-pool.ts'
 import { NodeError } from '../node-error.ts'
@@ -33,6 +34,7 @@ sharp.cache(false)
 
 const table = await loadNodes(nodeModules, custom.nodes.declarations)
 const collectOwnGarbage = createCollectGarbage()
+setInterval(createIdleCollection(), IDLE_CHECK_MS)
 const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
 const pool = createComputePool({ size: threads, nodeModules, recognise })
 const hasCustomNodes = custom.nodes.declarations.length > 0

@@ -100,3 +100,34 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'renew',
   'announceBlob',
 ])
+
+/**
+ * What goes on when the disk is full, out of the room that is set aside: whatever makes room, ends what is under way, or takes
+ * something away from somebody. All others are refused until there is room again.
+ */
+export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
+  'renew',
+  'commit',
+  'release',
+  'cancel',
+  'reap',
+  'expireJobs',
+  'removeJobs',
+  'removeAsset',
+  'expireAssets',
+  'retireBlobs',
+  'sweepKeys',
+  'keepProgress',
+  'finishCall',
+  'sweepCalls',
+  'putBackCall',
+  'cancelCall',
+  'timeOutCalls',
+  'enforceLimits',
+  'revokeApiKey',
+  'moveDeployment',
+  'hideHistory',
+  'removeUserFile',
+  'noteAudit',
+  'audited',
+])

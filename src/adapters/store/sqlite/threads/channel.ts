@@ -6,7 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
 import { StoreOpenError } from '../store-open-error.ts'
-import { type Answer, CLOSE, type Failure, type Greeting, LONG_LOG, type Operations } from './protocol.ts'
+import { type Answer, CLOSE, type Failure, type Greeting, LONG_LOG, MENDED, type Operations } from './protocol.ts'
 
 export interface ChannelStats {
   readonly batches: number
@@ -24,6 +24,7 @@ export interface ChannelOptions {
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
   readonly onLongLog?: () => void
+  readonly onMended?: () => void
 }
 
 export interface Channel<Ops extends Operations> {
@@ -53,7 +54,12 @@ interface Waiting {
   readonly reject: (error: Error) => void
 }
 
+export class DamagedError extends Error {
+  override readonly name = 'DamagedError'
+}
+
 function toError({ kind, message }: Failure): Error {
+  if (kind === 'damaged') return new DamagedError(`The database is damaged: ${message}`)
   if (kind === 'defect') return new Error(`The store failed: ${message}`)
   return new ServiceError('storage_full', 'The disk that holds the data directory is full. Nothing was stored.', {
     details: { reason: 'storage_full' },
@@ -105,12 +111,13 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending, onLongLog = () => {} }: ChannelOptions) {
+  constructor(worker: Worker, { name, maxPending, onLongLog = () => {}, onMended = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (message: Answer | typeof LONG_LOG) => {
+    worker.on('message', (message: Answer | typeof LONG_LOG | typeof MENDED) => {
       if (message === LONG_LOG) onLongLog()
+      else if (message === MENDED) onMended()
       else this.#onAnswer(message)
     })
     worker.on('error', (error) => this.#fail(error))

@@ -10,7 +10,7 @@ export type Operations = Readonly<Record<string, (input: never) => unknown | voi
 export type Batch = readonly [names: readonly string[], inputs: readonly unknown[]]
 
 export interface Failure {
-  readonly kind: 'disk_full' | 'defect'
+  readonly kind: 'disk_full' | 'damaged' | 'defect'
   readonly message: string
 }
 
@@ -19,6 +19,9 @@ export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMa
 
 /** Sent between answers: the log is long and somebody else should move it. */
 export const LONG_LOG = 'long log'
+
+/** Sent between answers: the database was damaged, and the writer has mended it. */
+export const MENDED = 'mended'
 
 /** The first message of a thread. */
 export type Greeting =

@@ -15,6 +15,7 @@ serveBatches(path, () => {
   const database = openReader(path)
   return {
     run: createReadBatch(database, prepareReadOperations(database)),
+    rest: () => database.exec('PRAGMA shrink_memory'),
     close: () => database.close(),
   }
 })

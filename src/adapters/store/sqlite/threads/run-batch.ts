@@ -8,15 +8,19 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Synchronous } from '../connection.ts'
-import { isDiskFull } from '../sqlite-error.ts'
+import { isDamage, isDiskFull } from '../sqlite-error.ts'
+import { BeyondMending } from './damage.ts'
+import type { DiskReserve } from './disk-reserve.ts'
 import type { Answer, Batch, Failure, Operations } from './protocol.ts'
 
 export type RunBatch = (batch: Batch) => Answer
 
 function toFailure(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error)
-  return { kind: isDiskFull(error) ? 'disk_full' : 'defect', message }
+  return { kind: isDiskFull(error) ? 'disk_full' : isDamage(error) ? 'damaged' : 'defect', message }
 }
+
+const NO_ROOM: Failure = { kind: 'disk_full', message: 'the disk is full' }
 
 function failAll(count: number, error: unknown): Answer {
   const failure = toFailure(error)
@@ -33,12 +37,29 @@ export interface WriteBatchOptions {
   /** Operations whose effect must survive the process, and a power cut only together with whatever is written after them. */
   readonly relaxed: ReadonlySet<string>
   readonly synchronous: Synchronous
+  /** Operations that may use the reserve when the disk is full; while it is spent, no other operation is tried. */
+  readonly essential: ReadonlySet<string>
+  readonly reserve: Pick<DiskReserve, 'isSpent' | 'spend'>
+  /** Mends a damaged database, or throws, which ends the thread. */
+  mend(): void
+}
+
+const NO_RESERVE = { isSpent: false, spend: () => false }
+const NONE: ReadonlySet<string> = new Set()
+const cannotMend = () => {
+  throw new BeyondMending('the database is damaged')
 }
 
 export function createWriteBatch(
   database: DatabaseSync,
   operations: Operations,
-  { relaxed, synchronous }: WriteBatchOptions = { relaxed: new Set(), synchronous: 'FULL' },
+  {
+    relaxed = NONE,
+    synchronous = 'FULL',
+    essential = NONE,
+    reserve = NO_RESERVE,
+    mend = cannotMend,
+  }: Partial<WriteBatchOptions> = {},
 ): RunBatch {
   let level = synchronous
   // Without a sync a commit is in the log, where the next one that syncs carries it along.
@@ -64,14 +85,25 @@ export function createWriteBatch(
       return { answer: [results, null], isWhole }
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
+      if (error instanceof BeyondMending) throw error
       return { answer: failAll(names.length, error), isWhole }
     }
+  }
+
+  function runOne(name: string, input: unknown): Answer {
+    const isEssential = essential.has(name)
+    if (reserve.isSpent && !isEssential) return [[], new Map([[0, NO_ROOM]])]
+    const { answer } = runTogether([[name], [input]])
+    const problem = answer[1]?.get(0)?.kind
+    if (problem === 'damaged') mend()
+    else if (problem !== 'disk_full' || !isEssential || !reserve.spend()) return answer
+    return runTogether([[name], [input]]).answer
   }
 
   function runOneByOne([names, inputs]: Batch): Answer {
     const failures = new Map<number, Failure>()
     const results = names.map((name, index) => {
-      const [[result], failed] = runTogether([[name], [inputs[index]]]).answer
+      const [[result], failed] = runOne(name, inputs[index])
       const failure = failed?.get(0)
       if (failure !== undefined) failures.set(index, failure)
       return result
@@ -80,7 +112,11 @@ export function createWriteBatch(
   }
 
   return (batch) => {
+    if (reserve.isSpent) return runOneByOne(batch)
     const { answer, isWhole } = runTogether(batch)
+    const failures = answer[1]
+    if (failures === null) return answer
+    if (failures.get(0)?.kind !== 'defect') return runOneByOne(batch)
     return isWhole || batch[0].length === 1 ? answer : runOneByOne(batch)
   }
 }

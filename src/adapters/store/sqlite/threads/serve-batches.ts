@@ -1,14 +1,19 @@
 /** The life of a store thread: greet, answer batches one after the other, close when told to. */
 import { parentPort } from 'node:worker_threads'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../../lib/idle-collection.ts'
 import { toOpenError } from '../sqlite-error.ts'
 import { StoreOpenError } from '../store-open-error.ts'
-import { type Batch, CLOSE, type Greeting, LONG_LOG } from './protocol.ts'
+import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './protocol.ts'
 import type { RunBatch } from './run-batch.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
   /** After each answer; true when the log is long. */
   tidy?(): boolean
+  /** After each answer; true when damage was mended for it. */
+  wasMended?(): boolean
+  /** While nobody asks for anything: gives back memory that only makes work quicker. */
+  rest(): void
   close(): void
 }
 
@@ -36,12 +41,18 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
     port.close()
     return
   }
+  const collectIdle = createIdleCollection()
+  const resting = setInterval(() => {
+    if (collectIdle()) body.rest()
+  }, IDLE_CHECK_MS)
   port.on('message', (batch: Batch | typeof CLOSE) => {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
       if (body.tidy?.()) port.postMessage(LONG_LOG)
+      if (body.wasMended?.()) port.postMessage(MENDED)
       return
     }
+    clearInterval(resting)
     body.close()
     port.close()
   })

@@ -5,26 +5,56 @@
 import { workerData } from 'node:worker_threads'
 import { openWriter, type WriterOptions } from '../connection.ts'
 import { applyMigrations, loadMigrations } from '../migrations.ts'
-import { prepareWriteOperations, RELAXED_OPERATIONS } from '../operations/write-operations.ts'
+import {
+  ESSENTIAL_OPERATIONS,
+  prepareWriteOperations,
+  RELAXED_OPERATIONS,
+  type WriteOperations,
+} from '../operations/write-operations.ts'
+import { openDamageControl, prepareCheckDamage } from './damage.ts'
+import { openDiskReserve } from './disk-reserve.ts'
 import { createLogLength } from './log-length.ts'
 import { createWriteBatch } from './run-batch.ts'
 import { serveBatches, type ThreadBody } from './serve-batches.ts'
 
 export interface WriterData extends WriterOptions {
   readonly path: string
+  readonly reserve: string
+  readonly damageNote: string
   readonly migrationsDirectory: string
   readonly openedAt: Date
 }
 
+export type WriterOperations = WriteOperations & { checkDamage(input: null): void }
+
 const IDLE_BEFORE_TIDYING_MS = 250
+const RESTORE_EVERY_MS = 5_000
 
 function openWriterThread(data: WriterData): ThreadBody {
   const database = openWriter(data.path, data)
-  applyMigrations(database, loadMigrations(data.migrationsDirectory), data.openedAt)
-  const runBatch = createWriteBatch(database, prepareWriteOperations(database), {
-    relaxed: RELAXED_OPERATIONS,
-    synchronous: data.synchronous,
+  let isMended = false
+  const damage = openDamageControl({
+    database,
+    path: data.path,
+    notePath: data.damageNote,
+    onMended() {
+      isMended = true
+    },
   })
+  applyMigrations(database, loadMigrations(data.migrationsDirectory), data.openedAt)
+  const reserve = openDiskReserve({ path: data.reserve, database, maxPages: data.maxPages })
+  const restoring = setInterval(() => reserve.restore(), RESTORE_EVERY_MS)
+  const runBatch = createWriteBatch(
+    database,
+    { ...prepareWriteOperations(database), checkDamage: prepareCheckDamage(database) },
+    {
+      relaxed: RELAXED_OPERATIONS,
+      essential: ESSENTIAL_OPERATIONS,
+      reserve,
+      mend: () => damage.mend(),
+      synchronous: data.synchronous,
+    },
+  )
   const log = createLogLength(database)
   let timer: NodeJS.Timeout | null = null
   return {
@@ -35,7 +65,14 @@ function openWriterThread(data: WriterData): ThreadBody {
       return answer
     },
     tidy: () => log.tidy(),
+    wasMended() {
+      const wasMended = isMended
+      isMended = false
+      return wasMended
+    },
+    rest: () => database.exec('PRAGMA shrink_memory'),
     close() {
+      clearInterval(restoring)
       if (timer !== null) clearTimeout(timer)
       database.close()
     },

@@ -1,0 +1,110 @@
+/**
+ * Reads stored bytes and compares them with their hash on the way. The last chunk is let through only when all of them were
+ * right: whoever reads bytes that were damaged on the disk sees a stream that breaks off, never a whole one that is wrong.
+ */
+import fs from 'node:fs'
+import type { Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import type { ByteRange } from '../../domain/assets/blob-store.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { Blake3 } from '../../lib/blake3.ts'
+import { passBuffer } from '../../lib/garbage.ts'
+
+// Read ahead of a client; it bounds what a stalled download holds.
+const READ_BYTES = 256 * 1024
+// Up to this size bytes are compared with every read; hashing them costs less than sending them.
+const SMALL_BYTES = 16 * 1024 * 1024
+// Larger ones are not compared again for a while, unless their file was touched.
+const TRUSTED_FOR_MS = 3_600_000
+const MAX_TRUSTED = 4_096
+
+export interface StoredFile {
+  readonly path: string
+  readonly fd: number
+  readonly hash: string
+  readonly sizeBytes: number
+  /** Changes whenever the file does. */
+  readonly mark: string
+}
+
+export interface CheckedReads {
+  /** Takes the open file over. Throws when the bytes are known to be damaged before the first of them is needed. */
+  open(file: StoredFile, range?: ByteRange): Promise<Readable>
+}
+
+export interface CheckedReadDeps {
+  readonly blake3: Blake3
+  onDamage(hash: string): void
+  readonly nowMs?: () => number
+}
+
+export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: CheckedReadDeps): CheckedReads {
+  const trusted = new Map<string, { readonly mark: string; readonly untilMs: number }>()
+
+  function isTrusted({ hash, mark }: StoredFile): boolean {
+    const known = trusted.get(hash)
+    return known !== undefined && known.mark === mark && known.untilMs > nowMs()
+  }
+
+  function trust({ hash, mark }: StoredFile): void {
+    trusted.delete(hash)
+    trusted.set(hash, { mark, untilMs: nowMs() + TRUSTED_FOR_MS })
+    if (trusted.size <= MAX_TRUSTED) return
+    const [oldest] = trusted.keys()
+    trusted.delete(oldest)
+  }
+
+  const check = (file: StoredFile) =>
+    readChecked(file, { blake3, onDamage, onWhole: () => (file.sizeBytes > SMALL_BYTES ? trust(file) : undefined) })
+
+  return {
+    async open(file, range) {
+      if (file.sizeBytes > SMALL_BYTES)
+        return range !== undefined || isTrusted(file) ? readPlain(file, range) : check(file)
+      if (range === undefined) return check(file)
+      // A part says nothing about the whole, so the whole is looked at first.
+      await finished(check({ ...file, fd: fs.openSync(file.path, 'r') }).resume())
+      return readPlain(file, range)
+    },
+  }
+}
+
+function readPlain({ path, fd }: StoredFile, range?: ByteRange): Readable {
+  const stream = fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
+  stream.on('data', (chunk) => passBuffer(chunk.length))
+  return stream.pause()
+}
+
+interface CheckOptions {
+  readonly blake3: Blake3
+  onDamage(hash: string): void
+  onWhole(): void
+}
+
+function readChecked({ path, fd, hash, sizeBytes }: StoredFile, { blake3, onDamage, onWhole }: CheckOptions): Readable {
+  const stream = fs.createReadStream(path, { fd, highWaterMark: READ_BYTES })
+  const hasher = blake3.createHasher()
+  let leftBytes = sizeBytes
+
+  function breakOff(): false {
+    onDamage(hash)
+    stream.destroy(
+      new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again cannot mend them'),
+    )
+    return false
+  }
+
+  // What the file gives passes through here on its way to the reader.
+  const passOn = stream.push.bind(stream)
+  stream.push = (chunk: Buffer | null): boolean => {
+    if (chunk === null) return leftBytes > 0 ? breakOff() : passOn(null)
+    passBuffer(chunk.length)
+    hasher.update(chunk)
+    leftBytes -= chunk.length
+    if (leftBytes > 0) return passOn(chunk)
+    if (leftBytes < 0 || hasher.digest() !== hash) return breakOff()
+    onWhole()
+    return passOn(chunk)
+  }
+  return stream
+}

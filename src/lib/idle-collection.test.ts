@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createIdleCollection, type HeapRuntime } from './idle-collection.ts'
+
+const MIB = 1024 * 1024
+
+function fakeRuntime(state: { heap: number; busy: number; live: number }): HeapRuntime {
+  return {
+    heapBytes: () => state.heap,
+    busyShare: () => state.busy,
+    collect() {
+      state.heap = state.live
+    },
+  }
+}
+
+test('a thread at rest gives back what a busy time left behind, once', () => {
+  const state = { heap: 300 * MIB, busy: 0, live: 60 * MIB }
+  const collect = createIdleCollection(fakeRuntime(state))
+  assert.equal(collect(), true)
+  assert.equal(state.heap, 60 * MIB)
+  assert.equal(collect(), false)
+  state.heap += MIB
+  assert.equal(collect(), false)
+})
+
+test('a busy thread is left alone, and has its turn when it rests', () => {
+  const state = { heap: 300 * MIB, busy: 0.4, live: 60 * MIB }
+  const collect = createIdleCollection(fakeRuntime(state))
+  assert.equal(collect(), false)
+  state.busy = 0.01
+  assert.equal(collect(), true)
+})
+
+test('this very thread can be collected', () => {
+  assert.equal(typeof createIdleCollection()(), 'boolean')
+})
