@@ -224,6 +224,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfacePa
     clock,
     log,
     version,
+    isOneAccountForAll: shared === null,
     bus,
     catalog: () => fleet.catalog(),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },

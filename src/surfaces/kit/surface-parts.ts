@@ -24,6 +24,8 @@ export interface SurfaceParts {
   readonly gate: Gate
   readonly clock: Clock
   readonly log: Log
+  /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
+  readonly isOneAccountForAll: boolean
   /** Of the service. */
   readonly version: string
   readonly bus: EventBus<EngineEvent>

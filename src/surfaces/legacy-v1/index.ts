@@ -9,7 +9,7 @@ import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { createAudiences } from './audience.ts'
+import { createAudiences, toAudience } from './audience.ts'
 import { deprecationHeaders, pathOf } from './deprecation.ts'
 import { createAnswerError } from './errors.ts'
 import { createExtraNotes } from './extra-notes.ts'
@@ -30,7 +30,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   const freshFiles = createFreshFiles(bus)
   const deps: OperationDeps = {
     ...parts,
-    audiences: createAudiences(),
+    audiences: createAudiences({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
     notes: createExtraNotes(),
     freshFiles,
     features,
@@ -90,6 +90,11 @@ function toFeatures({ limits }: SurfaceParts): object {
     node_replacements: true,
     assets: false,
   }
+}
+
+async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: string): Promise<string | null> {
+  const record = await jobs.records.find(accountId, jobId)
+  return toAudience(record?.submission?.clientId ?? null)
 }
 
 function accountOf(request: FastifyRequest): string {

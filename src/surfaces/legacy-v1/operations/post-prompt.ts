@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ServiceError } from '../../../domain/errors.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import { toAudience } from '../audience.ts'
 import { refusalHeaders, toRefusal } from '../errors.ts'
 import { splitExtraData } from '../extra-notes.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
@@ -30,8 +31,8 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
     // Before the job exists: its first event may come before the submit has answered. An id that is known already is
     // somebody's job, and stays what it is.
-    const isNew = deps.audiences.of(id) === null
-    if (isNew) deps.audiences.remember(id, { accountId, clientId: fields.clientId })
+    const isNew = !deps.audiences.has(id)
+    if (isNew) deps.audiences.remember(id, toAudience(fields.clientId))
     try {
       const outcome = await submitAs(id)
       if (outcome.outcome === 'accepted') deps.notes.remember(id, remembered)

@@ -13,6 +13,7 @@ import { createGate, type GateOptions } from '../../../surfaces/kit/gate.ts'
 import { DEFAULT_BRANDS } from '../../../surfaces/kit/request-id.ts'
 import type { Surface } from '../../../surfaces/kit/surface.ts'
 import { openServer, type RunningServer } from '../../../surfaces/server.ts'
+import { type Audiences, createAudiences } from '../audience.ts'
 import { createSockets, type Sockets, type SocketsOptions } from '../ws/sockets.ts'
 
 export const TEST_FEATURES = { supports_preview_metadata: true, max_upload_size: 1024 }
@@ -27,7 +28,8 @@ export interface TestSockets extends AsyncDisposable {
   readonly live: Map<string, number>
   /** What the store knows of jobs. */
   readonly jobs: Map<string, Job>
-  /** Clients of jobs. */
+  readonly audiences: Audiences
+  /** Clients of jobs, as the store knows them. */
   readonly clients: Map<string, string>
   connect(query?: string, options?: ConnectOptions): Promise<TestSocket>
   move(jobId: string, move: JobMove, accountId?: string): void
@@ -41,7 +43,7 @@ export interface ConnectOptions {
 
 export interface TestSocketsOptions {
   readonly gate?: Partial<GateOptions>
-  readonly sockets?: Partial<Pick<SocketsOptions, 'maxSocketsPerAccount' | 'limits' | 'countLive'>>
+  readonly sockets?: Partial<Pick<SocketsOptions, 'maxSocketsPerAccount' | 'limits' | 'countLive' | 'isPerClient'>>
 }
 
 /** A credential is the name of its account; without one it is nobody. */
@@ -66,6 +68,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   const bus = createLocalBus<EngineEvent>()
   const ticker = createManualTicker()
   const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
+  const audiences = createAudiences({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
   const answerError = createAnswerError(silentLog)
   const sockets = createSockets({
     gate,
@@ -80,7 +83,8 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
       if (job === undefined) throw new ServiceError('not_found', 'there is no job with this id')
       return job
     },
-    clientOf: (jobId) => clients.get(jobId) ?? null,
+    audiences,
+    isPerClient: false,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
     maxSocketsPerAccount: 100,
@@ -104,6 +108,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     ticker,
     live,
     jobs,
+    audiences,
     clients,
     connect: (query = 'token=ada', { path = '/ws', headers } = {}) =>
       openSocket(new WebSocket(`${url}${path}?${query}`, { perMessageDeflate: false, headers })),

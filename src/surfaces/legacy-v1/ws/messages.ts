@@ -103,7 +103,7 @@ export function interruptedMessage(run: RunProgress, timestamp: number): string 
   })
 }
 
-/** A sentence for people. */
-export function notificationMessage(id: string, value: string): string {
-  return toMessage('notification', { value, id })
+/** A sentence for people about one job. */
+export function notificationMessage(jobId: string, value: string): string {
+  return toMessage('notification', { value, id: jobId, prompt_id: jobId })
 }

@@ -7,7 +7,7 @@ import { deprecationHeaders } from '../deprecation.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
 
 export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
-  readonly audiences: Pick<Audiences, 'of'>
+  readonly audiences: Audiences
 }
 
 /** What the surface takes over from it. */
@@ -28,7 +28,8 @@ export function openSockets(parts: SurfaceParts, { answerError, features, audien
     log,
     countLive: jobs.records.countLive,
     findJob: jobs.reader.find,
-    clientOf: (jobId) => audiences.of(jobId)?.clientId ?? null,
+    audiences,
+    isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
     maxSocketsPerAccount: limits.maxSocketsPerAccount,

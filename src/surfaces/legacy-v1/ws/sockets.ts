@@ -1,6 +1,6 @@
 /**
- * The WebSocket of this surface: who may open one, what it hears first, and how it ends. All sockets of an account hear the
- * same; the client id that a client brings is told back to it, and names the client whose run it may find in the middle.
+ * The WebSocket of this surface: who may open one, what it hears first, and how it ends. The client id that a client brings
+ * is told back to it, and names the client whose run it may find in the middle. Sockets of one client id are one client.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -20,6 +20,7 @@ import type { Gate } from '../../kit/gate.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { refuseUpgrade } from '../../kit/upgrades.ts'
+import type { Audiences } from '../audience.ts'
 import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
 import { encodeText } from './frames.ts'
@@ -37,8 +38,9 @@ export interface SocketsOptions {
   /** Jobs of an account that are running or waiting. */
   readonly countLive: (accountId: string) => Promise<number>
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
-  /** The client that submitted a job, where it said so. */
-  readonly clientOf: (jobId: string) => string | null
+  readonly audiences: Audiences
+  /** Whether a run is told to the client that submitted it only, where one was named; otherwise to the whole account. */
+  readonly isPerClient: boolean
   /** What this server can do, as `GET /features` tells it. */
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
@@ -100,7 +102,9 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf: (accountId) => channels.get(accountId) })
+  const { audiences, isPerClient } = options
+  const channelOf = (accountId: string) => channels.get(accountId)
+  const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
@@ -124,6 +128,8 @@ export function createSockets(options: SocketsOptions): Sockets {
     let isJoined = false
     try {
       await channel.ready()
+      // So that whose runs are under way is known when the newcomer is told of its own.
+      for (const { jobId } of stories.ofAccount(caller.accountId)) await audiences.find(caller.accountId, jobId)
       refuseWhenClosed()
       isJoined = shakeHands(upgrade, { caller, channel })
     } finally {
@@ -179,7 +185,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   /** Who comes back in the middle of a run of its own is shown where it is. */
   function tellRunning(connection: SocketConnection, channel: AccountChannel): void {
     for (const run of stories.ofAccount(channel.accountId)) {
-      if (run.lastNode === null || options.clientOf(run.jobId) !== connection.clientId) continue
+      if (run.lastNode === null || audiences.find(run.accountId, run.jobId) !== connection.clientId) continue
       channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
     }
   }
