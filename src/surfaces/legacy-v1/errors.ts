@@ -41,10 +41,6 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
 const GENERIC_MESSAGE = 'something went wrong on our side; the request id helps to find out what'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-export function statusOf(error: ServiceError): readonly [status: number, code: string] {
-  return ANSWER[error.refusal]
-}
-
 export function createAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
     const refusal = toRefusal(error)
@@ -61,7 +57,7 @@ function answerRefusal(error: ServiceError): ErrorAnswer {
 }
 
 /** What a refusal says beside its body. */
-export function refusalHeaders(error: ServiceError): Record<string, string> {
+function refusalHeaders(error: ServiceError): Record<string, string> {
   const [status] = ANSWER[error.refusal]
   if (status === 401) return { 'WWW-Authenticate': 'Bearer' }
   // An inactive subscription does not pass by waiting.

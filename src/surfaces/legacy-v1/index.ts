@@ -15,6 +15,8 @@ import { createAnswerError } from './errors.ts'
 import { createExtraNotes } from './extra-notes.ts'
 import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
+import { isPromptSubmit } from './operations/post-prompt.ts'
+import { createAnswerPromptError } from './prompt-errors.ts'
 import { createMethodTable } from './route-methods.ts'
 import { registerRoutes } from './routes.ts'
 import { scopeOf } from './scope-of.ts'
@@ -26,6 +28,7 @@ type Known = FastifyRequest & { [ACCOUNT]?: string }
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
   const answerError = createAnswerError(parts.log)
+  const answerPromptError = createAnswerPromptError(answerError)
   const features = toFeatures(parts)
   const freshFiles = createFreshFiles(bus)
   const deps: OperationDeps = {
@@ -44,7 +47,8 @@ export function createSurface(parts: SurfaceParts): Surface {
     app.decorateRequest(ACCOUNT, undefined)
     app.setErrorHandler((error, request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
-      return sendError(reply, answerError(error, request.id))
+      const answer = isPromptSubmit(request) ? answerPromptError : answerError
+      return sendError(reply, answer(error, request.id))
     })
     app.addHook('onRequest', async (request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))

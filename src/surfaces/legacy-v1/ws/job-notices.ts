@@ -9,6 +9,7 @@ import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/eve
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Audiences } from '../audience.ts'
+import { failureOf } from '../prompt-view.ts'
 import type { AccountChannel } from './account-channel.ts'
 import type { Batch } from './batch.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
@@ -135,7 +136,8 @@ export function followJobs(deps: NoticesDeps): () => void {
     try {
       const job = await findJob(key.accountId, key.jobId)
       const event = toEndEvent(job)
-      if (event !== null && (stories.has(key.jobId) || job.startedAt !== null)) {
+      const hasRun = stories.has(key.jobId) || job.startedAt !== null
+      if (event !== null && (hasRun || job.status === 'expired')) {
         tellEnd(key, event, channelOf(key.accountId))
         return
       }
@@ -173,9 +175,10 @@ function isEnd(event: EngineEvent): event is EndEvent {
   return event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted'
 }
 
-function toEndEvent({ status, error }: Job): EndEvent | null {
-  if (status === 'succeeded') return { type: 'succeeded' }
-  if (status === 'canceled' || status === 'expired') return { type: 'interrupted' }
-  if (status !== 'failed' || error === null) return null
+function toEndEvent(job: Job): EndEvent | null {
+  if (job.status === 'succeeded') return { type: 'succeeded' }
+  if (job.status === 'canceled') return { type: 'interrupted' }
+  const error = failureOf(job)
+  if (error === null) return null
   return { type: 'failed', failure: { ...error, exceptionType: error.code } }
 }
