@@ -116,6 +116,7 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: Blobs['blobs']
+  readonly hasRoom: Blobs['hasRoom']
   readonly signer: ContentSigner
   readonly metrics: Metrics
   readonly clock: Clock
@@ -181,7 +182,10 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const operator = createOperatorSurface({
     // Where there are many accounts, what all of them do is nobody's business but the operator's.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
-    notReadyReason: () => (jobs.worker.stats().isDraining ? 'draining' : null),
+    async notReadyReason() {
+      if (jobs.worker.stats().isDraining) return 'draining'
+      return (await parts.hasRoom()) ? null : 'storage'
+    },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =

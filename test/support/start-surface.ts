@@ -67,7 +67,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   })
   const operator = createOperatorSurface({
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
-    notReadyReason: () => options.notReadyReason ?? null,
+    notReadyReason: async () => options.notReadyReason ?? null,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })
   const docs = createDocs({ gate, document: spec.document })

@@ -40,7 +40,10 @@ export interface FsBlobsOptions {
   readonly files?: FileOps
 }
 
-export type FsBlobs = BlobStore & BlobListing
+export interface FsBlobs extends BlobStore, BlobListing {
+  /** What lies here was left by a crash and is removed at the next start. */
+  readonly temporaryDirectory: string
+}
 
 export async function openFsBlobs({ directory, blake3, log, files = diskFileOps }: FsBlobsOptions): Promise<FsBlobs> {
   const temporary = join(directory, 'tmp')
@@ -58,6 +61,7 @@ export async function openFsBlobs({ directory, blake3, log, files = diskFileOps 
   const deps = { files, blake3, smallBuffers, largeBuffers, budget: createWriteBudget(), newTemporaryPath }
 
   return {
+    temporaryDirectory: temporary,
     async receive(source, options) {
       const received = await receive(source, options, deps)
       return toPendingBlob(received, { staged: stage(received, deps), shards, locks, files })

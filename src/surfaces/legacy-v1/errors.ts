@@ -34,7 +34,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_not_ready: [429, 'deployment_not_ready'],
   deployment_stopped: [400, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
-  storage_full: [500, 'storage_full'],
+  storage_full: [500, 'internal_error'],
   shutting_down: [429, 'QUEUE_LIMIT'],
 }
 
@@ -44,8 +44,10 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 export function createAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
     const refusal = toRefusal(error)
-    if (refusal !== null) return answerRefusal(refusal)
-    log.error({ err: error, requestId }, 'a request failed unexpectedly')
+    const isFull = refusal?.refusal === 'storage_full'
+    if (refusal !== null && !isFull) return answerRefusal(refusal)
+    // How it stands with our disk is the operator's business, not the caller's.
+    log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
     return toAnswer(500, 'internal_error', GENERIC_MESSAGE)
   }
 }
