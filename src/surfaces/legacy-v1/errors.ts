@@ -28,7 +28,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   idempotency_key_reuse: [400, 'invalid_request'],
   queue_full: [429, 'QUEUE_LIMIT'],
   rate_limited: [429, 'rate_limited'],
-  too_many_streams: [429, 'too_many_sockets'],
+  too_many_streams: [429, 'too_many_streams'],
   insufficient_credits: [402, 'INSUFFICIENT_CREDITS'],
   subscription_inactive: [429, 'PAYMENT_REQUIRED'],
   deployment_not_ready: [429, 'deployment_not_ready'],

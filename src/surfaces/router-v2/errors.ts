@@ -16,6 +16,7 @@ import { toSpendHeaders } from './spend-headers.ts'
 
 const STATUS: Readonly<Record<RouterRefusal, number>> = {
   malformed: 400,
+  wrong_method: 405,
   too_large: 413,
   invalid_fields: 422,
   provider_refused_input: 400,

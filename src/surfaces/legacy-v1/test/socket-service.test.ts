@@ -1,7 +1,9 @@
 /** The socket in the whole service: one job and its two views, the recorded first frames, keys, metrics and the end. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { WebSocket } from 'ws'
+import { openEvents } from '../../../../test/support/event-reader.ts'
 import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
 import { type RecordedText, readRecording } from '../../../../test/support/recorded-runs.ts'
 import { ask } from '../../../../test/support/replay-recording.ts'
@@ -164,6 +166,31 @@ test('with a token: as query parameter or header, and 401 before the handshake w
   })
   const socket = await connect(app, '/ws?token=a-token-of-some-length')
   await socket.untilCount(1)
+})
+
+test('event streams and sockets of an account share one bound, and are refused with one word', async () => {
+  await using shared = await startShared()
+  const { key, call } = await shared.account('ada', { streams: 2 })
+  const body = JSON.stringify({ workflow: GATE })
+  const { json: job } = await call('/api/v2/jobs', { method: 'POST', body, headers: { 'idempotency-key': 'one' } })
+  const events = `/api/v2/jobs/${job.id}/events`
+  const authorization = { Authorization: `Bearer ${key}` }
+  const socket = await connect(shared, `/ws?token=${key}`)
+  using first = openEvents(shared.url, events, authorization)
+  await first.next()
+  assert.equal((await shared.admin('GET', '/accounts/ada')).json.use.streams, 2)
+  const refused = await call(events)
+  assert.deepEqual([refused.status, refused.json.error.code], [429, 'too_many_streams'])
+  await assert.rejects(connect(shared, `/ws?token=${key}`), (error: RefusedHandshake) => {
+    assert.deepEqual([error.status, JSON.parse(error.body).code], [429, 'too_many_streams'])
+    return true
+  })
+  await socket.close()
+  // Its place is free once the service has seen the end, too.
+  while ((await shared.admin('GET', '/accounts/ada')).json.use.streams > 1) await pause(5)
+  using second = openEvents(shared.url, events, authorization)
+  await second.next()
+  await assert.rejects(connect(shared, `/ws?token=${key}`), (error: RefusedHandshake) => error.status === 429)
 })
 
 test('the address of the socket without a handshake is a clear 400', async () => {

@@ -5,56 +5,25 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { sendRaw } from '../../../../test/support/raw-http.ts'
 import {
   type BinaryFrame,
-  type Frame,
   isText,
   type RefusedHandshake,
-  type TestSocket,
   type TextFrame,
 } from '../../../../test/support/test-socket.ts'
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
-import { startSockets, TEST_FEATURES, type TestSockets, toRef } from './start-sockets.ts'
-
-const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'
-
-/** Frames in short: the type of a text, the first word of a binary one. */
-function outline(frames: readonly Frame[]): string[] {
-  return frames.map((frame) => {
-    if ('binary' in frame) return `binary ${frame.binary.readUInt32BE(0)}`
-    const { data } = frame
-    if (frame.type === 'status') return `status ${queueRemaining(frame)}`
-    return frame.type === 'executing' ? `executing ${data['node']}` : frame.type
-  })
-}
-
-function queueRemaining({ data }: TextFrame): unknown {
-  return (data['status'] as { exec_info: { queue_remaining: number } }).exec_info.queue_remaining
-}
-
-const isEnd = (frame: Frame) => isText(frame, 'executing') && frame.data['node'] === null
+import {
+  isEnd,
+  JOB,
+  outline,
+  runSampler,
+  startSockets,
+  TEST_FEATURES,
+  type TestSockets,
+  toRef,
+} from './start-sockets.ts'
 
 /** Both ends of a connection close in turns of the loop. */
 async function untilOpen(rig: TestSockets, count: number): Promise<void> {
   for (let turns = 0; rig.sockets.stats().open !== count && turns < 10_000; turns++) await turn()
   assert.equal(rig.sockets.stats().open, count)
-}
-
-const SAMPLER: readonly EngineEvent[] = [
-  { type: 'started', nodesTotal: 1 },
-  { type: 'cached', nodeIds: [] },
-  { type: 'node_started', ...toRef('3') },
-  { type: 'node_progress', ...toRef('3'), value: 1, max: 2 },
-  { type: 'preview', ...toRef('3'), contentType: 'image/jpeg', bytes: Buffer.from('picture') },
-  { type: 'node_text', ...toRef('3'), text: 'hello text' },
-  { type: 'node_finished', ...toRef('3') },
-  { type: 'log', text: 'done' },
-]
-
-function runSampler(rig: TestSockets, account = 'ada', job = JOB): void {
-  rig.move(job, 'queued', account)
-  rig.move(job, 'taken', account)
-  for (const event of SAMPLER) rig.say(job, event, account)
-  rig.move(job, 'ended', account)
-  rig.say(job, { type: 'succeeded' }, account)
 }
 
 test('the first frame tells the queue and the id; without a client id a new one is made', async () => {
@@ -157,81 +126,6 @@ test('all sockets of an account hear the same, whatever their client id; another
   assert.deepEqual(outline(foreign.frames), ['status 0'])
 })
 
-/** Whoever has answered a ping has been sent everything that was said before it. */
-async function settle({ ws }: TestSocket): Promise<void> {
-  ws.ping()
-  await new Promise((resolve) => ws.once('pong', resolve))
-}
-
-test('per client: a run is told to the sockets of the client that submitted it, the queue to everybody', async () => {
-  await using rig = await startSockets({ sockets: { isPerClient: true } })
-  rig.clients.set(JOB, 'a')
-  const [first, second] = await Promise.all([1, 2].map(() => rig.connect('token=ada&clientId=a')))
-  const others = await Promise.all(['clientId=b', 'clientId=', ''].map((id) => rig.connect(`token=ada&${id}`)))
-  // Submitted before this process began: only the store knows whose it is.
-  rig.audiences.forget(JOB)
-  rig.move(JOB, 'taken')
-  for (const event of SAMPLER) rig.say(JOB, event)
-  rig.move(JOB, 'ended')
-  rig.say(JOB, { type: 'succeeded' })
-  await Promise.all([first, second].map((socket) => socket.until(isEnd)))
-  assert.deepEqual(outline(first.frames), [
-    ...['status 0', 'status 0', 'execution_start', 'execution_cached', 'progress_state', 'executing 3'],
-    ...['progress_state', 'progress', 'binary 1', 'binary 3', 'progress_state'],
-    ...['execution_success', 'status 0', 'executing null'],
-  ])
-  assert.equal(JSON.stringify(second.frames), JSON.stringify(first.frames))
-  for (const other of others) {
-    await settle(other)
-    assert.deepEqual(outline(other.frames), ['status 0', 'status 0', 'status 0'])
-  }
-})
-
-test('per client: a run that names nobody is told to everybody', async () => {
-  await using rig = await startSockets({ sockets: { isPerClient: true } })
-  const sockets = await Promise.all(['clientId=a', 'clientId=b', ''].map((id) => rig.connect(`token=ada&${id}`)))
-  runSampler(rig)
-  await Promise.all(sockets.map((socket) => socket.until(isEnd)))
-  for (const { frames } of sockets) assert.equal(outline(frames).filter((kind) => kind.startsWith('binary')).length, 2)
-})
-
-test('per client: what several runs say at once goes to each its own, in its own dialect', async () => {
-  await using rig = await startSockets({ sockets: { isPerClient: true } })
-  const jobs = ['a', 'b', 'c'].map((client) => ({ client, job: JOB.replace('5c', `${client}c`) }))
-  const sockets = await Promise.all(jobs.map(({ client }) => rig.connect(`token=ada&clientId=${client}`)))
-  sockets[1].ws.send('{"type":"feature_flags","data":{"supports_preview_metadata":true}}')
-  await sockets[1].until((frame) => isText(frame, 'feature_flags'))
-  for (const { client, job } of jobs) rig.audiences.remember(job, client)
-  // Interleaved, event by event, within one turn of the loop.
-  for (const event of SAMPLER) for (const { job } of jobs) rig.say(job, event)
-  for (const { job } of jobs) rig.move(job, 'ended')
-  for (const { job } of jobs) rig.say(job, { type: 'succeeded' })
-  await Promise.all(sockets.map((socket) => socket.until(isEnd)))
-  for (const [index, { frames }] of sockets.entries()) {
-    const { job } = jobs[index]
-    const told = frames.filter((frame): frame is TextFrame => 'type' in frame && frame.data['prompt_id'] !== undefined)
-    assert.deepEqual([...new Set(told.map(({ data }) => data['prompt_id']))], [job])
-    const kinds = outline(frames)
-    assert.equal(kinds.filter((kind) => kind.startsWith('binary')).length, 2)
-    if (index === 1) assert.equal(kinds[kinds.indexOf('binary 4') + 1], 'progress')
-    else assert.equal(kinds[kinds.indexOf('binary 1') - 1], 'progress')
-  }
-})
-
-test('a job that is given back is announced with its id, to whoever hears of it', async () => {
-  await using rig = await startSockets({ sockets: { isPerClient: true } })
-  const [mine, other] = await Promise.all(['a', 'b'].map((id) => rig.connect(`token=ada&clientId=${id}`)))
-  rig.audiences.remember(JOB, 'a')
-  rig.move(JOB, 'queued')
-  rig.move(JOB, 'taken')
-  rig.move(JOB, 'returned')
-  const { data } = (await mine.until((frame) => isText(frame, 'notification'))) as TextFrame
-  assert.equal(data['prompt_id'], JOB)
-  assert.equal(typeof data['value'], 'string')
-  await settle(other)
-  assert.deepEqual(outline(other.frames), ['status 0', 'status 1', 'status 1', 'status 1'])
-})
-
 test('a wrong or missing key is refused before the handshake, in the envelope', async () => {
   await using rig = await startSockets()
   await assert.rejects(rig.connect(''), (error: RefusedHandshake) => {
@@ -244,7 +138,7 @@ test('a wrong or missing key is refused before the handshake, in the envelope', 
 })
 
 test('a page of another site, a foreign host and one socket too many are refused', async () => {
-  await using rig = await startSockets({ sockets: { maxSocketsPerAccount: 1 } })
+  await using rig = await startSockets({ maxSocketsPerAccount: 1 })
   const statusOf = (query: string, headers?: Record<string, string>) =>
     rig.connect(query, { headers }).then(
       () => 101,

@@ -1,7 +1,13 @@
 /** The real listener with the real socket of the legacy surface over a bus that the test speaks on, on a port of its own. */
 import { WebSocket } from 'ws'
 import { createManualTicker, type ManualTicker } from '../../../../test/support/manual-ticker.ts'
-import { openSocket, type TestSocket } from '../../../../test/support/test-socket.ts'
+import {
+  type Frame,
+  isText,
+  openSocket,
+  type TestSocket,
+  type TextFrame,
+} from '../../../../test/support/test-socket.ts'
 import { createLocalBus } from '../../../adapters/bus/local.ts'
 import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -10,6 +16,7 @@ import type { Job } from '../../../domain/jobs/job.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createAnswerError } from '../../../surfaces/jobs-v2/errors.ts'
 import { createGate, type GateOptions } from '../../../surfaces/kit/gate.ts'
+import { createHeldPlaces } from '../../../surfaces/kit/held-places.ts'
 import { DEFAULT_BRANDS } from '../../../surfaces/kit/request-id.ts'
 import type { Surface } from '../../../surfaces/kit/surface.ts'
 import { openServer, type RunningServer } from '../../../surfaces/server.ts'
@@ -43,7 +50,8 @@ export interface ConnectOptions {
 
 export interface TestSocketsOptions {
   readonly gate?: Partial<GateOptions>
-  readonly sockets?: Partial<Pick<SocketsOptions, 'maxSocketsPerAccount' | 'limits' | 'countLive' | 'isPerClient'>>
+  readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countLive' | 'isPerClient'>>
+  readonly maxSocketsPerAccount?: number
 }
 
 /** A credential is the name of its account; without one it is nobody. */
@@ -87,7 +95,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     isPerClient: false,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
-    maxSocketsPerAccount: 100,
+    places: createHeldPlaces(options.maxSocketsPerAccount ?? 100),
     ...options.sockets,
   })
   const surface: Surface = {
@@ -120,4 +128,41 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
 
 export function toRef(nodeId: string, classType = 'KSampler'): NodeRef {
   return { nodeId, classType, displayNodeId: nodeId, parentNodeId: null }
+}
+
+export const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'
+
+/** Frames in short: the type of a text, the first word of a binary one. */
+export function outline(frames: readonly Frame[]): string[] {
+  return frames.map((frame) => {
+    if ('binary' in frame) return `binary ${frame.binary.readUInt32BE(0)}`
+    const { data } = frame
+    if (frame.type === 'status') return `status ${queueRemaining(frame)}`
+    return frame.type === 'executing' ? `executing ${data['node']}` : frame.type
+  })
+}
+
+function queueRemaining({ data }: TextFrame): unknown {
+  return (data['status'] as { exec_info: { queue_remaining: number } }).exec_info.queue_remaining
+}
+
+export const isEnd = (frame: Frame) => isText(frame, 'executing') && frame.data['node'] === null
+
+export const SAMPLER: readonly EngineEvent[] = [
+  { type: 'started', nodesTotal: 1 },
+  { type: 'cached', nodeIds: [] },
+  { type: 'node_started', ...toRef('3') },
+  { type: 'node_progress', ...toRef('3'), value: 1, max: 2 },
+  { type: 'preview', ...toRef('3'), contentType: 'image/jpeg', bytes: Buffer.from('picture') },
+  { type: 'node_text', ...toRef('3'), text: 'hello text' },
+  { type: 'node_finished', ...toRef('3') },
+  { type: 'log', text: 'done' },
+]
+
+export function runSampler(rig: TestSockets, account = 'ada', job = JOB): void {
+  rig.move(job, 'queued', account)
+  rig.move(job, 'taken', account)
+  for (const event of SAMPLER) rig.say(job, event, account)
+  rig.move(job, 'ended', account)
+  rig.say(job, { type: 'succeeded' }, account)
 }

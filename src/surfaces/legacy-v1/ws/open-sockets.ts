@@ -14,7 +14,7 @@ export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' |
 export type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 
 export function openSockets(parts: SurfaceParts, { answerError, features, audiences }: OpenSocketsOptions): SocketPart {
-  const { gate, jobs, limits, bus, clock, log } = parts
+  const { gate, jobs, bus, clock, log } = parts
   const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
   const sockets = createSockets({
     gate,
@@ -32,7 +32,7 @@ export function openSockets(parts: SurfaceParts, { answerError, features, audien
     isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
-    maxSocketsPerAccount: limits.maxSocketsPerAccount,
+    places: parts.places,
   })
   return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
 }

@@ -8,7 +8,6 @@ import type { IncomingMessage } from 'node:http'
 import { WebSocketServer } from 'ws'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
-import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
@@ -17,6 +16,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { mustNameNoDeployment } from '../../kit/deployment-address.ts'
 import type { Gate } from '../../kit/gate.ts'
+import type { HeldPlaces } from '../../kit/held-places.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { refuseUpgrade } from '../../kit/upgrades.ts'
@@ -45,7 +45,7 @@ export interface SocketsOptions {
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
   readonly answerHeaders: readonly string[]
-  readonly maxSocketsPerAccount: PerAccount
+  readonly places: HeldPlaces
   readonly limits?: Partial<ConnectionLimits>
 }
 
@@ -75,7 +75,6 @@ const MAX_CLIENT_ID_LENGTH = 256
 const STATUS_EVERY_MS = 5_000
 const PING_EVERY_MS = 5_000
 const WELCOME_EVERY_MS = 1_000
-const RETRY_AFTER_SECONDS = 5
 
 export function createSockets(options: SocketsOptions): Sockets {
   const { gate, answerError, bus, clock, ticker, log, countLive, findJob } = options
@@ -102,13 +101,13 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { audiences, isPerClient } = options
+  const { audiences, isPerClient, places } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
-    if (channel.holders >= forAccount(options.maxSocketsPerAccount, accountId)) throw tooManySockets()
+    places.take(accountId)
     channels.set(accountId, channel)
     channel.holders++
     return channel
@@ -116,6 +115,7 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   function release(channel: AccountChannel): void {
     channel.holders--
+    places.giveBack(channel.accountId)
     if (channel.holders === 0) channels.delete(channel.accountId)
   }
 
@@ -272,10 +272,4 @@ function readMessage(text: string): { readonly type?: unknown; readonly data?: u
 
 function supportsMetadata(flags: unknown): boolean {
   return Boolean((flags as { supports_preview_metadata?: unknown } | null | undefined)?.supports_preview_metadata)
-}
-
-function tooManySockets(): ServiceError {
-  return new ServiceError('too_many_streams', 'too many sockets of this account are open; poll, or try again later', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  })
 }
