@@ -19,7 +19,9 @@ export interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf
   readonly deployments: Deployments | null
   /** null: nothing runs here. */
   readonly workersOf: RunningPools['workers']['count'] | null
-  readonly openStreams: (accountId?: string) => number
+  readonly openStreams: () => number
+  /** Event streams and sockets of an account that are open here. */
+  readonly heldBy: (accountId: string) => number
   readonly version: string
   readonly clock: Clock
   readonly log: Log
@@ -57,7 +59,7 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     apiKeys: shared.apiKeys,
     ledger: store.ledger,
     use: store.accounts,
-    streamsOf: parts.openStreams,
+    streamsOf: parts.heldBy,
     deployments,
     deploymentView: {
       loads: store.deployments.loads,

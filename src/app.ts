@@ -6,7 +6,7 @@ import { type AssetActions, createAssetActions } from './compose/asset-actions.t
 import { bindBlobs } from './compose/bind-blobs.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { openSharedAccounts } from './compose/open-accounts.ts'
-import { openBlobs } from './compose/open-blobs.ts'
+import { type BlobOverrides, openBlobs } from './compose/open-blobs.ts'
 import { openBus } from './compose/open-bus.ts'
 import { openPools, type RunningPools } from './compose/open-deployments.ts'
 import { type FleetOverrides, openFleet } from './compose/open-engines.ts'
@@ -30,7 +30,7 @@ import { createSealer } from './lib/sealer.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 
-export interface AppOverrides extends FleetOverrides, HttpOverrides {
+export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides {
   readonly clock?: Clock
   /** For tests: providers of their own, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
@@ -61,7 +61,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
   const store = opening.use(await openStore(config.store, { clock, log }))
-  const opened = await openBlobs(config.blobs, config.assets, log)
+  const opened = await openBlobs(config.blobs, config.assets, { overrides, log })
   await bindBlobs(store, config.blobs.directory)
   // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
   const nodeModels = Promise.withResolvers<RunModel>()
@@ -137,6 +137,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       router,
       blobs: opened.blobs,
+      hasRoom: opened.hasRoom,
       signer,
       metrics,
       clock,

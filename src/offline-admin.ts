@@ -47,6 +47,7 @@ export async function openOfflineAdmin(config: Config, options: OfflineAdminOpti
     actorOf: () => actor,
     workersOf: null,
     openStreams: () => 0,
+    heldBy: () => 0,
   })
   const host = '127.0.0.1'
   const gate = createGate({

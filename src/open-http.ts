@@ -42,6 +42,7 @@ import {
 } from './surfaces/kit/deployment-address.ts'
 import { createGate, type Gate } from './surfaces/kit/gate.ts'
 import { createOperatorSurface } from './surfaces/kit/health.ts'
+import { createHeldPlaces, type HeldPlaces } from './surfaces/kit/held-places.ts'
 import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/static-token.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
@@ -74,7 +75,8 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
 
 interface AdminParts extends HttpParts {
   readonly guardAdmin: StaticTokenGuard
-  readonly openStreams: (accountId?: string) => number
+  readonly openStreams: () => number
+  readonly heldBy: HeldPlaces['count']
 }
 
 function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
@@ -116,6 +118,7 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: Blobs['blobs']
+  readonly hasRoom: Blobs['hasRoom']
   readonly signer: ContentSigner
   readonly metrics: Metrics
   readonly clock: Clock
@@ -138,6 +141,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     trustedProxies: http.trustedProxies,
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
+  const places = createHeldPlaces(toStreamLimit(config, shared))
   const spec = loadSpec(http.brand)
   const routerSpec = loadRouterSpec(http.brand)
   const answerError = createAnswerError(log)
@@ -151,7 +155,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     clock,
     maxBodyBytes: http.maxBodyBytes,
-    maxStreamsPerAccount: toStreamLimit(config, shared),
+    places,
+    cursorSecret: router.cursorSecret,
     contentLinks,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
@@ -181,12 +186,17 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const operator = createOperatorSurface({
     // Where there are many accounts, what all of them do is nobody's business but the operator's.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
-    notReadyReason: () => (jobs.worker.stats().isDraining ? 'draining' : null),
+    async notReadyReason() {
+      if (jobs.worker.stats().isDraining) return 'draining'
+      return (await parts.hasRoom()) ? null : 'storage'
+    },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =
-    secrets.adminToken === null ? [] : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams })]
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, parts))
+    secrets.adminToken === null
+      ? []
+      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: places.count })]
+  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, places }))
   const server = await openServer({
     host: http.host,
     port: http.port,
@@ -217,13 +227,14 @@ const ROUTER_PAGE = {
 }
 
 /** What surfaces that may be left out are given. */
-function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
-  const { shared, signer, store, bus, fleet, jobs, assets, version, clock, log } = parts
+function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<SurfaceParts, 'places'>): SurfaceParts {
+  const { places, shared, signer, store, bus, fleet, jobs, assets, version, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     clock,
     log,
     version,
+    isOneAccountForAll: shared === null,
     bus,
     catalog: () => fleet.catalog(),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
@@ -237,10 +248,10 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfacePa
       sign: signer.sign,
       servesBytes: config.kind === 'local',
     },
+    places,
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,
       maxUploadBytes: config.assets.maxUploadBytes,
-      maxSocketsPerAccount: toStreamLimit(config, shared),
     },
   }
   return parts.overrides.surfaceParts?.(given) ?? given

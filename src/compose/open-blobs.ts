@@ -1,19 +1,40 @@
 /** Where bytes lie: the blob store that the configuration names, and the models folder when there is one. */
+import { dirname } from 'node:path'
+import { diskFileOps, type FileOps } from '../adapters/blobs/file-ops.ts'
 import { type FsBlobs, openFsBlobs } from '../adapters/blobs/fs.ts'
 import { openModelFiles } from '../adapters/blobs/model-files.ts'
 import type { AssetsConfig, BlobsConfig } from '../config/config.ts'
 import type { ModelFiles } from '../domain/assets/model-placement.ts'
 import { openBlake3 } from '../lib/blake3.ts'
 import type { Log } from '../lib/log.ts'
+import { createRoomProbe, type HasRoom } from './room-probe.ts'
 
 export interface Blobs {
   readonly blobs: FsBlobs
   readonly modelFiles: ModelFiles | null
+  /** Whether there is room for anything at all, here and beside it, where the database lies. */
+  readonly hasRoom: HasRoom
 }
 
-export async function openBlobs(config: BlobsConfig, { modelsDirectory }: AssetsConfig, log: Log): Promise<Blobs> {
+export interface BlobOverrides {
+  /** For tests: a disk that fails. */
+  readonly files?: FileOps
+}
+
+export interface BlobsDeps {
+  readonly overrides: BlobOverrides
+  readonly log: Log
+}
+
+export async function openBlobs(
+  { directory }: BlobsConfig,
+  { modelsDirectory }: AssetsConfig,
+  { overrides: { files = diskFileOps }, log }: BlobsDeps,
+): Promise<Blobs> {
   const blake3 = await openBlake3()
-  const blobs = await openFsBlobs({ directory: config.directory, blake3, log })
+  const blobs = await openFsBlobs({ directory, blake3, log, files })
   const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
-  return { blobs, modelFiles }
+  const directories = [blobs.temporaryDirectory, dirname(directory)]
+  const hasRoom = createRoomProbe({ directories, files, log, now: () => performance.now() })
+  return { blobs, modelFiles, hasRoom }
 }

@@ -125,7 +125,7 @@ export const SETTINGS = {
     argument: '<count>',
     fallback: '10000',
     read: readCount({ min: 1, max: 1_000_000 }),
-    help: 'Event streams open at once; further ones get `too_many_streams`, polling stays available.',
+    help: 'Event streams and sockets open at once; further ones get `too_many_streams`, polling stays available.',
   },
   brand: {
     group: 'Network',

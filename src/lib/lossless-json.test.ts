@@ -43,6 +43,24 @@ test('a damaged text is refused exactly when JSON.parse refuses it', () => {
   )
 })
 
+test('any number keeps every digit and its form, alone and among others', () => {
+  const digits = fc.stringMatching(/^\d{1,25}$/)
+  const whole = digits.map((text) => text.replace(/^0+(?=\d)/, ''))
+  const exponent = fc.stringMatching(/^[eE][+-]?\d{1,3}$/)
+  const number = fc
+    .tuple(fc.constantFrom('', '-'), whole, fc.option(digits), fc.option(exponent))
+    .map(([sign, before, behind, power]) => `${sign}${before}${behind === null ? '' : `.${behind}`}${power ?? ''}`)
+  fc.assert(
+    fc.property(number, (text) => {
+      for (const document of [text, `[${text}]`, `{"a":${text},"b":1}`])
+        assert.equal(stringifyLosslessJson(parseLosslessJson(document)), document)
+    }),
+    { numRuns: 5_000, seed: 5 },
+  )
+  for (const text of ['123456789.12345678901', '0.0000001', '-0.00000012', '1234567890123456.5'])
+    assert.equal(stringifyLosslessJson(parseLosslessJson(`[ ${text}]`)), `[${text}]`)
+})
+
 test('numbers keep their digits, and a malformed text names its fault', () => {
   const text = '{"seed":18446744073709551615,"cfg":1.0,"tiny":1e-7,"zero":-0,"plain":7,"half":0.5}'
   const value = parseLosslessJson(text) as Record<string, unknown>

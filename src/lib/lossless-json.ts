@@ -24,9 +24,11 @@ type RawJsonTools = {
 }
 const raw = JSON as unknown as RawJsonTools
 
-// Texts that may hold a number which a plain parse would change: many digits, a trailing zero after the point, an exponent, or
-// minus zero. Only where a number can begin: ids and hashes inside of strings look like all of these.
-const MAY_HOLD_RARE_NUMBER = /(?:^|[\s:,[])(?:-0(?!\.)|-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE]|(?<=\d{16})|\.\d{16}))/
+// Texts that may hold a number which a plain parse would change: many digits, before and behind the point together, a trailing
+// zero behind it, so many leading ones that JavaScript prints an exponent, an exponent, or minus zero. Only where a number
+// can begin: ids and hashes inside of strings look like all of these.
+const MAY_HOLD_RARE_NUMBER =
+  /(?:^|[\s:,[])(?:-0(?!\.)|-?0\.0{6}|-?(?=\d+\.)[\d.]{17}|-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE]|(?<=\d{16})))/
 const INTEGER = /^-?\d+$/
 
 function keepNumber(source: string): number | bigint | NumberText {

@@ -5,13 +5,14 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { answerBrokenRequests } from './kit/broken-request.ts'
 import type { RouteDeployment } from './kit/deployment-address.ts'
 import { prepareDrain } from './kit/drain.ts'
 import { isStreamSocket } from './kit/event-stream.ts'
 import type { Gate } from './kit/gate.ts'
 import { guardRequests } from './kit/guard-hooks.ts'
+import { answerHalfClosed } from './kit/half-close.ts'
 import { writeAnswer } from './kit/raw-answer.ts'
 import { requestIdOf } from './kit/request-id.ts'
 import { routeOf } from './kit/route-name.ts'
@@ -145,8 +146,16 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
   })
   // Surfaces read bodies themselves: streaming, whatever the media type says, with bounds of their own.
   for (const method of METHODS_WITH_BODY) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  const answerWrongMethod = ({ raw, id }: FastifyRequest) => {
+    const path = (raw.url ?? '').split('?', 1)[0]
+    for (const surface of surfaces) {
+      const refusal = surface.wrongMethodOf?.(path, raw.method ?? '') ?? null
+      if (refusal !== null) return (surface.answerErrorFor?.(path) ?? answerError)(refusal, id)
+    }
+    return null
+  }
   const allowedMethods = (path: string) => surfaces.flatMap((surface) => surface.allowedMethods(path))
-  guardRequests(app, { gate, answerError, allowedMethods })
+  guardRequests(app, { gate, answerError, allowedMethods, answerWrongMethod })
   return app
 }
 
@@ -179,6 +188,7 @@ function createHttpServer(
   // Node would answer an expectation that it does not know with a bare 417; RFC 9110 (10.1.1) lets us ignore it.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   answerBrokenRequests(server, options)
+  answerHalfClosed(server)
   return server
 }
 

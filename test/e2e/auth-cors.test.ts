@@ -116,12 +116,11 @@ describe('without a token', () => {
       assert.equal(await status({ authorization }), 200)
   })
 
-  test('a request without an Origin or with a matching one passes, also where one side leaves the port out', async () => {
+  test('a request without an Origin or with a matching one passes, also where the port is dropped from Host', async () => {
     const { hostname } = new URL(service.url)
     for (const headers of [
       {},
       { origin: `http://${host}` },
-      { origin: `http://${hostname}` },
       { origin: `http://${host}`, host: hostname },
       { 'sec-fetch-site': 'same-origin', origin: `http://${host}` },
       { 'sec-fetch-site': 'none' },
@@ -135,6 +134,9 @@ describe('without a token', () => {
     const wrong: Record<string, string>[] = [
       { origin: 'https://evil.example' },
       { origin: 'http://127.0.0.1:1' },
+      // The page of whatever listens on the default port.
+      { origin: `http://${new URL(service.url).hostname}` },
+      { origin: `https://${new URL(service.url).hostname}` },
       { origin: `http://localhost:${new URL(service.url).port}` },
       { origin: 'null' },
       { origin: `${ALLOWED}.evil.example` },

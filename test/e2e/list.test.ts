@@ -126,6 +126,20 @@ describe('the list of jobs', () => {
     for (const query of wrong) refused(await client.call(`/api/v2/jobs?${query}`), 400, 'invalid_metadata_filter')
   })
 
+  test('refuses a cursor that was cut, extended or changed in any letter', async () => {
+    for (let count = 0; count < 2; count++) await client.run(WORKFLOW)
+    const cursor = (await page('limit=1')).next_cursor ?? ''
+    assert.equal((await page(`limit=1&cursor=${cursor}`)).jobs.length, 1)
+    const changed = Array.from(
+      cursor,
+      (letter, at) => cursor.slice(0, at) + (letter === 'A' ? 'B' : 'A') + cursor.slice(at + 1),
+    )
+    const cut = Array.from(cursor, (_letter, at) => cursor.slice(0, at))
+    const extended = ['A', 'AA', 'AAAA', '=', '==', '.', cursor].map((more) => cursor + more)
+    for (const wrong of [...changed, ...cut, ...extended])
+      refused(await client.call(`/api/v2/jobs?cursor=${encodeURIComponent(wrong)}`), 400, 'invalid_request')
+  })
+
   test('refuses a wrong limit, status or cursor', async () => {
     const { next_cursor: cursor = '' } = await page('limit=1&metadata[walk]=a')
     assert.notEqual(cursor, '')

@@ -17,7 +17,13 @@
  * | FakeFail | fails |
  */
 import type { Engine, EngineRun, RunOptions } from '../../src/domain/engine/engine.ts'
-import type { EngineEvent, NodeRef, ReportedFile, ReportedItem } from '../../src/domain/engine/engine-event.ts'
+import type {
+  EngineEvent,
+  EngineFailure,
+  NodeRef,
+  ReportedFile,
+  ReportedItem,
+} from '../../src/domain/engine/engine-event.ts'
 import type { GraphNode } from '../../src/domain/workflows/graph.ts'
 import { type FakeClass, fakeCatalog } from './fake-catalog.ts'
 
@@ -36,6 +42,8 @@ export interface FakeFaults {
   cached: readonly string[]
   /** Reading a file throws this. */
   readError: unknown
+  /** The run fails with this before it has begun. */
+  refusal: EngineFailure | null
   /** Somebody else interrupts the run at the first node. */
   interruptItself: boolean
 }
@@ -61,6 +69,7 @@ const NO_FAULTS: FakeFaults = {
   delayMs: 0,
   cached: [],
   readError: null,
+  refusal: null,
   interruptItself: false,
 }
 
@@ -136,7 +145,8 @@ class ScriptedEngine implements FakeEngine {
   }
 
   async *#script(run: EngineRun, signal: AbortSignal): AsyncGenerator<EngineEvent> {
-    const { cached } = this.faults
+    const { cached, refusal } = this.faults
+    if (refusal !== null) return yield { type: 'failed', failure: refusal }
     yield { type: 'started', nodesTotal: run.graph.size }
     if (cached.length > 0) yield { type: 'cached', nodeIds: cached }
     for (const [nodeId, node] of run.graph) {

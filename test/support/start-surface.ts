@@ -11,6 +11,7 @@ import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../src/
 import { loadSpec } from '../../src/surfaces/jobs-v2/spec.ts'
 import { createGate, type GateOptions } from '../../src/surfaces/kit/gate.ts'
 import { createOperatorSurface } from '../../src/surfaces/kit/health.ts'
+import { createHeldPlaces } from '../../src/surfaces/kit/held-places.ts'
 import { DEFAULT_BRANDS } from '../../src/surfaces/kit/request-id.ts'
 import { openServer, type RunningServer, type ServerOptions } from '../../src/surfaces/server.ts'
 import { createMemoryJobs, type MemoryJobs } from './memory-jobs.ts'
@@ -24,7 +25,7 @@ export interface TestSurface extends AsyncDisposable {
 
 export interface TestSurfaceOptions {
   readonly gate?: Partial<GateOptions>
-  readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes' | 'maxStreamsPerAccount'>>
+  readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes'>> & { readonly maxStreamsPerAccount?: number }
   readonly server?: Partial<ServerOptions>
   readonly notReadyReason?: string | null
   /** The static token of the local kind. */
@@ -59,7 +60,8 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     answerError,
     clock: systemClock,
     maxBodyBytes: 1024 * 1024,
-    maxStreamsPerAccount: 100,
+    places: createHeldPlaces(options.api?.maxStreamsPerAccount ?? 100),
+    cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,
     jobs: jobs.operations,
@@ -67,7 +69,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   })
   const operator = createOperatorSurface({
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
-    notReadyReason: () => options.notReadyReason ?? null,
+    notReadyReason: async () => options.notReadyReason ?? null,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })
   const docs = createDocs({ gate, document: spec.document })

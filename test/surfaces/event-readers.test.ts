@@ -1,6 +1,7 @@
 /** Many readers, slow readers, dead readers: what a stream may cost, and who pays for it. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Caller } from '../../src/domain/accounts/caller.ts'
@@ -205,4 +206,71 @@ test('streams end with a closing comment when the service closes', async () => {
   await service.server.close()
   assert.deepEqual(await reader.rest(), [{ event: 'comment', data: 'closing' }])
   assert.equal(service.jobs.watcherCount(), 0)
+})
+
+interface Exchange extends Disposable {
+  readonly socket: Socket
+  text(): string
+}
+
+/** Sends these bytes, ends its side if asked to, and reads on. */
+async function exchange({ url }: TestSurface, bytes: string, { halfClose = false } = {}): Promise<Exchange> {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+  let text = ''
+  socket.setEncoding('utf8').on('data', (part: string) => {
+    text += part
+  })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  socket.write(bytes)
+  if (halfClose) socket.end()
+  return { socket, text: () => text, [Symbol.dispose]: () => void socket.destroy() }
+}
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`
+
+for (const halfClose of [false, true]) {
+  const how = halfClose ? ', by a client that ended its own side' : ''
+  test(`a stream behind other answers on one connection comes after them, whole${how}`, async () => {
+    await using service = await startSurface()
+    service.jobs.put(makeJob())
+    const requests = get(`/api/v2/jobs/${JOB_ID}`) + get('/api/v2/jobs/nope') + get('/api/v2/jobs') + get(EVENTS)
+    using reader = await exchange(service, requests, { halfClose })
+    await until(() => reader.text().includes('event: status'), 'the stream has begun')
+    service.jobs.change({ progress: makeProgress(0.5) })
+    service.jobs.change({ status: 'succeeded' })
+    await once(reader.socket, 'end')
+    const heads = [...reader.text().matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+    assert.deepEqual(heads, ['200', '404', '200', '200'])
+    assert.match(reader.text(), /event: progress\n.*event: status\ndata: \{"status":"succeeded"/s)
+    await until(() => service.api.openStreams() === 0, 'its place is free again')
+  })
+}
+
+test('a client that ended its own side gets its answers, quick and slow, and its stream to the end', async () => {
+  await using service = await startSurface()
+  service.jobs.put(makeJob())
+  for (const path of [`/api/v2/jobs/${JOB_ID}`, '/api/v2/jobs', '/healthz']) {
+    using reader = await exchange(service, get(path), { halfClose: true })
+    await once(reader.socket, 'end')
+    assert.match(reader.text(), /^HTTP\/1\.1 200 /, path)
+  }
+  using reader = await exchange(service, get(EVENTS), { halfClose: true })
+  await until(() => reader.text().includes('event: status'), 'the stream has begun')
+  service.jobs.change({ status: 'canceled' })
+  await once(reader.socket, 'end')
+  assert.match(reader.text(), /data: \{"status":"canceled"/)
+})
+
+test('a connection that closes while its stream waits for its turn leaves nothing behind', async () => {
+  await using service = await startSurface({ api: { maxStreamsPerAccount: 1 } })
+  service.jobs.put(makeJob())
+  for (let round = 0; round < 5; round++) {
+    using reader = await exchange(service, get('/api/v2/jobs') + get(EVENTS))
+    reader.socket.destroy()
+  }
+  await until(() => service.api.openStreams() === 0 && service.jobs.watcherCount() === 0, 'everything is released')
+  using reader = openEvents(service.url, EVENTS)
+  assert.equal((await reader.next())!.event, 'status')
 })

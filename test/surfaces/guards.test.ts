@@ -78,7 +78,7 @@ test('browser requests: no Origin and a matching one pass, others and cross-site
   assert.equal(await ask({ 'sec-fetch-mode': 'cors' }), 200)
   assert.equal(await ask({ origin: `http://${host}` }), 200)
   assert.equal(await ask({ origin: `http://${host}`, 'sec-fetch-site': 'same-origin' }), 200)
-  assert.equal(await ask({ origin: 'http://127.0.0.1' }), 200, 'a port that one side omits is ignored')
+  assert.equal(await ask({ origin: 'http://127.0.0.1' }), 403, 'the page of whatever listens on the default port')
   assert.equal(await ask({ host: 'localhost', origin: `http://localhost:${port}` }), 200)
   assert.equal(await ask({ origin: `http://${host}`, 'sec-fetch-site': 'cross-site' }), 403)
   assert.equal(await ask({ 'sec-fetch-site': 'cross-site' }), 403)

@@ -38,7 +38,10 @@ export interface FsBlobsOptions {
   readonly files?: FileOps
 }
 
-export type FsBlobs = BlobStore & BlobListing
+export interface FsBlobs extends BlobStore, BlobListing {
+  /** What lies here was left by a crash and is removed at the next start. */
+  readonly temporaryDirectory: string
+}
 
 export async function openFsBlobs({ directory, blake3, log, files = diskFileOps }: FsBlobsOptions): Promise<FsBlobs> {
   const temporary = join(directory, 'tmp')
@@ -69,6 +72,7 @@ export async function openFsBlobs({ directory, blake3, log, files = diskFileOps 
   }
 
   return {
+    temporaryDirectory: temporary,
     async receive(source, options) {
       const received = await receive(source, options, deps)
       return toPendingBlob(received, { staged: stage(received, deps), shards, locks, files })

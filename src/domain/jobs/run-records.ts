@@ -97,7 +97,10 @@ export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecord
   }
 }
 
-/** It has run and ended within its retention: that is what a history tells. */
+/**
+ * It has run and ended: that is what a history tells. A job that expired is told to whoever asks for it by its id, though it
+ * may never have run: its owner would wait for ever.
+ */
 export function isHistory({ status, startedAt }: Job): boolean {
-  return isTerminal(status) && status !== 'expired' && startedAt !== null
+  return status === 'expired' || (isTerminal(status) && startedAt !== null)
 }

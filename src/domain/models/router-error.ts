@@ -30,6 +30,7 @@ export type RouterErrorType = (typeof ROUTER_ERROR_TYPES)[number]
 
 export const ROUTER_REFUSALS = {
   malformed: 'invalid_input', // not JSON, no object, a bad cursor, a bad header
+  wrong_method: 'invalid_input', // the address has others
   too_large: 'invalid_input',
   invalid_fields: 'invalid_input', // `failures` lists all of them
   provider_refused_input: 'invalid_input', // the provider says so and gives no list

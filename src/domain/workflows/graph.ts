@@ -4,7 +4,10 @@ import type { JsonObject, JsonValue } from '../../lib/lossless-json.ts'
 export interface GraphNode {
   readonly classType: string
   readonly inputs: JsonObject
+  /** What errors call it; out of `meta`. */
   readonly title: string | null
+  /** What came as `_meta`, whatever it was; absent when nothing did. It is shown again and means nothing to a run. */
+  readonly meta?: JsonValue
 }
 
 export type Graph = ReadonlyMap<string, GraphNode>

@@ -53,11 +53,11 @@ function readNode(id: string, value: JsonValue): GraphNode {
   }
   if (!isJsonObject(inputs)) refuse(`Node ${id}: inputs must be an object (use {} for a node without inputs)`, id)
   const title = isJsonObject(meta) && typeof meta.title === 'string' ? meta.title.slice(0, TITLE_LENGTH_KEPT) : null
-  return { classType, inputs, title }
+  return { classType, inputs, title, ...(meta !== undefined && { meta }) }
 }
 
 function measureInputs(id: string, node: GraphNode): number {
-  let size = node.title?.length ?? 0
+  let size = node.meta === undefined ? 0 : measure(id, node.meta, 1)
   for (const [name, value] of Object.entries(node.inputs)) size += name.length + measure(id, value, 1)
   return size
 }

@@ -5,10 +5,10 @@ import type { Graph } from './graph.ts'
 export function writeGraph(graph: Graph): string {
   const entries: [string, JsonObject][] = []
   let isPlain = true
-  for (const [id, { classType, inputs, title }] of graph) {
+  for (const [id, { classType, inputs, meta }] of graph) {
     const node = { class_type: classType, inputs }
-    entries.push([id, title === null ? node : { ...node, _meta: { title } }])
-    if (isPlain && holdsRareNumber(inputs)) isPlain = false
+    entries.push([id, meta === undefined ? node : { ...node, _meta: meta }])
+    if (isPlain && (holdsRareNumber(inputs) || (meta !== undefined && holdsRareNumber(meta)))) isPlain = false
   }
   // Not by assignment: a node may be called `__proto__`.
   const document = Object.fromEntries(entries)

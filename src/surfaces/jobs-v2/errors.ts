@@ -46,21 +46,19 @@ const MIN_RETRY_SECONDS = 1
 export function createAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
     const refusal = error instanceof ServiceError ? error : toRefusal(error)
-    if (refusal !== null) return answerRefusal(refusal)
-    log.error({ err: error, requestId }, 'a request failed unexpectedly')
+    const isFull = refusal?.refusal === 'storage_full'
+    if (refusal !== null && !isFull) return answerRefusal(refusal)
+    // How it stands with our disk is the operator's business, not the caller's.
+    log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
     return toAnswer(500, 'upstream_error', GENERIC_MESSAGE, null)
   }
 }
 
 function answerRefusal(error: ServiceError): ErrorAnswer {
   const [status, code] = ANSWER[error.refusal]
-  const answer = toAnswer(status, code, error.message, toDetails(error))
+  const answer = toAnswer(status, code, error.message, error.details)
   if (status === 429) return withHeader(answer, 'Retry-After', String(toRetrySeconds(error.retryAfterSeconds)))
   return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
-}
-
-function toDetails(error: ServiceError): RefusalDetails | null {
-  return error.refusal === 'storage_full' ? { ...error.details, reason: 'storage_full' } : error.details
 }
 
 function toRetrySeconds(seconds: number | null): number {

@@ -39,8 +39,8 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     }
   }
 
-  function bringUpToDate(stream: EventStream, isFirst: boolean): void {
-    const bytes = Buffer.concat(frames.present(stream.delivered, isFirst))
+  function bringUpToDate(stream: EventStream): void {
+    const bytes = Buffer.concat(frames.present(stream.delivered))
     if (frames.hasEnded()) stream.end(bytes)
     else if (stream.send(bytes)) stream.delivered = frames.outputCount()
   }
@@ -62,9 +62,9 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     },
     join(stream) {
       streams.add(stream)
-      bringUpToDate(stream, true)
+      bringUpToDate(stream)
     },
-    resync: (stream) => bringUpToDate(stream, false),
+    resync: bringUpToDate,
     left(stream) {
       streams.delete(stream)
       onLeft(stream)

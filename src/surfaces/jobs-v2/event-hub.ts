@@ -5,11 +5,10 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Caller, IsWelcome } from '../../domain/accounts/caller.ts'
-import { forAccount, type PerAccount } from '../../domain/accounts/tiers.ts'
-import { ServiceError } from '../../domain/errors.ts'
 import { noSuchJob } from '../../domain/jobs/read.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import { EventStream } from '../kit/event-stream.ts'
+import { type HeldPlaces, tooManyStreams } from '../kit/held-places.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
 import type { Ticker } from '../kit/ticker.ts'
 import type { ContentLinks } from './content-links.ts'
@@ -19,7 +18,7 @@ import { isWithin, type JobScope } from './scoped-jobs.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
-  readonly maxStreamsPerAccount: PerAccount
+  readonly places: HeldPlaces
   readonly isWelcome: IsWelcome
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
@@ -37,8 +36,7 @@ export interface StreamRequest {
 export interface EventHub {
   /** Takes the response over and streams until the job ends. Throws too_many_streams or not_found before the first byte. */
   open(response: ServerResponse, request: StreamRequest): Promise<void>
-  /** Of one account, or of all. */
-  openStreams(accountId?: string): number
+  openStreams(): number
   /** Ends every stream with a closing comment; new ones are refused. */
   close(): void
 }
@@ -54,14 +52,12 @@ interface Shared {
 
 const TICK_MS = 125
 const CHECK_EVERY_TICKS = 8
-const RETRY_AFTER_SECONDS = 5
 
 export function createEventHub(options: HubOptions): EventHub {
-  const { watchJob, maxStreamsPerAccount, isWelcome, contentLinks, ticker } = options
+  const { watchJob, places, isWelcome, contentLinks, ticker } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Map<EventStream, Caller>()
-  const used = new Map<string, number>()
   let stopTicking: (() => void) | null = null
   let ticks = 0
   let isClosed = false
@@ -76,18 +72,6 @@ export function createEventHub(options: HubOptions): EventHub {
   function check(stream: EventStream, caller: Caller): void {
     if (!isWelcome(caller)) stream.end()
     stream.check()
-  }
-
-  function takePlace(accountId: string): void {
-    const count = used.get(accountId) ?? 0
-    if (isClosed || count >= forAccount(maxStreamsPerAccount, accountId)) throw tooManyStreams()
-    used.set(accountId, count + 1)
-  }
-
-  function freePlace(accountId: string): void {
-    const count = (used.get(accountId) ?? 1) - 1
-    if (count === 0) used.delete(accountId)
-    else used.set(accountId, count)
   }
 
   function share(key: string, { scope, jobId, base }: StreamRequest): Shared {
@@ -117,7 +101,7 @@ export function createEventHub(options: HubOptions): EventHub {
   }
 
   function giveBack(shared: Shared, accountId: string): void {
-    freePlace(accountId)
+    places.giveBack(accountId)
     shared.readers--
     if (shared.readers > 0) return
     if (channels.get(shared.key) === shared) channels.delete(shared.key)
@@ -133,7 +117,8 @@ export function createEventHub(options: HubOptions): EventHub {
     async open(response, request) {
       const { scope, jobId, base } = request
       const { accountId, pool } = scope
-      takePlace(accountId)
+      if (isClosed) throw tooManyStreams()
+      places.take(accountId)
       const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
       const shared = channels.get(key) ?? share(key, request)
       shared.readers++
@@ -144,7 +129,7 @@ export function createEventHub(options: HubOptions): EventHub {
         giveBack(shared, accountId)
         throw error
       }
-      const socket = takeSocket(response)
+      const socket = await takeSocket(response)
       if (socket === null) {
         giveBack(shared, accountId)
         return
@@ -157,16 +142,10 @@ export function createEventHub(options: HubOptions): EventHub {
       shared.channel.join(stream)
       socket.uncork()
     },
-    openStreams: (accountId) => (accountId === undefined ? streams.size : (used.get(accountId) ?? 0)),
+    openStreams: () => streams.size,
     close() {
       isClosed = true
       for (const stream of streams.keys()) stream.end()
     },
   }
-}
-
-function tooManyStreams(): ServiceError {
-  return new ServiceError('too_many_streams', 'too many event streams are open; poll the job, or try again later', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  })
 }

@@ -21,14 +21,6 @@ function toStatusData(job: Job, base: ViewBase): object {
   }
 }
 
-/**
- * What a stream of a finished job begins with when outputs follow: the first frame is a status, and no output may come after
- * a terminal one, so the stream replays the state in which the outputs were made.
- */
-export function toReplayedStatusFrame(): Buffer {
-  return encodeFrame('status', JSON.stringify({ status: 'running' }))
-}
-
 export function toProgressFrame(progress: Progress): Buffer {
   return encodeFrame('progress', JSON.stringify(toProgressView(progress)))
 }

@@ -1,16 +1,17 @@
 /** The Jobs API v2 as one surface: its operations, its guards beyond the common ones, its envelope, its streams. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
-import type { PerAccount } from '../../domain/accounts/tiers.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { createTimeCursors } from '../kit/cursor.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import type { HeldPlaces } from '../kit/held-places.ts'
 import type { Spec } from '../kit/spec.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
@@ -45,7 +46,9 @@ export interface JobsV2Options {
   readonly clock: Clock
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
-  readonly maxStreamsPerAccount: PerAccount
+  /** What event streams of an account have in common with whatever else it holds open. */
+  readonly places: HeldPlaces
+  readonly cursorSecret: Uint8Array
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
   /** Left out: no address names a deployment. */
@@ -82,7 +85,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const jobBytes = createJobBytes(contentLinks, options.clock)
   const hub = createEventHub({
     watchJob: jobs.watchJob,
-    maxStreamsPerAccount: options.maxStreamsPerAccount,
+    places: options.places,
     isWelcome: gate.isWelcome,
     contentLinks,
     ticker: options.ticker ?? systemTicker,
@@ -99,7 +102,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       ;(request as Known)[SCOPE] = { accountId, pool: poolOf(placeOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
-    listJobs(app, { kit, jobBytes, list: jobs.list })
+    listJobs(app, { kit, jobBytes, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
     getJob(app, { kit, jobBytes, find: scoped.find })
     getJobWorkflow(app, { kit, findWorkflow: scoped.workflow })
     getJobLogs(app, { kit, findLog: scoped.log })

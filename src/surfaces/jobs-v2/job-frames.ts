@@ -1,13 +1,14 @@
 /**
  * What to tell about a job: turns its snapshots and previews into frames, each encoded once. Knows no reader and no socket.
  *
- * Order: status, then outputs as they are committed, each once; the terminal status last. Progress never falls, and progress
- * and previews come at most twice a second.
+ * Order: status, then outputs as they are committed, each once; the terminal status last. Of a job that has ended a reader
+ * gets the outputs that it lacks and the terminal status, and no state that is no longer true. Progress never falls, and
+ * progress and previews come at most twice a second.
  */
 import type { Job, Output } from '../../domain/jobs/job.ts'
 import { isTerminal } from '../../domain/jobs/transitions.ts'
 import type { Preview } from '../../domain/jobs/watch-job.ts'
-import { toOutputFrame, toPreviewFrame, toProgressFrame, toReplayedStatusFrame, toStatusFrame } from './event-view.ts'
+import { toOutputFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
 import type { ViewBase } from './job-view.ts'
 import { createPacer } from './pacer.ts'
 
@@ -24,7 +25,7 @@ export interface JobFrames {
   /** How many outputs there are: a reader that was told everything has been given as many. */
   outputCount(): number
   /** What brings a reader up to date that was given the first `outputsGiven` outputs. */
-  present(outputsGiven: number, isFirst: boolean): readonly Buffer[]
+  present(outputsGiven: number): readonly Buffer[]
 }
 
 export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
@@ -85,12 +86,12 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     isWaiting: () => !hasEnded() && (progress.isWaiting() || preview.isWaiting()),
     hasEnded,
     outputCount: () => outputFrames.length,
-    present(outputsGiven, isFirst) {
+    present(outputsGiven) {
       renewLinks()
       const status = asList(statusFrame)
       const missing = outputFrames.slice(outputsGiven)
-      if (!hasEnded()) return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]
-      return isFirst && missing.length > 0 ? [toReplayedStatusFrame(), ...missing, ...status] : [...missing, ...status]
+      if (hasEnded()) return [...missing, ...status]
+      return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]
     },
   }
 }

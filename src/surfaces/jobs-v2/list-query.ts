@@ -6,7 +6,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import type { ListRequest } from '../../domain/jobs/list.ts'
 import { isMetadataKey, isMetadataValue } from '../../domain/jobs/metadata.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
-import { readCursor } from '../kit/cursor.ts'
+import type { TimeCursors } from '../kit/cursor.ts'
 import { type QueryPair, readQuery } from '../kit/query.ts'
 
 export interface ListQuery {
@@ -22,16 +22,22 @@ const LIMIT = /^\d{1,3}$/
 const METADATA_NAME = /^metadata(?:\[|$)/
 const METADATA_FILTER = /^metadata\[(.*)\]$/s
 
-/** `pool`: what the address is limited to. A cursor of one address means nothing at another. */
-export function readListQuery(url: string, pool: string | null = null): ListQuery {
+export interface ListPlace {
+  readonly accountId: string
+  /** What the address is limited to. */
+  readonly pool: string | null
+}
+
+/** A cursor of one account or address means nothing at another. */
+export function readListQuery(url: string, { accountId, pool }: ListPlace, cursors: TimeCursors): ListQuery {
   const pairs = readQuery(url)
   if (pairs === null) throw badFilter('the query holds a raw ";" or a bad percent escape; escape names and values')
   const metadata = readMetadataFilters(pairs)
   const statuses = readStatuses(findOne(pairs, 'status'))
   const limit = readLimit(findOne(pairs, 'limit'))
-  const filters = JSON.stringify([statuses, Object.entries(metadata).sort(), pool])
+  const filters = JSON.stringify([accountId, statuses, Object.entries(metadata).sort(), pool])
   const cursorText = findOne(pairs, 'cursor')
-  const cursor = cursorText === undefined ? null : readCursor(cursorText, filters)
+  const cursor = cursorText === undefined ? null : cursors.read(cursorText, filters)
   return { request: { pool, statuses, metadata, limit, cursor }, filters }
 }
 

@@ -12,7 +12,18 @@ export interface Cors {
 }
 
 const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-const ALLOWED_HEADERS = 'Authorization, X-API-Key, Content-Type, Idempotency-Key, Range, Comfy-User'
+const ALLOWED_HEADERS = 'Authorization, X-API-Key, Content-Type, Idempotency-Key, If-None-Match, Range, Comfy-User'
+// What clients act on beside the body: when to come back, which part this is, what changed, what it cost and what is left.
+const EXPOSED_HEADERS = [
+  'Retry-After',
+  'Allow',
+  'Content-Range',
+  'Accept-Ranges',
+  'ETag',
+  'Idempotent-Replayed',
+  ...['Limit', 'Current', 'Remaining'].flatMap((part) => [`X-Committed-Spend-${part}`, `X-Concurrency-${part}`]),
+]
+const EXPOSED_OF_BRAND = ['Request-Id', 'Error-Type', 'Upstream-Status', 'Upstream-Detail', 'Credits-Used']
 const PREFLIGHT_SECONDS = '600'
 
 export function readCorsOrigin(text: string): string {
@@ -24,9 +35,11 @@ export function readCorsOrigin(text: string): string {
   return text
 }
 
-export function createCors(origins: readonly string[], requestIdHeaders: readonly string[]): Cors {
+/** `brands`: parts of header names, such as `Service` in `X-Service-Request-Id`. */
+export function createCors(origins: readonly string[], brands: readonly string[]): Cors {
   const allowed = new Set(origins.map(readCorsOrigin))
-  const exposed = ['Retry-After', 'Content-Range', 'Accept-Ranges', ...requestIdHeaders].join(', ')
+  const branded = brands.flatMap((brand) => EXPOSED_OF_BRAND.map((name) => `X-${brand}-${name}`))
+  const exposed = [...EXPOSED_HEADERS, ...branded].join(', ')
   const answerHeaders = (origin: string): readonly string[] => [
     'Access-Control-Allow-Origin',
     origin,

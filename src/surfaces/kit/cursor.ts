@@ -1,48 +1,64 @@
 /**
- * Page cursors: opaque to the caller, and bound to the filters of the walk they came from. They are not secret and not
- * signed: whoever makes one up only chooses where to start in a list that is its own anyway.
+ * Page cursors: opaque to the caller, and only those that we gave out count. Each is signed as a whole and has exactly one
+ * spelling, so that one which was cut, extended or changed in any place is refused instead of leading somewhere.
  */
-import { createHash } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { ServiceError } from '../../domain/errors.ts'
-import { isUuid } from '../../lib/ids.ts'
+
+export interface CursorSeal {
+  seal(content: string): string
+  /** null for a text that this seal did not make. */
+  open(cursor: string): string | null
+}
+
+const MAX_LENGTH = 512
+const MAC_BYTES = 16
+
+export function createCursorSeal(secret: Uint8Array): CursorSeal {
+  const sign = (content: Buffer) => createHmac('sha256', secret).update(content).digest().subarray(0, MAC_BYTES)
+  return {
+    seal(content) {
+      const bytes = Buffer.from(content)
+      return Buffer.concat([sign(bytes), bytes]).toString('base64url')
+    },
+    open(cursor) {
+      if (cursor.length > MAX_LENGTH) return null
+      const bytes = Buffer.from(cursor, 'base64url')
+      // Decoding skips what is no letter of the alphabet, and the bits that the last letter has too many.
+      if (bytes.length < MAC_BYTES || bytes.toString('base64url') !== cursor) return null
+      const content = bytes.subarray(MAC_BYTES)
+      return timingSafeEqual(bytes.subarray(0, MAC_BYTES), sign(content)) ? content.toString() : null
+    },
+  }
+}
 
 export interface CursorPosition {
   readonly createdAt: Date
   readonly id: string
 }
 
-const MAX_LENGTH = 512
-const LATEST_MS = 8.64e15
-
-/** `filters` is any text that is equal exactly when the filters are. */
-export function encodeCursor(position: CursorPosition, filters: string): string {
-  return Buffer.from(JSON.stringify([position.createdAt.getTime(), position.id, digest(filters)])).toString('base64url')
+/** Cursors of a list by time. `filters` is any text that is equal exactly when the filters of the walk are. */
+export interface TimeCursors {
+  encode(position: CursorPosition, filters: string): string
+  read(cursor: string, filters: string): CursorPosition
 }
 
-export function readCursor(text: string, filters: string): CursorPosition {
-  const parts = text.length > MAX_LENGTH ? null : decode(text)
-  if (parts === null) throw new ServiceError('invalid_request', 'cursor is not one that this service gave out')
-  const [createdAtMs, id, filtersDigest] = parts
-  if (filtersDigest !== digest(filters)) {
-    throw new ServiceError(
-      'invalid_request',
-      'cursor belongs to a list with other filters; repeat the filters of its page',
-    )
-  }
-  return { createdAt: new Date(createdAtMs), id }
-}
-
-function decode(text: string): [number, string, string] | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'))
-    if (!Array.isArray(value) || value.length !== 3) return null
-    const [createdAtMs, id, filtersDigest] = value as unknown[]
-    const isValid = Number.isInteger(createdAtMs) && Math.abs(createdAtMs as number) <= LATEST_MS
-    return isValid && typeof id === 'string' && isUuid(id) && typeof filtersDigest === 'string'
-      ? [createdAtMs as number, id, filtersDigest]
-      : null
-  } catch {
-    return null
+export function createTimeCursors(secret: Uint8Array): TimeCursors {
+  const { seal, open } = createCursorSeal(secret)
+  return {
+    encode: ({ createdAt, id }, filters) => seal(JSON.stringify([digest(filters), createdAt.getTime(), id])),
+    read(cursor, filters) {
+      const content = open(cursor)
+      if (content === null) throw new ServiceError('invalid_request', 'cursor is not one that this service gave out')
+      const [filtersDigest, createdAtMs, id] = JSON.parse(content) as [string, number, string]
+      if (filtersDigest !== digest(filters)) {
+        throw new ServiceError(
+          'invalid_request',
+          'cursor belongs to a list with other filters; repeat the filters of its page',
+        )
+      }
+      return { createdAt: new Date(createdAtMs), id }
+    },
   }
 }
 

@@ -23,6 +23,9 @@ const BACKLOG_BYTES = 256 * 1024
 const STALL_MS = 60_000
 /** The contract promises a byte at least every 15 s; one look per second and this bound keep us below. */
 const SILENCE_MS = 13_000
+/** How soon a reader that ended its own side is asked for signs of life, and asked again at first. */
+const PROBE_MS = 1_000
+const PROBE_AGAIN_MS = 20
 
 const STREAM = Symbol('event stream')
 type StreamSocket = Socket & { [STREAM]?: EventStream }
@@ -36,6 +39,7 @@ export class EventStream {
   private lastByteAt: number
   private stalledAt = -1
   private isEnding = false
+  private silenceMs = SILENCE_MS
 
   constructor(socket: Socket, source: StreamSource, ticker: Ticker) {
     this.socket = socket
@@ -44,6 +48,7 @@ export class EventStream {
     this.lastByteAt = ticker.now()
     ;(socket as StreamSocket)[STREAM] = this
     socket.on('close', onClose)
+    socket.on('end', onPeerEnd)
   }
 
   get isBehind(): boolean {
@@ -77,7 +82,18 @@ export class EventStream {
     const now = this.ticker.now()
     if (this.stalledAt >= 0) {
       if (now - this.stalledAt > STALL_MS) this.socket.destroy()
-    } else if (now - this.lastByteAt >= SILENCE_MS) this.send(KEEPALIVE_COMMENT)
+    } else if (now - this.lastByteAt >= this.silenceMs) this.send(KEEPALIVE_COMMENT)
+  }
+
+  /**
+   * The peer ended its side. Whoever still reads gets its stream. One that is gone answers what is written to it with a
+   * reset, which only the next write meets: so there are two, and then one a second.
+   */
+  peerEnded(): void {
+    this.silenceMs = PROBE_MS
+    this.send(KEEPALIVE_COMMENT)
+    const again = setTimeout(() => this.send(KEEPALIVE_COMMENT), PROBE_AGAIN_MS)
+    this.socket.once('close', () => clearTimeout(again))
   }
 
   drained(): void {
@@ -95,6 +111,10 @@ export function isStreamSocket(socket: Socket): boolean {
 function onClose(this: StreamSocket): void {
   const stream = this[STREAM]
   stream?.source.left(stream)
+}
+
+function onPeerEnd(this: StreamSocket): void {
+  this[STREAM]?.peerEnded()
 }
 
 function onDrain(this: StreamSocket): void {

@@ -77,7 +77,7 @@ const URL_MAX_LENGTH = 24_576
 
 export function createGate(options: GateOptions): Gate {
   const requestIdNames = requestIdHeaderNames(options.brands)
-  const cors = createCors(options.corsOrigins, requestIdNames)
+  const cors = createCors(options.corsOrigins, options.brands)
   const place = createPlace(options)
 
   function admit(request: IncomingMessage): Place {

@@ -13,6 +13,8 @@ export interface GuardOptions {
   readonly gate: Gate
   readonly answerError: AnswerError
   readonly allowedMethods: (path: string) => readonly string[]
+  /** The answer in a surface's own words to a method that does not exist under a path which does; null: in the common ones. */
+  readonly answerWrongMethod: (request: FastifyRequest) => ErrorAnswer | null
 }
 
 /** Route config of pages that a link on another site may lead to; they hold no data of anybody. */
@@ -28,7 +30,8 @@ export function placeOf(request: FastifyRequest): Place {
   return place
 }
 
-export function guardRequests(app: FastifyInstance, { gate, answerError, allowedMethods }: GuardOptions): void {
+export function guardRequests(app: FastifyInstance, options: GuardOptions): void {
+  const { gate, answerError, allowedMethods, answerWrongMethod } = options
   app.decorateRequest(PLACE, undefined)
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -52,6 +55,8 @@ export function guardRequests(app: FastifyInstance, { gate, answerError, allowed
   app.setNotFoundHandler((request, reply) => {
     const methods = allowedMethods(pathOf(request))
     if (methods.length > 0) reply.header('Allow', methods.join(', '))
+    const ownAnswer = answerWrongMethod(request)
+    if (ownAnswer !== null) return sendError(reply, ownAnswer)
     const hint = methods.length > 0 ? `${request.method} is not possible here` : 'there is nothing under this address'
     return sendError(reply, answerError(new ServiceError('not_found', hint), request.id))
   })

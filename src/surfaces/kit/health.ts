@@ -9,7 +9,7 @@ export interface OperatorOptions {
   /** Throws, or rejects, unless this caller may see what everybody does. */
   readonly guardMetrics: (request: IncomingMessage) => unknown
   /** null when ready, else a reason that is safe to show. */
-  readonly notReadyReason: () => string | null
+  readonly notReadyReason: () => Promise<string | null>
   /** Prometheus text and its media type. */
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
@@ -21,8 +21,8 @@ export function createOperatorSurface({ guardMetrics, notReadyReason, metrics }:
     name: 'operator',
     register(app) {
       app.get('/healthz', () => ({ status: 'alive' }))
-      app.get('/readyz', (_request, reply) => {
-        const reason = notReadyReason()
+      app.get('/readyz', async (_request, reply) => {
+        const reason = await notReadyReason()
         return reply.code(reason === null ? 200 : 503).send({ status: reason === null ? 'ready' : 'not_ready', reason })
       })
       app.get('/metrics', async (request, reply) => {

@@ -15,14 +15,22 @@ export function originRefusal(headers: BrowserHeaders, isAllowedOrigin: (origin:
   if (origin === undefined && fetchSite === undefined) return null
   if (origin !== undefined && isAllowedOrigin(origin)) return null
   if (fetchSite === 'cross-site') return 'requests from pages of another site are not allowed'
-  if (origin === undefined || isSameHost(origin, headers.host)) return null
+  if (origin === undefined || isOurs(origin, headers)) return null
   return 'this origin is not allowed; list it in the CORS origins to allow it'
 }
 
-// The port is ignored when one side leaves it out: a proxy often drops it from one of the two headers.
-function isSameHost(origin: string, host: HostParts): boolean {
-  const match = /^https?:\/\/(.+)$/i.exec(origin)
-  const sender = match === null ? null : readHost(match[1])
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' }
+
+/**
+ * The page comes from the very host and port that it asks; where a port is left out it is the default one of the page's
+ * scheme. A proxy may have dropped the port from `Host`, so there it may be any, unless the browser itself says that the page
+ * is another one.
+ */
+function isOurs(origin: string, { host, fetchSite = 'same-origin' }: BrowserHeaders): boolean {
+  const [, scheme = '', rest = ''] = /^(https?):\/\/(.+)$/i.exec(origin) ?? []
+  const sender = readHost(rest)
   if (sender === null || sender.name !== host.name) return false
-  return sender.port === '' || host.port === '' || sender.port === host.port
+  if (host.port === '' && fetchSite === 'same-origin') return true
+  const defaultPort = DEFAULT_PORTS[scheme.toLowerCase()]
+  return (sender.port || defaultPort) === (host.port || defaultPort)
 }

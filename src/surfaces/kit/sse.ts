@@ -36,15 +36,33 @@ export function encodeStreamHead(headers: readonly string[]): string {
 
 /**
  * Cuts the socket loose from its response, so that neither the response nor whatever hangs on it stays in memory for the
- * life of the stream. The response is told that it is over.
+ * life of the stream. The response is told that it is over. A response that comes behind others on its connection has to
+ * wait until they are written; null when the connection ends before that.
  */
-export function takeSocket(response: ServerResponse): Socket | null {
+export async function takeSocket(response: ServerResponse): Promise<Socket | null> {
+  if (response.socket === null) await untilItsTurn(response)
   const socket = response.socket
   if (socket === null || socket.destroyed) return null
+  // What node does when a peer ends its side, namely end ours, is right for answers and wrong for a stream.
+  socket.removeAllListeners('end')
   response.detachSocket(socket)
   response.emit('close')
   // The idle timeout of ordinary requests does not apply: a stream is alive as long as it is kept alive.
   socket.setTimeout(0)
   socket.setNoDelay(true)
   return socket
+}
+
+function untilItsTurn(response: ServerResponse): Promise<void> {
+  const connection = response.req.socket
+  if (connection.destroyed) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('socket', done)
+      connection.off('close', done)
+      resolve()
+    }
+    response.once('socket', done)
+    connection.once('close', done)
+  })
 }

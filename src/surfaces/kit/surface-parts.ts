@@ -2,7 +2,6 @@
  * What a surface that may be left out is given. Such a surface is found by its folder (see optional-surfaces.ts), so what it
  * can use must be described outside of it. Everything is narrow: functions of the domain, never an adapter.
  */
-import type { PerAccount } from '../../domain/accounts/tiers.ts'
 import type { UserFiles } from '../../domain/accounts/user-files.ts'
 import type { AssetShelf } from '../../domain/assets/asset-shelf.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
@@ -18,12 +17,15 @@ import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Gate } from './gate.ts'
+import type { HeldPlaces } from './held-places.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
   readonly gate: Gate
   readonly clock: Clock
   readonly log: Log
+  /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
+  readonly isOneAccountForAll: boolean
   /** Of the service. */
   readonly version: string
   readonly bus: EventBus<EngineEvent>
@@ -47,11 +49,11 @@ export interface SurfaceParts {
     /** Bytes may be served from our own routes: the local kind, where no other host stores them. */
     readonly servesBytes: boolean
   }
+  /** What sockets of an account have in common with whatever else it holds open. */
+  readonly places: HeldPlaces
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number
-    /** Connections that one account may hold open at a time. */
-    readonly maxSocketsPerAccount: PerAccount
   }
 }
 

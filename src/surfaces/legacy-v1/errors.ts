@@ -28,28 +28,26 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   idempotency_key_reuse: [400, 'invalid_request'],
   queue_full: [429, 'QUEUE_LIMIT'],
   rate_limited: [429, 'rate_limited'],
-  too_many_streams: [429, 'too_many_sockets'],
+  too_many_streams: [429, 'too_many_streams'],
   insufficient_credits: [402, 'INSUFFICIENT_CREDITS'],
   subscription_inactive: [429, 'PAYMENT_REQUIRED'],
   deployment_not_ready: [429, 'deployment_not_ready'],
   deployment_stopped: [400, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
-  storage_full: [500, 'storage_full'],
+  storage_full: [500, 'internal_error'],
   shutting_down: [429, 'QUEUE_LIMIT'],
 }
 
 const GENERIC_MESSAGE = 'something went wrong on our side; the request id helps to find out what'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-export function statusOf(error: ServiceError): readonly [status: number, code: string] {
-  return ANSWER[error.refusal]
-}
-
 export function createAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
     const refusal = toRefusal(error)
-    if (refusal !== null) return answerRefusal(refusal)
-    log.error({ err: error, requestId }, 'a request failed unexpectedly')
+    const isFull = refusal?.refusal === 'storage_full'
+    if (refusal !== null && !isFull) return answerRefusal(refusal)
+    // How it stands with our disk is the operator's business, not the caller's.
+    log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
     return toAnswer(500, 'internal_error', GENERIC_MESSAGE)
   }
 }
@@ -61,7 +59,7 @@ function answerRefusal(error: ServiceError): ErrorAnswer {
 }
 
 /** What a refusal says beside its body. */
-export function refusalHeaders(error: ServiceError): Record<string, string> {
+function refusalHeaders(error: ServiceError): Record<string, string> {
   const [status] = ANSWER[error.refusal]
   if (status === 401) return { 'WWW-Authenticate': 'Bearer' }
   // An inactive subscription does not pass by waiting.

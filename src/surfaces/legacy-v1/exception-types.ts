@@ -16,9 +16,12 @@ export type ExceptionType =
 const OF_CODE: Readonly<Record<string, ExceptionType>> = {
   invalid_workflow: 'ValidationError',
   missing_node_type: 'ValidationError',
+  missing_node_class: 'ValidationError',
   validation_failed: 'ValidationError',
   engine_rejected: 'ValidationError',
+  input_too_large: 'ValidationError',
   missing_model: 'ModelDownloadError',
+  missing_weights: 'ModelDownloadError',
   model_unavailable: 'ModelDownloadError',
   model_download_failed: 'ModelDownloadError',
   missing_asset: 'ImageDownloadError',
@@ -61,6 +64,11 @@ export function toTraceback(traceback: string | null): string[] {
     .split('\n')
     .filter((line) => line !== '' && !OWN_FRAME.test(line))
     .map((line) => `${line}\n`)
+}
+
+/** Which node an end was about. Texts also where it was none: the editor refuses whatever holds anything else. */
+export function toNodeNames(nodeId: string | null, classType: string | null): { node_id: string; node_type: string } {
+  return { node_id: nodeId ?? '', node_type: classType ?? '' }
 }
 
 /** ComfyUI puts its advice after a line end, so clients expect one. */

@@ -9,12 +9,14 @@ import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { createAudiences } from './audience.ts'
+import { createAudiences, toAudience } from './audience.ts'
 import { deprecationHeaders, pathOf } from './deprecation.ts'
 import { createAnswerError } from './errors.ts'
 import { createExtraNotes } from './extra-notes.ts'
 import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
+import { isPromptSubmit } from './operations/post-prompt.ts'
+import { createAnswerPromptError } from './prompt-errors.ts'
 import { createMethodTable } from './route-methods.ts'
 import { registerRoutes } from './routes.ts'
 import { scopeOf } from './scope-of.ts'
@@ -26,11 +28,12 @@ type Known = FastifyRequest & { [ACCOUNT]?: string }
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
   const answerError = createAnswerError(parts.log)
+  const answerPromptError = createAnswerPromptError(answerError)
   const features = toFeatures(parts)
   const freshFiles = createFreshFiles(bus)
   const deps: OperationDeps = {
     ...parts,
-    audiences: createAudiences(),
+    audiences: createAudiences({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
     notes: createExtraNotes(),
     freshFiles,
     features,
@@ -44,7 +47,8 @@ export function createSurface(parts: SurfaceParts): Surface {
     app.decorateRequest(ACCOUNT, undefined)
     app.setErrorHandler((error, request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
-      return sendError(reply, answerError(error, request.id))
+      const answer = isPromptSubmit(request) ? answerPromptError : answerError
+      return sendError(reply, answer(error, request.id))
     })
     app.addHook('onRequest', async (request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
@@ -90,6 +94,11 @@ function toFeatures({ limits }: SurfaceParts): object {
     node_replacements: true,
     assets: false,
   }
+}
+
+async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: string): Promise<string | null> {
+  const record = await jobs.records.find(accountId, jobId)
+  return toAudience(record?.submission?.clientId ?? null)
 }
 
 function accountOf(request: FastifyRequest): string {

@@ -1,7 +1,7 @@
 /** The one error shape of `POST /prompt`: clients show `error.message` and mark the nodes of `node_errors`. */
-import type { ServiceError } from '../../domain/errors.ts'
 import type { PromptNodeErrors } from '../../domain/jobs/submit-prompt.ts'
-import { statusOf } from './errors.ts'
+import type { AnswerError } from '../kit/surface.ts'
+import { toRefusal } from './errors.ts'
 
 export interface PromptError {
   readonly type: string
@@ -43,9 +43,21 @@ export const TAKEN_PROMPT_ID = toPromptRefusal(
   ),
 )
 
-/** Malformed JSON, a graph in the editor's form, a full queue, missing credits: whatever a submit can be refused for. */
-export function fromServiceError(error: ServiceError): PromptRefusal {
-  const [status, code] = statusOf(error)
-  const type = code === 'invalid_request' ? 'invalid_prompt' : code
-  return toPromptRefusal(status, promptError(type, error.message))
+/**
+ * Whatever a submit is refused for, by us or by the guards before it: a missing key, malformed JSON, a full queue, no credits,
+ * a defect. Status and headers are those of the surface.
+ */
+export function createAnswerPromptError(answerError: AnswerError): AnswerError {
+  return (error, requestId) => {
+    const answer = answerError(error, requestId)
+    const { code, message } = JSON.parse(answer.body) as { readonly code: string; readonly message: string }
+    const type = code === 'invalid_request' ? 'invalid_prompt' : code
+    const refusal = isTakenId(error) ? TAKEN_PROMPT_ID : toPromptRefusal(answer.status, promptError(type, message))
+    return { ...answer, status: refusal.status, body: JSON.stringify(refusal.body) }
+  }
+}
+
+function isTakenId(error: unknown): boolean {
+  const refusal = toRefusal(error)
+  return refusal?.refusal === 'invalid_field' && refusal.details?.['field'] === 'id'
 }

@@ -34,7 +34,8 @@ export function readPrompt(body: JsonObject): PromptReading {
   const fields: PromptFields = {
     workflow,
     id,
-    clientId: typeof clientId === 'string' && clientId.length <= MAX_CLIENT_ID_LENGTH ? clientId : null,
+    // As the socket reads its own.
+    clientId: typeof clientId === 'string' && clientId.length <= MAX_CLIENT_ID_LENGTH ? clientId.toWellFormed() : null,
     number: readNumber(member(body, 'number')),
     isFront: isTruthy(member(body, 'front')),
     targets: readTargets(member(body, 'partial_execution_targets')),

@@ -2,10 +2,10 @@
  * A job as ComfyUI lists it: the five members of a queue entry and the entry of its history. Graphs and extra data are texts
  * already and stay so, digit by digit. Credentials are in none of them, because none was ever stored.
  */
-import type { JobError } from '../../domain/jobs/job.ts'
+import type { Job, JobError } from '../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../domain/jobs/run-records.ts'
 import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
-import { toExceptionMessage, toExceptionType, toTraceback } from './exception-types.ts'
+import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from './exception-types.ts'
 import type { ExtraNotes } from './extra-notes.ts'
 import { toMeta, toOutputs } from './node-output.ts'
 
@@ -99,11 +99,12 @@ function toLastMessage(record: RecordedJob): readonly [type: string, data: objec
   const { job, run } = record
   const timestamp = endOf(record)
   if (job.status === 'succeeded') return ['execution_success', { prompt_id: job.id, timestamp }]
-  if (job.status === 'failed') return ['execution_error', toExecutionError(record) ?? {}]
+  const failure = toExecutionError(record)
+  if (failure !== null) return ['execution_error', failure]
   const { nodeId = null, classType = null } = run?.stoppedAt ?? {}
   return [
     'execution_interrupted',
-    { prompt_id: job.id, node_id: nodeId, node_type: classType, executed: run?.executed ?? [], timestamp },
+    { prompt_id: job.id, ...toNodeNames(nodeId, classType), executed: run?.executed ?? [], timestamp },
   ]
 }
 
@@ -119,15 +120,25 @@ const UNKNOWN_ERROR: JobError = {
   traceback: null,
 }
 
-/** null for a job that did not fail. */
+const EXPIRED_ERROR: JobError = {
+  ...UNKNOWN_ERROR,
+  code: 'expired',
+  message: 'the job did not end before its retention was over',
+}
+
+/** null for a job that did not fail. One that expired has failed as far as clients of this surface can tell. */
+export function failureOf({ status, error }: Job): JobError | null {
+  if (status === 'expired') return EXPIRED_ERROR
+  return status === 'failed' ? (error ?? UNKNOWN_ERROR) : null
+}
+
 export function toExecutionError(record: RecordedJob): object | null {
   const { job, run } = record
-  if (job.status !== 'failed') return null
-  const error = job.error ?? UNKNOWN_ERROR
+  const error = failureOf(job)
+  if (error === null) return null
   return {
     prompt_id: job.id,
-    node_id: error.nodeId,
-    node_type: error.classType,
+    ...toNodeNames(error.nodeId, error.classType),
     executed: run?.executed ?? [],
     exception_message: toExceptionMessage(error.message),
     exception_type: toExceptionType(error, run?.failure?.exceptionType ?? null),

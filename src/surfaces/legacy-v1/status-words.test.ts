@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Job, JobError } from '../../domain/jobs/job.ts'
-import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
+import { isTerminal, JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import { toExceptionType, toTraceback } from './exception-types.ts'
 import { GROUP_WORDS, statesOfGroup, toStatusWord } from './status-words.ts'
 
@@ -45,15 +45,14 @@ test('a job that waits is just accepted, held back by its account, or waiting', 
 test('a failed job says whether trying again can help, and a lost one that nobody knows', () => {
   const word = (code: string) => toStatusWord(jobOf('failed', { error: errorOf(code) }), LATER)
   assert.equal(word('node_execution_error'), 'error')
-  assert.equal(word('invalid_workflow'), 'non_retryable_error')
+  for (const code of ['invalid_workflow', 'missing_weights', 'missing_node_class', 'input_too_large'])
+    assert.equal(word(code), 'non_retryable_error', code)
   assert.equal(word('worker_lost'), 'lost')
 })
 
-test('exactly the ended states have one of the five final words, and an expired job none at all', () => {
+test('exactly the ended states have one of the five final words', () => {
   for (const status of JOB_STATUSES) {
-    const word = toStatusWord(jobOf(status), LATER)
-    if (status === 'expired') assert.equal(word, null)
-    else assert.equal(TERMINAL.includes(word ?? ''), ['succeeded', 'failed', 'canceled'].includes(status), status)
+    assert.equal(TERMINAL.includes(toStatusWord(jobOf(status), LATER)), isTerminal(status), status)
   }
 })
 
@@ -69,6 +68,9 @@ test('causes that the contract names have its names, and a node its own exceptio
     ['out_of_memory', null, 'OOMError'],
     ['invalid_workflow', null, 'ValidationError'],
     ['missing_model', 'FileNotFoundError', 'ModelDownloadError'],
+    ['missing_weights', 'ValidationError', 'ModelDownloadError'],
+    ['missing_weights', null, 'ModelDownloadError'],
+    ['missing_node_class', null, 'ValidationError'],
     ['input_unavailable', null, 'ImageDownloadError'],
     ['insufficient_credits', null, 'InsufficientFundsError'],
     ['node_execution_error', 'InsufficientFundsError', 'InsufficientFundsError'],

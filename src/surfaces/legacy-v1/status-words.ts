@@ -30,12 +30,11 @@ export interface StatusFacts {
 // The first moment after a submit, before the queue has had a chance to look at the job.
 const JUST_ACCEPTED_MS = 1000
 
-/** null for a job whose retention is over: it looks like one that does not exist. */
-export function toStatusWord(job: Job, facts: StatusFacts): StatusWord | null {
+export function toStatusWord(job: Job, facts: StatusFacts): StatusWord {
   return WORD[job.status](job, facts)
 }
 
-const WORD: Readonly<Record<JobStatus, (job: Job, facts: StatusFacts) => StatusWord | null>> = {
+const WORD: Readonly<Record<JobStatus, (job: Job, facts: StatusFacts) => StatusWord>> = {
   queued: toQueuedWord,
   // Progress comes with the engine's first event.
   running: (job) => (job.progress === null ? 'preparing' : 'executing'),
@@ -43,7 +42,8 @@ const WORD: Readonly<Record<JobStatus, (job: Job, facts: StatusFacts) => StatusW
   succeeded: () => 'success',
   canceled: () => 'cancelled',
   failed: ({ error }) => toFailedWord(error),
-  expired: () => null,
+  // It did not end in time, and whoever polls must not wait on; for as long as it is readable at all.
+  expired: () => 'lost',
 }
 
 function toQueuedWord(job: Job, { now, isAtLimit }: StatusFacts): StatusWord {
@@ -59,8 +59,11 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'validation_failed',
   'engine_rejected',
   'missing_node_type',
+  'missing_node_class',
   'missing_model',
+  'missing_weights',
   'missing_asset',
+  'input_too_large',
   'too_many_outputs',
   'output_too_large',
 ])
@@ -84,7 +87,7 @@ export function toGroupWord(job: Job): GroupWord {
   return GROUP[job.status]
 }
 
-/** The states behind a group; expired jobs are in none, since they are no longer shown. */
+/** The states behind a group; expired jobs are in none, since lists no longer show them. */
 export function statesOfGroup(group: GroupWord): readonly JobStatus[] {
   return (Object.keys(GROUP) as JobStatus[]).filter((status) => GROUP[status] === group && status !== 'expired')
 }

@@ -16,6 +16,7 @@ import { toSpendHeaders } from './spend-headers.ts'
 
 const STATUS: Readonly<Record<RouterRefusal, number>> = {
   malformed: 400,
+  wrong_method: 405,
   too_large: 413,
   invalid_fields: 422,
   provider_refused_input: 400,
@@ -80,12 +81,18 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
 // The statuses on which a provider's own status means something to a caller.
 const WITH_UPSTREAM: ReadonlySet<number> = new Set([400, 502, 504])
 const DETAIL_MAX_LENGTH = 256
+const UNAVAILABLE = 'this is not possible at the moment; try again later'
 const GENERIC = 'something went wrong on our side; the request id helps to find out what'
 
 export type AnswerRouterError = AnswerError
 
 export function createAnswerRouterError(log: Log, brand: BrandHeaders): AnswerRouterError {
   return (error, requestId) => {
+    if (error instanceof ServiceError && error.refusal === 'storage_full') {
+      // How it stands with our disk is the operator's business, not the caller's.
+      log.error({ err: error, requestId }, 'nothing could be stored')
+      return toAnswer(new RouterError(SHARED.storage_full, UNAVAILABLE), brand)
+    }
     const known = toRouterError(error)
     if (known !== null) return toAnswer(known, brand)
     log.error({ err: error, requestId }, 'a request failed unexpectedly')

@@ -64,6 +64,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
   const costHeaders = createCostHeaders(brand, options.creditsPerUsd)
   const serveRun = createServeRun({ ...options, answerError, costHeaders })
   const kit: OperationKit = { contextOf }
+  const ownPath = `${gate.mountPrefix}${MODELS_PATH}`
 
   function registerAll(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
@@ -84,15 +85,25 @@ export function createRouterV2(options: RouterV2Options): Surface {
     getRequest(app, { kit, access, queue, blobs, costHeaders })
     cancelRequest(app, { kit, access, queue })
     // Everything else below this path is the id of no model, in this surface's own words.
-    app.all(`${MODELS_PATH}/*`, (request) => {
-      const methods = spec.methodsOf(pathBelow(request.raw.url ?? '', gate.mountPrefix))
-      if (methods.length > 0 && !methods.includes(request.method))
-        throw new RouterError('malformed', `${request.method} is not possible here; use ${methods.join(', ')}`)
+    app.all(`${MODELS_PATH}/*`, (request, reply) => {
+      const path = (request.raw.url ?? '').split('?', 1)[0]
+      const methods = methodsOf(path)
+      if (methods.length > 0) reply.header('allow', methods.join(', '))
+      const wrongMethod = toWrongMethod(path, request.method)
+      if (wrongMethod !== null) throw wrongMethod
       throw new RouterError('unknown_model', 'there is no model under this address; GET /v2/models lists what there is')
     })
   }
 
-  const isOurs = (path: string) => path.startsWith(`${gate.mountPrefix}${MODELS_PATH}`)
+  const isOurs = (path: string) => path === ownPath || path.startsWith(`${ownPath}/`)
+  const methodsOf = (path: string) => (isOurs(path) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [])
+
+  function toWrongMethod(path: string, method: string): RouterError | null {
+    const methods = methodsOf(path)
+    if (methods.length === 0 || methods.includes(method)) return null
+    return new RouterError('wrong_method', `${method} is not possible here; use ${methods.join(', ')}`)
+  }
+
   return {
     name: 'router-v2',
     register(app) {
@@ -106,14 +117,11 @@ export function createRouterV2(options: RouterV2Options): Surface {
       )
     },
     hotRoutes: [createHotPath(gate, serveRun)],
-    allowedMethods: (path) => (isOurs(path) ? spec.methodsOf(pathBelow(path, gate.mountPrefix)) : []),
+    allowedMethods: methodsOf,
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
+    wrongMethodOf: toWrongMethod,
     drain() {},
   }
-}
-
-function pathBelow(url: string, mountPrefix: string): string {
-  return url.split('?', 1)[0].slice(mountPrefix.length)
 }
 
 function contextOf(request: FastifyRequest): RequestContext {

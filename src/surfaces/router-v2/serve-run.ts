@@ -13,6 +13,7 @@ import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/run-model.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Gate, Place } from '../kit/gate.ts'
+import { endWithPeer } from '../kit/half-close.ts'
 import { dropRestOf, keepOpenFor } from '../kit/linger.ts'
 import { writeAnswer } from '../kit/raw-answer.ts'
 import { requestIdOf } from '../kit/request-id.ts'
@@ -83,6 +84,8 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   }
 
   return async function serveRun(request, response, call) {
+    // The call runs on without its caller, but is then recorded as one whose answer found nobody.
+    endWithPeer(request.socket)
     const requestId = requestIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     try {

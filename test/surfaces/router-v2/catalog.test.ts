@@ -56,6 +56,72 @@ test('a limit that is no number, and every cursor that is not ours, is refused',
   for (const query of bad) refusedWith(await app.client.call(`/v2/models?${query}`), 400, 'invalid_input')
 })
 
+test('a cursor that was cut, extended or changed in any letter is refused', async () => {
+  const cursor: string = (await app.client.call('/v2/models?limit=1')).json.next_cursor
+  const changed = Array.from(
+    cursor,
+    (letter, at) => cursor.slice(0, at) + (letter === 'A' ? 'B' : 'A') + cursor.slice(at + 1),
+  )
+  const cut = Array.from(cursor, (_letter, at) => cursor.slice(0, at + 1)).slice(0, -1)
+  const extended = ['A', 'AA', 'AAAA', '=', '==', '.', cursor].map((more) => cursor + more)
+  for (const wrong of [...changed, ...cut, ...extended])
+    refusedWith(await app.client.call(`/v2/models?cursor=${encodeURIComponent(wrong)}`), 400, 'invalid_input')
+})
+
+const WRONG_METHODS: [path: string, allowed: string, methods: readonly string[]][] = [
+  ['/v2/models', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND']],
+  ['/v2/models/openapi.json', 'GET, HEAD', ['POST', 'DELETE']],
+  ['/v2/models/fake/direct', 'GET, HEAD, POST', ['PUT', 'PATCH', 'DELETE', 'PROPFIND']],
+  ['/v2/models/no/such-model', 'GET, HEAD, POST', ['DELETE']],
+  ['/v2/models/fake/direct/openapi.json', 'GET, HEAD', ['POST', 'PUT']],
+  ['/v2/models/fake/direct/estimate', 'POST', ['GET', 'DELETE']],
+  ['/v2/models/fake/direct/requests', 'POST', ['GET', 'PUT']],
+  ['/v2/models/fake/direct/requests/0199b3f4-1d2e-7a3b-8c4d-5e6f70819234/cancel', 'PUT', ['GET', 'POST']],
+]
+for (const [path, allowed, methods] of WRONG_METHODS) {
+  test(`${path} takes ${allowed}; any other method is a 405 that says so`, async () => {
+    for (const method of methods) {
+      const answer = await app.client.call(`${path}?x=1`, { method, body: method.startsWith('P') ? '{}' : undefined })
+      refusedWith(answer, 405, 'invalid_input')
+      assert.equal(answer.headers['allow'], allowed, method)
+    }
+  })
+}
+
+// Not those that tell browsers how to treat the answer.
+const OWN_HEADER = /^(x-(service|comfy|committed|concurrency)-|etag|idempotent|retry-after|allow$)/
+
+test('a page of another origin can read every header that an answer has of its own', async () => {
+  const origin = 'https://app.example'
+  await using shared = await startRouter({ settings: { corsOrigins: origin }, account: { micros: 10_000_000 } })
+  const run = { method: 'POST', body: '{"prompt":"x"}', headers: { origin, 'idempotency-key': 'one' } }
+  for (const answer of [
+    await shared.client.call('/v2/models/fake/paid', run),
+    await shared.client.call('/v2/models/fake/paid', run),
+    await shared.client.call('/v2/models/fake/paid', { method: 'DELETE', headers: { origin } }),
+    await shared.client.call('/v2/models/fake/paid/openapi.json', { headers: { origin } }),
+    await shared.client.call('/v2/models/nobody/nothing', { headers: { origin } }),
+  ]) {
+    const exposed = String(answer.headers['access-control-expose-headers']).toLowerCase().split(', ')
+    const own = Object.keys(answer.headers).filter((name) => OWN_HEADER.test(name))
+    for (const name of own) assert.ok(exposed.includes(name), `${name} is not exposed`)
+    for (const name of [
+      'etag',
+      'idempotent-replayed',
+      'x-service-error-type',
+      'x-comfy-error-type',
+      'x-committed-spend-limit',
+    ])
+      assert.ok(exposed.includes(name), `${name} is not exposed`)
+  }
+  const preflight = await shared.client.call('/v2/models/fake/paid/openapi.json', {
+    method: 'OPTIONS',
+    headers: { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'if-none-match' },
+  })
+  const allowed = String(preflight.headers['access-control-allow-headers']).toLowerCase().split(', ')
+  assert.ok(allowed.includes('if-none-match'))
+})
+
 test('entries say who the model is and whether refusals cost, and nothing about prices', async () => {
   const { json } = await app.client.call('/v2/models/fake/paid')
   const billing = { charges_on_policy_rejection: 'unknown' }
@@ -151,11 +217,6 @@ test('an unauthored model says so and takes any object', async () => {
     additionalProperties: true,
   })
   assert.deepEqual(operation.responses['200'].content, { '*/*': { schema: { type: 'string', format: 'binary' } } })
-})
-
-test('a wrong method tells which there are', async () => {
-  const answer = await app.client.call('/v2/models/fake/direct', { method: 'DELETE' })
-  refusedWith(answer, 400, 'invalid_input')
 })
 
 test('a model put before the position of a walk repeats nothing', async () => {

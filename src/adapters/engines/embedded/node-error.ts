@@ -33,7 +33,8 @@ export interface FailureText {
   readonly traceback: string
 }
 
-const OWN_FOLDER = fileURLToPath(new URL('.', import.meta.url))
+/** Where this service is installed. */
+const OWN_FOLDER = fileURLToPath(new URL('../../../../', import.meta.url))
 const MAX_FRAMES = 16
 const MAX_MESSAGE_LENGTH = 4000
 
@@ -63,28 +64,40 @@ function describe(error: unknown): { exceptionType: string; message: string } {
   return { exceptionType: 'RuntimeError', message: `a node threw ${String(error)}` }
 }
 
-// "    at resize (file:///…/embedded/tensor/resize.ts:10:3)" becomes "  in resize, tensor/resize.ts line 10".
+// "    at shrink (file:///…/nodes/shrink.ts:10:3)" becomes "  in shrink, shrink.ts line 10".
 const FRAME = /^\s*at (?:async )?(?:(.+?) \()?(?:file:\/\/)?(.+?):(\d+):\d+\)?$/
 
-function ownFrames(stack: string, folders: readonly string[]): string[] {
+function framesIn(stack: string, folders: readonly string[]): string[] {
   const frames: string[] = []
   for (const line of stack.split('\n')) {
     const match = FRAME.exec(line)
-    const folder = folders.find((own) => match?.[2].startsWith(own))
-    if (match === null || folder === undefined) continue
+    const folder = folders.find((one) => match?.[2].startsWith(one))
+    if (match === null || folder === undefined || match[2].includes('/node_modules/')) continue
     frames.push(`  in ${match[1] ?? 'module'}, ${match[2].slice(folder.length)} line ${match[3]}`)
     if (frames.length === MAX_FRAMES) break
   }
   return frames
 }
 
-/** Frames of the traceback are those inside the given folders, with names relative to them. */
-export function toFailureText(error: unknown, folders: readonly string[] = [OWN_FOLDER]): FailureText {
+/** A message may quote a path, such as that of a module that is missing: where things lie on this machine is not shown. */
+function hidePaths(message: string, folders: readonly string[]): string {
+  const shown = folders.reduce(
+    (text, folder) => text.replaceAll(`file://${folder}`, '').replaceAll(folder, ''),
+    message,
+  )
+  return shown.replaceAll(`file://${OWN_FOLDER}`, '').replaceAll(OWN_FOLDER, '')
+}
+
+/**
+ * Frames of the traceback are those inside the given folders, with names relative to them: the folders of whoever wrote the
+ * node. How our own code got there is nobody's business outside; the message says what was wrong.
+ */
+export function toFailureText(error: unknown, folders: readonly string[] = []): FailureText {
   const { exceptionType, message } = describe(error)
-  const shown = message.slice(0, MAX_MESSAGE_LENGTH)
+  const shown = hidePaths(message, folders).slice(0, MAX_MESSAGE_LENGTH)
   if (error instanceof NodeError && error.traceback !== null) {
     return { exceptionType, message: shown, traceback: error.traceback }
   }
-  const frames = error instanceof Error && typeof error.stack === 'string' ? ownFrames(error.stack, folders) : []
+  const frames = error instanceof Error && typeof error.stack === 'string' ? framesIn(error.stack, folders) : []
   return { exceptionType, message: shown, traceback: [...frames, `${exceptionType}: ${shown}`].join('\n') }
 }

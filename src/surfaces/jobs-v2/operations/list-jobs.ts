@@ -1,7 +1,7 @@
 /** A page of the account's jobs, newest first; every item is a whole job. */
 import type { FastifyInstance } from 'fastify'
 import type { ListJobs } from '../../../domain/jobs/list.ts'
-import { encodeCursor } from '../../kit/cursor.ts'
+import type { TimeCursors } from '../../kit/cursor.ts'
 import type { JobBytes } from '../job-bytes.ts'
 import { API_PATH } from '../links.ts'
 import { readListQuery } from '../list-query.ts'
@@ -12,16 +12,17 @@ export interface ListJobsDeps {
   readonly kit: OperationKit
   readonly list: ListJobs
   readonly jobBytes: JobBytes
+  readonly cursors: TimeCursors
 }
 
-export function listJobs(app: FastifyInstance, { kit, list, jobBytes }: ListJobsDeps): void {
+export function listJobs(app: FastifyInstance, { kit, list, jobBytes, cursors }: ListJobsDeps): void {
   app.get(`${API_PATH}/jobs`, async (request, reply) => {
     const context = kit.contextOf(request)
-    const query = readListQuery(request.raw.url ?? '', context.pool)
+    const query = readListQuery(request.raw.url ?? '', context, cursors)
     const { jobs, next } = await list(context.accountId, query.request)
     const items = jobs.map((job) => jobBytes(job, context).toString()).join(',')
     // Absent rather than null on the last page: clients walk on as long as there is one.
-    const cursor = next === null ? '' : `"next_cursor":${JSON.stringify(encodeCursor(next, query.filters))},`
+    const cursor = next === null ? '' : `"next_cursor":${JSON.stringify(cursors.encode(next, query.filters))},`
     return sendJson(reply, 200, `{"jobs":[${items}],${cursor}"has_more":${next !== null}}`)
   })
 }

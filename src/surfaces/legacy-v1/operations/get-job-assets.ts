@@ -10,7 +10,7 @@ const DEFAULT_LIMIT = 20
 export function getJobAssets(api: Api, deps: OperationDeps): void {
   api.api('GET', '/jobs/:id/assets', async (request, reply) => {
     const found = await deps.jobs.records.find(deps.accountOf(request), paramOf(request, 'id'))
-    if (found === null || found.job.status === 'expired') return sendJson(reply, { error: 'Job not found' }, 404)
+    if (found === null) return sendJson(reply, { error: 'Job not found' }, 404)
     const { job, run } = found
     const query = queryOf(request)
     const limit = Math.min(MAX_LIMIT, Math.max(1, Number.parseInt(query.get('limit') ?? '', 10) || DEFAULT_LIMIT))

@@ -1,6 +1,6 @@
 /** The status of a job in one word, as the hosted v1 says it. Clients poll until one of the five final words appears. */
-import { ServiceError } from '../../../domain/errors.ts'
 import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts'
+import { failureOf } from '../prompt-view.ts'
 import { toStatusWord } from '../status-words.ts'
 
 export function getJobStatus(api: Api, { jobs, isAtLimit, accountOf, clock }: OperationDeps): void {
@@ -9,7 +9,6 @@ export function getJobStatus(api: Api, { jobs, isAtLimit, accountOf, clock }: Op
     const job = await jobs.reader.find(accountId, paramOf(request, 'id'))
     const facts = { now: clock.now(), isAtLimit: job.status === 'queued' && (await isAtLimit(accountId)) }
     const status = toStatusWord(job, facts)
-    if (status === null) throw new ServiceError('not_found', 'there is no job with this id')
     const changedAt = (job.completedAt ?? job.startedAt ?? job.createdAt).toISOString()
     return sendJson(reply, {
       id: job.id,
@@ -18,7 +17,7 @@ export function getJobStatus(api: Api, { jobs, isAtLimit, accountOf, clock }: Op
       updated_at: changedAt,
       last_state_update: changedAt,
       assigned_inference: null,
-      error_message: job.error?.message ?? null,
+      error_message: failureOf(job)?.message ?? null,
     })
   })
 }

@@ -6,7 +6,7 @@ import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '.
 export function getJob(api: Api, deps: OperationDeps): void {
   api.api('GET', '/jobs/:id', async (request, reply) => {
     const found = await deps.jobs.records.find(deps.accountOf(request), paramOf(request, 'id'))
-    if (found === null || found.job.status === 'expired') return sendJson(reply, { error: 'Job not found' }, 404)
+    if (found === null) return sendJson(reply, { error: 'Job not found' }, 404)
     return sendJsonText(reply, toJobDetail(found, deps))
   })
 }

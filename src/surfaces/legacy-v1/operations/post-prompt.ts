@@ -3,16 +3,16 @@
  * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ServiceError } from '../../../domain/errors.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
-import { refusalHeaders, toRefusal } from '../errors.ts'
+import { toAudience } from '../audience.ts'
 import { splitExtraData } from '../extra-notes.ts'
-import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
-import { fromServiceError, type PromptRefusal, TAKEN_PROMPT_ID, toPromptRefusal } from '../prompt-errors.ts'
+import { type Api, barePathOf, type OperationDeps, sendJsonText } from '../operation.ts'
+import { type PromptRefusal, toPromptRefusal } from '../prompt-errors.ts'
 import { type PromptFields, readPrompt, toFloatText, toPriority } from '../prompt-request.ts'
 import { readLooseObject } from '../read-body.ts'
 
+const PROMPT_PATH = '/prompt'
 const MAX_USAGE_SOURCE_LENGTH = 64
 // Bounds what a stream of accounts can make us count; a counter that is forgotten begins anew.
 const MAX_COUNTERS = 100_000
@@ -30,8 +30,8 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
     // Before the job exists: its first event may come before the submit has answered. An id that is known already is
     // somebody's job, and stays what it is.
-    const isNew = deps.audiences.of(id) === null
-    if (isNew) deps.audiences.remember(id, { accountId, clientId: fields.clientId })
+    const isNew = !deps.audiences.has(id)
+    if (isNew) deps.audiences.remember(id, toAudience(fields.clientId))
     try {
       const outcome = await submitAs(id)
       if (outcome.outcome === 'accepted') deps.notes.remember(id, remembered)
@@ -60,25 +60,19 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     }
   }
 
-  api.both('POST', '/prompt', async (request, reply) => {
-    try {
-      const { fields, refusal } = readPrompt(await readLooseObject(request, deps.limits.maxBodyBytes))
-      if (fields === null) return refuse(reply, refusal)
-      const { text, outcome } = await submit(request, fields)
-      if (outcome.outcome === 'rejected') return refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
-      const errors = stringifyErrors(outcome.nodeErrors)
-      return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${text},"node_errors":${errors}}`)
-    } catch (error) {
-      const refused = toRefusal(error)
-      if (refused === null) throw error
-      reply.headers(refusalHeaders(refused))
-      return refuse(reply, isTakenId(refused) ? TAKEN_PROMPT_ID : fromServiceError(refused))
-    }
+  api.both('POST', PROMPT_PATH, async (request, reply) => {
+    const { fields, refusal } = readPrompt(await readLooseObject(request, deps.limits.maxBodyBytes))
+    if (fields === null) return refuse(reply, refusal)
+    const { text, outcome } = await submit(request, fields)
+    if (outcome.outcome === 'rejected') return refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
+    const errors = stringifyErrors(outcome.nodeErrors)
+    return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${text},"node_errors":${errors}}`)
   })
 }
 
-function isTakenId({ refusal, details }: ServiceError): boolean {
-  return refusal === 'invalid_field' && details?.['field'] === 'id'
+/** Whether this is the route: whatever refuses it, also before it is reached, answers in its shape. */
+export function isPromptSubmit(request: FastifyRequest): boolean {
+  return request.method === 'POST' && barePathOf(request) === PROMPT_PATH
 }
 
 function refuse(reply: FastifyReply, { status, body }: PromptRefusal): FastifyReply {

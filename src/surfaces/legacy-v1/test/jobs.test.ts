@@ -51,6 +51,32 @@ describe('a prompt', () => {
     }
   })
 
+  test('gives back what came as _meta, digit by digit, on both APIs', async () => {
+    const metas = [
+      '{"title":"Näme","pos":[1.0,-0,1e-7,18446744073709551615],"odd":{"a":[null,true,""],"b":123456789.12345678901}}',
+      `{"title":"${'t'.repeat(5000)}","small":0.00000012,"large":1E400,"many":0.1234567890123456789}`,
+      '{"title":7}',
+      '{}',
+      '[]',
+      'null',
+      '"text"',
+    ]
+    const nodes = metas.map(
+      (meta, at) => `"${at + 10}":{"class_type":"PreviewAny","inputs":{"source":["1",0]},"_meta":${meta}}`,
+    )
+    const graph = `{"1":{"class_type":"PrimitiveString","inputs":{"value":"x"}},${nodes.join(',')}}`
+    const v1 = (await client.post('/prompt', `{"prompt":${graph}}`)).json.prompt_id
+    const v2 = (await client.post('/api/v2/jobs', `{"workflow":${graph}}`)).json.id
+    for (const id of [v1, v2]) {
+      await client.untilHistory(id)
+      for (const where of [`/history/${id}`, `/api/jobs/${id}`, `/api/v2/jobs/${id}/workflow`]) {
+        const { text } = await client.get(where)
+        for (const meta of metas) assert.ok(text.includes(`"_meta":${meta}`), `${where}: ${meta}`)
+        assert.ok(text.includes('"1":{"class_type":"PrimitiveString","inputs":{"value":"x"}}'), 'none where none came')
+      }
+    }
+  })
+
   test('with one good and one bad output runs the good one and tells of the bad one', async () => {
     const graph = { ...saveGraph(3), '9': { class_type: 'SaveImage', inputs: { filename_prefix: 'x' } } }
     const answer = await client.prompt(graph)

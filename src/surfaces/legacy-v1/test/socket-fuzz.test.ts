@@ -11,7 +11,7 @@ import { startSockets, type TestSockets } from './start-sockets.ts'
 
 let rig: TestSockets
 before(async () => {
-  rig = await startSockets({ sockets: { maxSocketsPerAccount: 1000 } })
+  rig = await startSockets({ maxSocketsPerAccount: 1000 })
 })
 after(() => rig[Symbol.asyncDispose]())
 

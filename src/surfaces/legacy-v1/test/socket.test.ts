@@ -5,55 +5,25 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { sendRaw } from '../../../../test/support/raw-http.ts'
 import {
   type BinaryFrame,
-  type Frame,
   isText,
   type RefusedHandshake,
   type TextFrame,
 } from '../../../../test/support/test-socket.ts'
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
-import { startSockets, TEST_FEATURES, type TestSockets, toRef } from './start-sockets.ts'
-
-const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'
-
-/** Frames in short: the type of a text, the first word of a binary one. */
-function outline(frames: readonly Frame[]): string[] {
-  return frames.map((frame) => {
-    if ('binary' in frame) return `binary ${frame.binary.readUInt32BE(0)}`
-    const { data } = frame
-    if (frame.type === 'status') return `status ${queueRemaining(frame)}`
-    return frame.type === 'executing' ? `executing ${data['node']}` : frame.type
-  })
-}
-
-function queueRemaining({ data }: TextFrame): unknown {
-  return (data['status'] as { exec_info: { queue_remaining: number } }).exec_info.queue_remaining
-}
-
-const isEnd = (frame: Frame) => isText(frame, 'executing') && frame.data['node'] === null
+import {
+  isEnd,
+  JOB,
+  outline,
+  runSampler,
+  startSockets,
+  TEST_FEATURES,
+  type TestSockets,
+  toRef,
+} from './start-sockets.ts'
 
 /** Both ends of a connection close in turns of the loop. */
 async function untilOpen(rig: TestSockets, count: number): Promise<void> {
   for (let turns = 0; rig.sockets.stats().open !== count && turns < 10_000; turns++) await turn()
   assert.equal(rig.sockets.stats().open, count)
-}
-
-function runSampler(rig: TestSockets, account = 'ada', job = JOB): void {
-  rig.move(job, 'queued', account)
-  rig.move(job, 'taken', account)
-  const bytes = Buffer.from('picture')
-  const events: EngineEvent[] = [
-    { type: 'started', nodesTotal: 1 },
-    { type: 'cached', nodeIds: [] },
-    { type: 'node_started', ...toRef('3') },
-    { type: 'node_progress', ...toRef('3'), value: 1, max: 2 },
-    { type: 'preview', ...toRef('3'), contentType: 'image/jpeg', bytes },
-    { type: 'node_text', ...toRef('3'), text: 'hello text' },
-    { type: 'node_finished', ...toRef('3') },
-    { type: 'log', text: 'done' },
-  ]
-  for (const event of events) rig.say(job, event, account)
-  rig.move(job, 'ended', account)
-  rig.say(job, { type: 'succeeded' }, account)
 }
 
 test('the first frame tells the queue and the id; without a client id a new one is made', async () => {
@@ -168,7 +138,7 @@ test('a wrong or missing key is refused before the handshake, in the envelope', 
 })
 
 test('a page of another site, a foreign host and one socket too many are refused', async () => {
-  await using rig = await startSockets({ sockets: { maxSocketsPerAccount: 1 } })
+  await using rig = await startSockets({ maxSocketsPerAccount: 1 })
   const statusOf = (query: string, headers?: Record<string, string>) =>
     rig.connect(query, { headers }).then(
       () => 101,

@@ -1,7 +1,13 @@
 /** The real listener with the real socket of the legacy surface over a bus that the test speaks on, on a port of its own. */
 import { WebSocket } from 'ws'
 import { createManualTicker, type ManualTicker } from '../../../../test/support/manual-ticker.ts'
-import { openSocket, type TestSocket } from '../../../../test/support/test-socket.ts'
+import {
+  type Frame,
+  isText,
+  openSocket,
+  type TestSocket,
+  type TextFrame,
+} from '../../../../test/support/test-socket.ts'
 import { createLocalBus } from '../../../adapters/bus/local.ts'
 import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -10,9 +16,11 @@ import type { Job } from '../../../domain/jobs/job.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createAnswerError } from '../../../surfaces/jobs-v2/errors.ts'
 import { createGate, type GateOptions } from '../../../surfaces/kit/gate.ts'
+import { createHeldPlaces } from '../../../surfaces/kit/held-places.ts'
 import { DEFAULT_BRANDS } from '../../../surfaces/kit/request-id.ts'
 import type { Surface } from '../../../surfaces/kit/surface.ts'
 import { openServer, type RunningServer } from '../../../surfaces/server.ts'
+import { type Audiences, createAudiences } from '../audience.ts'
 import { createSockets, type Sockets, type SocketsOptions } from '../ws/sockets.ts'
 
 export const TEST_FEATURES = { supports_preview_metadata: true, max_upload_size: 1024 }
@@ -27,7 +35,8 @@ export interface TestSockets extends AsyncDisposable {
   readonly live: Map<string, number>
   /** What the store knows of jobs. */
   readonly jobs: Map<string, Job>
-  /** Clients of jobs. */
+  readonly audiences: Audiences
+  /** Clients of jobs, as the store knows them. */
   readonly clients: Map<string, string>
   connect(query?: string, options?: ConnectOptions): Promise<TestSocket>
   move(jobId: string, move: JobMove, accountId?: string): void
@@ -41,7 +50,8 @@ export interface ConnectOptions {
 
 export interface TestSocketsOptions {
   readonly gate?: Partial<GateOptions>
-  readonly sockets?: Partial<Pick<SocketsOptions, 'maxSocketsPerAccount' | 'limits' | 'countLive'>>
+  readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countLive' | 'isPerClient'>>
+  readonly maxSocketsPerAccount?: number
 }
 
 /** A credential is the name of its account; without one it is nobody. */
@@ -66,6 +76,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   const bus = createLocalBus<EngineEvent>()
   const ticker = createManualTicker()
   const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
+  const audiences = createAudiences({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
   const answerError = createAnswerError(silentLog)
   const sockets = createSockets({
     gate,
@@ -80,10 +91,11 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
       if (job === undefined) throw new ServiceError('not_found', 'there is no job with this id')
       return job
     },
-    clientOf: (jobId) => clients.get(jobId) ?? null,
+    audiences,
+    isPerClient: false,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
-    maxSocketsPerAccount: 100,
+    places: createHeldPlaces(options.maxSocketsPerAccount ?? 100),
     ...options.sockets,
   })
   const surface: Surface = {
@@ -104,6 +116,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     ticker,
     live,
     jobs,
+    audiences,
     clients,
     connect: (query = 'token=ada', { path = '/ws', headers } = {}) =>
       openSocket(new WebSocket(`${url}${path}?${query}`, { perMessageDeflate: false, headers })),
@@ -115,4 +128,41 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
 
 export function toRef(nodeId: string, classType = 'KSampler'): NodeRef {
   return { nodeId, classType, displayNodeId: nodeId, parentNodeId: null }
+}
+
+export const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'
+
+/** Frames in short: the type of a text, the first word of a binary one. */
+export function outline(frames: readonly Frame[]): string[] {
+  return frames.map((frame) => {
+    if ('binary' in frame) return `binary ${frame.binary.readUInt32BE(0)}`
+    const { data } = frame
+    if (frame.type === 'status') return `status ${queueRemaining(frame)}`
+    return frame.type === 'executing' ? `executing ${data['node']}` : frame.type
+  })
+}
+
+function queueRemaining({ data }: TextFrame): unknown {
+  return (data['status'] as { exec_info: { queue_remaining: number } }).exec_info.queue_remaining
+}
+
+export const isEnd = (frame: Frame) => isText(frame, 'executing') && frame.data['node'] === null
+
+export const SAMPLER: readonly EngineEvent[] = [
+  { type: 'started', nodesTotal: 1 },
+  { type: 'cached', nodeIds: [] },
+  { type: 'node_started', ...toRef('3') },
+  { type: 'node_progress', ...toRef('3'), value: 1, max: 2 },
+  { type: 'preview', ...toRef('3'), contentType: 'image/jpeg', bytes: Buffer.from('picture') },
+  { type: 'node_text', ...toRef('3'), text: 'hello text' },
+  { type: 'node_finished', ...toRef('3') },
+  { type: 'log', text: 'done' },
+]
+
+export function runSampler(rig: TestSockets, account = 'ada', job = JOB): void {
+  rig.move(job, 'queued', account)
+  rig.move(job, 'taken', account)
+  for (const event of SAMPLER) rig.say(job, event, account)
+  rig.move(job, 'ended', account)
+  rig.say(job, { type: 'succeeded' }, account)
 }

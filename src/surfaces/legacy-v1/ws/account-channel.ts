@@ -1,8 +1,8 @@
 /**
- * All sockets of one account, and how many of its jobs are under way. Every reader gets the same messages in the same order:
- * they gather during a turn of the loop and go out together. The count follows the notices of the bus, and the store heals it.
+ * All sockets of one account, and how many of its jobs are under way. Every reader gets what is for it in the same order:
+ * messages gather during a turn of the loop and go out together. The count follows the notices of the bus, and the store heals it.
  */
-import { Batch, type Dialect, type EncodedBatch } from './batch.ts'
+import { Batch, type EncodedBatch } from './batch.ts'
 import type { SocketConnection } from './connection.ts'
 
 export interface ChannelDeps {
@@ -92,9 +92,10 @@ export class AccountChannel {
     reader.send(frame)
   }
 
-  /** `write` adds what all readers are to get; without readers it is not called. */
-  say(write: (batch: Batch) => void): void {
+  /** `write` adds what the readers of this client are to get, null: all readers; without readers it is not called. */
+  say(write: (batch: Batch) => void, clientId: string | null = null): void {
     if (!this.hasReaders) return
+    this.#batch.clientId = clientId
     write(this.#batch)
     if (this.#batch.weight > MAX_BATCH_BYTES && !this.#batch.isOpenEnded) this.flush()
     else this.#flushing ??= setImmediate(() => this.flush())
@@ -106,10 +107,15 @@ export class AccountChannel {
     if (this.#batch.isEmpty) return
     const batch = this.#batch
     this.#batch = new Batch()
-    const encoded: Partial<Record<Dialect, EncodedBatch>> = {}
+    const encoded = new Map<string, EncodedBatch>()
     for (const reader of this.#readers) {
-      encoded[reader.dialect] ??= batch.encode(reader.dialect)
-      reader.sendBatch(encoded[reader.dialect] as EncodedBatch)
+      const { dialect } = reader
+      const clientId = batch.isFor(reader.clientId) ? reader.clientId : null
+      // Readers that get the same share the bytes; no dialect holds a space.
+      const key = clientId === null ? dialect : `${dialect} ${clientId}`
+      const bytes = encoded.get(key) ?? batch.encode(dialect, clientId)
+      encoded.set(key, bytes)
+      reader.sendBatch(bytes)
     }
   }
 }

@@ -3,7 +3,7 @@
  * reader: with thousands of readers the writes, not the messages, are what costs. A reader that is behind gets the same
  * without previews.
  *
- * The two dialects differ in more than the form of a preview: with metadata it stands before the `progress` it belongs to,
+ * An entry is for every reader or for those of one client. The two dialects differ in more than the form of a preview: with metadata it stands before the `progress` it belongs to,
  * without behind it.
  */
 import { encodePreview, encodePreviewWithMetadata, encodeText, type PreviewEvent } from './frames.ts'
@@ -21,16 +21,22 @@ export interface EncodedBatch {
   readonly resultBytes: number
 }
 
-type Entry =
+type Content =
   | { readonly kind: 'text' | 'progress' | 'binary'; readonly frame: Buffer }
   | { readonly kind: 'preview'; readonly jobId: string; readonly event: PreviewEvent }
+
+/** `clientId`: whose readers get it; null: all. */
+type Entry = Content & { readonly clientId: string | null }
 
 // Below this, copying several frames into one piece is cheaper than handing each to thousands of sockets.
 const JOIN_BYTES = 262_144
 
 export class Batch {
+  /** Whom the entries that are added next are for; null: every reader. */
+  clientId: string | null = null
   #entries: Entry[] = []
   #weight = 0
+  readonly #clientIds = new Set<string>()
 
   get isEmpty(): boolean {
     return this.#entries.length === 0
@@ -46,8 +52,20 @@ export class Batch {
     return this.#entries.at(-1)?.kind === 'progress'
   }
 
+  /** Whether it holds something for this client that others do not get. */
+  isFor(clientId: string): boolean {
+    return this.#clientIds.has(clientId)
+  }
+
   addText(json: string): void {
     this.#add({ kind: 'text', frame: encodeText(json) })
+  }
+
+  addTextForAll(json: string): void {
+    const { clientId } = this
+    this.clientId = null
+    this.addText(json)
+    this.clientId = clientId
   }
 
   /** A step of a node; a preview that is added next belongs to it. */
@@ -60,21 +78,28 @@ export class Batch {
   }
 
   addPreview(jobId: string, event: PreviewEvent): void {
-    this.#entries.push({ kind: 'preview', jobId, event })
-    this.#weight += event.bytes.byteLength
+    this.#push({ kind: 'preview', jobId, event }, event.bytes.byteLength)
   }
 
-  #add(entry: Exclude<Entry, { kind: 'preview' }>): void {
-    this.#entries.push(entry)
-    this.#weight += entry.frame.length
+  #add(content: Exclude<Content, { kind: 'preview' }>): void {
+    this.#push(content, content.frame.length)
   }
 
-  encode(dialect: Dialect): EncodedBatch {
+  #push(content: Content, weight: number): void {
+    const { clientId } = this
+    if (clientId !== null) this.#clientIds.add(clientId)
+    this.#entries.push({ ...content, clientId })
+    this.#weight += weight
+  }
+
+  /** What a reader gets that is this client; null: one that is none of those which the entries name. */
+  encode(dialect: Dialect, reader: string | null): EncodedBatch {
     const all: Buffer[] = []
     const essential: Buffer[] = []
     let previewCount = 0
     let resultBytes = 0
-    for (const entry of inOrderOf(dialect, this.#entries)) {
+    const entries = this.#entries.filter(({ clientId }) => clientId === null || clientId === reader)
+    for (const entry of inOrderOf(dialect, entries)) {
       const frame = toFrame(dialect, entry)
       all.push(frame)
       const isResult = entry.kind === 'preview' && entry.event.isResult === true

@@ -1,5 +1,6 @@
 /**
- * From the bus to the sockets: jobs that move through the queue, and what their runs say. The end of a run comes twice, as a
+ * From the bus to the sockets: jobs that move through the queue, which everybody of the account hears, and what their runs
+ * say, which may be for one client only. The end of a run comes twice, as a
  * move and as the run's own last word, in this order; where the last word is lost (the worker died with the run), the job's
  * record tells it.
  */
@@ -7,7 +8,10 @@ import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Audiences } from '../audience.ts'
+import { failureOf } from '../prompt-view.ts'
 import type { AccountChannel } from './account-channel.ts'
+import type { Batch } from './batch.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunStories } from './run-story.ts'
 
@@ -15,6 +19,9 @@ export interface NoticesDeps {
   readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
   readonly stories: RunStories
   readonly channelOf: (accountId: string) => AccountChannel | undefined
+  readonly audiences: Audiences
+  /** What a run says is for the client that submitted the job, where one was named; otherwise for the whole account. */
+  readonly isPerClient: boolean
   /** Rejects for a job that is gone. */
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
   readonly log: Log
@@ -22,15 +29,21 @@ export interface NoticesDeps {
 
 // Ends whose move has yet to be heard; only another order of notices than ours makes any.
 const MAX_EARLY_ENDS = 1000
+// What a run says while the store is asked whose it is; the newest is what counts.
+const MAX_HELD_BACK = 1000
 const RETURNED = 'This job was given back to the queue; it is started again as soon as a worker is free.'
 
 /** Returns the end of it. */
-export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDeps): () => void {
+export function followJobs(deps: NoticesDeps): () => void {
+  const { bus, stories, channelOf, audiences, isPerClient, findJob, log } = deps
   const endings = new Map<string, NodeJS.Immediate>()
   const earlyEnds = new Set<string>()
+  const heldBack = new Map<string, Write[]>()
 
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
-    queued(_key, channel) {
+    queued({ jobId }, channel) {
+      // Submitted just now, and not by a client of this surface, which would be known.
+      if (!audiences.has(jobId)) audiences.remember(jobId, null)
       if (channel === undefined) return
       channel.moved(1)
       channel.waiting++
@@ -42,15 +55,17 @@ export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDep
       channel.moved(0)
       sayStatus(channel)
     },
-    returned({ jobId }, channel) {
+    returned(key, channel) {
+      const { jobId } = key
       stories.forget(jobId)
       if (channel === undefined) return
       channel.moved(0)
       channel.waiting++
       sayStatus(channel)
-      channel.say((batch) => batch.addText(notificationMessage(jobId, RETURNED)))
+      tell(key, (batch) => batch.addText(notificationMessage(jobId, RETURNED)))
     },
-    dropped(_key, channel) {
+    dropped({ jobId }, channel) {
+      audiences.forget(jobId)
       if (channel === undefined) return
       channel.moved(-1)
       leaveQueue(channel)
@@ -72,11 +87,33 @@ export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDep
 
   function onLive({ jobId, accountId, event }: JobLive<EngineEvent>): void {
     const key = { jobId, accountId }
-    const channel = channelOf(accountId)
     // Some engines tell a blocked branch as a failure too; it has been told.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
-    if (isEnd(event)) tellEnd(key, event, channel)
-    else stories.take(key, event, (write) => channel?.say(write))
+    if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
+    else stories.take(key, event, (write) => tell(key, write))
+  }
+
+  /** To whoever is to hear of this run. Where the store has to say who that is, everything of the run waits for it. */
+  function tell(key: RunKey, write: Write): void {
+    const channel = channelOf(key.accountId)
+    if (channel === undefined) return
+    const waiting = heldBack.get(key.jobId)
+    if (waiting !== undefined) {
+      waiting.push(write)
+      if (waiting.length > MAX_HELD_BACK) waiting.shift()
+      return
+    }
+    const clientId = isPerClient ? audiences.find(key.accountId, key.jobId) : null
+    if (clientId instanceof Promise) void holdBack(key, write, clientId)
+    else channel.say(write, clientId)
+  }
+
+  async function holdBack({ jobId, accountId }: RunKey, first: Write, asking: Promise<string | null>): Promise<void> {
+    const waiting = [first]
+    heldBack.set(jobId, waiting)
+    const clientId = await asking
+    heldBack.delete(jobId)
+    for (const write of waiting) channelOf(accountId)?.say(write, clientId)
   }
 
   function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
@@ -84,8 +121,8 @@ export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDep
     if (ending !== undefined) clearImmediate(ending)
     else remember(key.jobId, channel)
     endings.delete(key.jobId)
-    const write = stories.end(key, event, channel?.live ?? 0)
-    channel?.say(write)
+    tell(key, stories.end(key, event, channel?.live ?? 0))
+    audiences.forget(key.jobId)
   }
 
   function remember(jobId: string, channel: AccountChannel | undefined): void {
@@ -99,7 +136,8 @@ export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDep
     try {
       const job = await findJob(key.accountId, key.jobId)
       const event = toEndEvent(job)
-      if (event !== null && (stories.has(key.jobId) || job.startedAt !== null)) {
+      const hasRun = stories.has(key.jobId) || job.startedAt !== null
+      if (event !== null && (hasRun || job.status === 'expired')) {
         tellEnd(key, event, channelOf(key.accountId))
         return
       }
@@ -108,6 +146,7 @@ export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDep
     }
     endings.delete(key.jobId)
     stories.forget(key.jobId)
+    audiences.forget(key.jobId)
     const channel = channelOf(key.accountId)
     if (channel !== undefined) sayStatus(channel)
   }
@@ -117,8 +156,11 @@ export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDep
     for (const stop of stops) stop()
     for (const ending of endings.values()) clearImmediate(ending)
     endings.clear()
+    heldBack.clear()
   }
 }
+
+type Write = (batch: Batch) => void
 
 function sayStatus(channel: AccountChannel): void {
   const { live } = channel
@@ -133,9 +175,10 @@ function isEnd(event: EngineEvent): event is EndEvent {
   return event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted'
 }
 
-function toEndEvent({ status, error }: Job): EndEvent | null {
-  if (status === 'succeeded') return { type: 'succeeded' }
-  if (status === 'canceled' || status === 'expired') return { type: 'interrupted' }
-  if (status !== 'failed' || error === null) return null
+function toEndEvent(job: Job): EndEvent | null {
+  if (job.status === 'succeeded') return { type: 'succeeded' }
+  if (job.status === 'canceled') return { type: 'interrupted' }
+  const error = failureOf(job)
+  if (error === null) return null
   return { type: 'failed', failure: { ...error, exceptionType: error.code } }
 }

@@ -1,7 +1,7 @@
 /** Every text message of the socket, with exactly the keys that clients know, in their order. Pure. */
 import type { EngineEvent, EngineFailure, NodeRef } from '../../../domain/engine/engine-event.ts'
 import { toShownOutput } from '../../../domain/jobs/run-record.ts'
-import { toExceptionMessage, toExceptionType, toTraceback } from '../exception-types.ts'
+import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from '../exception-types.ts'
 import type { RunProgress } from './run-progress.ts'
 
 type ReportEvent = Extract<EngineEvent, { type: 'node_report' }>
@@ -81,8 +81,7 @@ export function blockedMessage(run: RunProgress, { nodeId, classType, message }:
 export function errorMessage(run: RunProgress, failure: EngineFailure, timestamp: number): string {
   return toMessage('execution_error', {
     prompt_id: run.jobId,
-    node_id: failure.nodeId,
-    node_type: failure.classType,
+    ...toNodeNames(failure.nodeId, failure.classType),
     executed: failure.executed ?? run.executed,
     exception_message: toExceptionMessage(failure.message),
     exception_type: toExceptionType(failure, failure.exceptionType),
@@ -96,14 +95,13 @@ export function errorMessage(run: RunProgress, failure: EngineFailure, timestamp
 export function interruptedMessage(run: RunProgress, timestamp: number): string {
   return toMessage('execution_interrupted', {
     prompt_id: run.jobId,
-    node_id: run.current?.nodeId ?? null,
-    node_type: run.current?.classType ?? null,
+    ...toNodeNames(run.current?.nodeId ?? null, run.current?.classType ?? null),
     executed: run.executed,
     timestamp,
   })
 }
 
-/** A sentence for people. */
-export function notificationMessage(id: string, value: string): string {
-  return toMessage('notification', { value, id })
+/** A sentence for people about one job. */
+export function notificationMessage(jobId: string, value: string): string {
+  return toMessage('notification', { value, id: jobId, prompt_id: jobId })
 }

@@ -7,14 +7,14 @@ import { deprecationHeaders } from '../deprecation.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
 
 export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
-  readonly audiences: Pick<Audiences, 'of'>
+  readonly audiences: Audiences
 }
 
 /** What the surface takes over from it. */
 export type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 
 export function openSockets(parts: SurfaceParts, { answerError, features, audiences }: OpenSocketsOptions): SocketPart {
-  const { gate, jobs, limits, bus, clock, log } = parts
+  const { gate, jobs, bus, clock, log } = parts
   const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
   const sockets = createSockets({
     gate,
@@ -28,10 +28,11 @@ export function openSockets(parts: SurfaceParts, { answerError, features, audien
     log,
     countLive: jobs.records.countLive,
     findJob: jobs.reader.find,
-    clientOf: (jobId) => audiences.of(jobId)?.clientId ?? null,
+    audiences,
+    isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
-    maxSocketsPerAccount: limits.maxSocketsPerAccount,
+    places: parts.places,
   })
   return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
 }

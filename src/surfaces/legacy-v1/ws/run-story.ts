@@ -113,7 +113,7 @@ export function createRunStories({ clock, maxRuns = MAX_RUNS }: RunStoriesDeps):
       runs.delete(key.jobId)
       return (batch) => {
         writeEnd(batch, run, event)
-        batch.addText(statusMessage(live))
+        batch.addTextForAll(statusMessage(live))
         batch.addText(executingNothingMessage(key.jobId))
       }
     },

@@ -1,6 +1,6 @@
 /**
- * The WebSocket of this surface: who may open one, what it hears first, and how it ends. All sockets of an account hear the
- * same; the client id that a client brings is told back to it, and names the client whose run it may find in the middle.
+ * The WebSocket of this surface: who may open one, what it hears first, and how it ends. The client id that a client brings
+ * is told back to it, and names the client whose run it may find in the middle. Sockets of one client id are one client.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -8,7 +8,6 @@ import type { IncomingMessage } from 'node:http'
 import { WebSocketServer } from 'ws'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
-import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
@@ -17,9 +16,11 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { mustNameNoDeployment } from '../../kit/deployment-address.ts'
 import type { Gate } from '../../kit/gate.ts'
+import type { HeldPlaces } from '../../kit/held-places.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { refuseUpgrade } from '../../kit/upgrades.ts'
+import type { Audiences } from '../audience.ts'
 import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
 import { encodeText } from './frames.ts'
@@ -37,13 +38,14 @@ export interface SocketsOptions {
   /** Jobs of an account that are running or waiting. */
   readonly countLive: (accountId: string) => Promise<number>
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
-  /** The client that submitted a job, where it said so. */
-  readonly clientOf: (jobId: string) => string | null
+  readonly audiences: Audiences
+  /** Whether a run is told to the client that submitted it only, where one was named; otherwise to the whole account. */
+  readonly isPerClient: boolean
   /** What this server can do, as `GET /features` tells it. */
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
   readonly answerHeaders: readonly string[]
-  readonly maxSocketsPerAccount: PerAccount
+  readonly places: HeldPlaces
   readonly limits?: Partial<ConnectionLimits>
 }
 
@@ -73,7 +75,6 @@ const MAX_CLIENT_ID_LENGTH = 256
 const STATUS_EVERY_MS = 5_000
 const PING_EVERY_MS = 5_000
 const WELCOME_EVERY_MS = 1_000
-const RETRY_AFTER_SECONDS = 5
 
 export function createSockets(options: SocketsOptions): Sockets {
   const { gate, answerError, bus, clock, ticker, log, countLive, findJob } = options
@@ -100,11 +101,13 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf: (accountId) => channels.get(accountId) })
+  const { audiences, isPerClient, places } = options
+  const channelOf = (accountId: string) => channels.get(accountId)
+  const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
-    if (channel.holders >= forAccount(options.maxSocketsPerAccount, accountId)) throw tooManySockets()
+    places.take(accountId)
     channels.set(accountId, channel)
     channel.holders++
     return channel
@@ -112,6 +115,7 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   function release(channel: AccountChannel): void {
     channel.holders--
+    places.giveBack(channel.accountId)
     if (channel.holders === 0) channels.delete(channel.accountId)
   }
 
@@ -124,6 +128,8 @@ export function createSockets(options: SocketsOptions): Sockets {
     let isJoined = false
     try {
       await channel.ready()
+      // So that whose runs are under way is known when the newcomer is told of its own.
+      for (const { jobId } of stories.ofAccount(caller.accountId)) await audiences.find(caller.accountId, jobId)
       refuseWhenClosed()
       isJoined = shakeHands(upgrade, { caller, channel })
     } finally {
@@ -179,7 +185,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   /** Who comes back in the middle of a run of its own is shown where it is. */
   function tellRunning(connection: SocketConnection, channel: AccountChannel): void {
     for (const run of stories.ofAccount(channel.accountId)) {
-      if (run.lastNode === null || options.clientOf(run.jobId) !== connection.clientId) continue
+      if (run.lastNode === null || audiences.find(run.accountId, run.jobId) !== connection.clientId) continue
       channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
     }
   }
@@ -266,10 +272,4 @@ function readMessage(text: string): { readonly type?: unknown; readonly data?: u
 
 function supportsMetadata(flags: unknown): boolean {
   return Boolean((flags as { supports_preview_metadata?: unknown } | null | undefined)?.supports_preview_metadata)
-}
-
-function tooManySockets(): ServiceError {
-  return new ServiceError('too_many_streams', 'too many sockets of this account are open; poll, or try again later', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  })
 }

@@ -1,0 +1,39 @@
+/**
+ * Peers that end their own side behind a request and wait for the answer. Node would end the connection at once, and every
+ * answer that takes longer than a moment would be lost. So they get their answers; but to us a peer that is gone altogether
+ * looks the same until something is written to it, so one that is owed an answer and gets none for a while is cut.
+ */
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+const GRACE_MS = 10_000
+
+const ENDS_WITH_PEER = Symbol('ends with its peer')
+type Marked = Socket & { [ENDS_WITH_PEER]?: boolean }
+
+export function answerHalfClosed(server: Server): void {
+  // A property of every server since the first versions, though not among the documented ones.
+  const switchable = server as Server & { httpAllowHalfOpen: boolean }
+  switchable.httpAllowHalfOpen = true
+  server.on('connection', (socket: Socket) => socket.on('end', onPeerEnd))
+}
+
+/** For requests under way that must learn early of a caller who is gone: one that ended its side counts as gone. */
+export function endWithPeer(socket: Marked): void {
+  socket[ENDS_WITH_PEER] = true
+  if (socket.readableEnded) socket.end()
+}
+
+function onPeerEnd(this: Marked): void {
+  if (this[ENDS_WITH_PEER] === true) this.end()
+  else cutWhenSilent(this)
+}
+
+function cutWhenSilent(socket: Socket): void {
+  let written = socket.bytesWritten
+  const timer = setInterval(() => {
+    if (socket.bytesWritten === written) socket.destroy()
+    written = socket.bytesWritten
+  }, GRACE_MS)
+  socket.once('close', () => clearInterval(timer))
+}
