@@ -9,7 +9,8 @@ import type { StoreBlob } from '../assets/store-blob.ts'
 import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
 import { type HostAssets, mayNameAssets } from './hosting.ts'
 import type { LiveCall } from './live-call.ts'
-import { type Consumption, priceOf, type Quote } from './pricing.ts'
+import { sourcesOf } from './price-rule.ts'
+import { type Consumption, capCost, priceOf, type Quote } from './pricing.ts'
 import type { ProviderRefusal, ProviderResult } from './provider.ts'
 import { RouterError, type RouterRefusal } from './router-error.ts'
 
@@ -68,11 +69,24 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
     const stored = storing instanceof Promise ? await storing : storing
     if (stored instanceof RouterError) return finish(call, { fate: 'spend', end: stored, chargeMicros: 0 })
     const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
+    warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
     const end: CallEnd = { kind: 'result', result: { ...stored, costMicros: chargeMicros } }
     const fate: CallFate = stored.sizeBytes > limits.maxReplayBytes && !call.isQueued ? 'spend' : 'keep'
     const replayUntil = hosted.hasForeignUrls ? untilForgotten(call, limits, clock.now()) : null
     return finish(call, { fate, end, chargeMicros, replayUntil })
   }
+}
+
+/** Nobody is charged more than was set aside: where a provider's own figure is larger, the rule's hold is too small. */
+function warnOfLoss(
+  log: Log,
+  { live }: DrivenCall,
+  { chargeMicros, costMicros }: { readonly chargeMicros: number | null; readonly costMicros: number | null },
+): void {
+  if (live.model.price.kind !== 'reported' || chargeMicros === null || costMicros === null) return
+  if (costMicros <= chargeMicros) return
+  const about = { callId: live.ref.id, model: live.model.id, chargeMicros, costMicros }
+  log.warn(about, 'a call cost more than the hold_usd of its price, which is all that was charged')
 }
 
 /**
@@ -120,12 +134,7 @@ async function copyAssets(
 }
 
 function needsOutput({ live }: DrivenCall): boolean {
-  const { price } = live.model
-  if (price.kind !== 'sum') return false
-  return price.parts.some(({ rate, times }) => {
-    const sources = rate.kind === 'table' ? [...rate.by, ...times] : times
-    return sources.some(({ from }) => from === 'output')
-  })
+  return sourcesOf(live.model.price).some(({ from }) => from === 'output')
 }
 
 function parse(body: Buffer): unknown {
@@ -212,7 +221,7 @@ function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueue
 function chargeFor({ live, isOwnKey, quote }: DrivenCall, refusal: ProviderRefusal): number | null {
   if (refusal.reason !== 'policy' || isOwnKey) return null
   const { chargesOnPolicyRejection, price } = live.model
-  if (chargesOnPolicyRejection !== 'yes') return refusal.costMicros
+  if (chargesOnPolicyRejection !== 'yes') return capCost(price, quote, refusal.costMicros)
   return priceOf(price, quote, { output: null, usage: null, costMicros: refusal.costMicros })
 }
 

@@ -221,13 +221,18 @@ test('an estimate validates like a run and dispatches nothing', async () => {
   })
   assert.partialDeepStrictEqual(await estimate('fake/tokens', {}), {
     source: 'estimated',
-    min_amount: '0.00',
+    min_amount: '0.000002',
     max_amount: '0.002',
   })
   assert.partialDeepStrictEqual(await estimate('fake/mystery', {}), { source: 'unknown', reason: 'nobody knows' })
   const refused = await app.client.post('/v2/models/fake/paid/estimate', { n: 0 })
   refusedWith(refused, 422, 'invalid_input')
   assert.equal(refused.json.detail.length, 2)
+  // No schema bounds this model, and nobody could say what the provider would make of it.
+  for (const path of ['', '/estimate', '/requests']) {
+    const open = await app.client.post(`/v2/models/fake/paid-polled${path}`, { n: 'auto' })
+    assert.deepEqual(refusedWith(open, 422, 'invalid_input').json.detail[0].loc, ['body', 'n'])
+  }
   assert.equal(app.provider.submits.length, 0)
 })
 
