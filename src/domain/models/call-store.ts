@@ -100,7 +100,8 @@ export type AdmitOutcome =
 
 /**
  * How a call leaves the pool. `keep`: its end is remembered under its key. `forget`: the key is free again, nothing is
- * charged. `interrupt`: nobody knows whether a generation exists. `spend`: charged, and the key cannot be told its answer.
+ * charged. `interrupt`: nobody knows whether a generation exists; its end, where it has one, is what the provider
+ * answered, and is told to whoever repeats the key and must not submit again. `spend`: charged, and the key cannot be told its answer.
  */
 export type CallFate = 'keep' | 'forget' | 'interrupt' | 'spend'
 

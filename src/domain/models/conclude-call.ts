@@ -185,7 +185,7 @@ export function createConcludeRefusal(deps: ConcludeDeps): ConcludeRefusal {
     const isCanceled = call.live.isAskedToStop && refusal.reason === 'failed'
     const stored: StoredRefusal = {
       refusal: isCanceled ? 'cancelled' : toRouterRefusal(refusal),
-      message: refusal.message,
+      message: refusal.reason === 'timeout' ? `${refusal.message}; nothing is charged for it` : refusal.message,
       upstreamStatus: refusal.upstreamStatus,
       failures: refusal.reason === 'invalid' ? refusal.failures : null,
     }
@@ -208,7 +208,8 @@ const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, Ro
 
 /**
  * What a provider actually answered is remembered. A failure without any generation frees the key, so that a retry runs for
- * real; one that may have left a generation behind must not be repeated. A queued call has no caller who could retry.
+ * real; one that may have left a generation behind must not be repeated: the key is told what the provider answered, or,
+ * where it was silent, that nobody knows. A queued call has no caller who could retry.
  */
 function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueued: boolean): CallFate {
   // An input that could not even be sent, such as a picture that cannot be fetched, was refused by us and not by a provider.
@@ -236,12 +237,13 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
   return async function finish(call: DrivenCall, ending: Ending): Promise<Conclusion> {
     const { live, isQueued, isKeyed } = call
     const { end, fate, chargeMicros, replayUntil = null } = ending
+    const told = fate === 'interrupt' && isSilence(end) ? null : end
     const at = clock.now()
     const isRemembered = isKeyed || isQueued
     try {
       const outcome = await store.finish(live.ref, {
         fate,
-        end: isRemembered && !(end instanceof RouterError) ? withOwnBytes(end) : toStoredEnd(end),
+        end: isRemembered && !(told instanceof RouterError) && told !== null ? withOwnBytes(told) : toStoredEnd(told),
         chargeMicros,
         memo: `${live.model.id} ${live.ref.id}`,
         at,
@@ -257,7 +259,13 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
   }
 }
 
-function toStoredEnd(end: CallEnd | RouterError): CallEnd | null {
+/** Of a call that nobody knows the outcome of: whether its provider did not even answer. */
+function isSilence(end: CallEnd | RouterError): boolean {
+  const refusal = end instanceof RouterError ? end : end.kind === 'refusal' ? end.refusal : null
+  return refusal === null || refusal.upstreamStatus === null
+}
+
+function toStoredEnd(end: CallEnd | RouterError | null): CallEnd | null {
   if (!(end instanceof RouterError)) return null
   const { refusal, message, upstreamStatus, failures } = end
   return { kind: 'refusal', refusal: { refusal, message, upstreamStatus, failures } }

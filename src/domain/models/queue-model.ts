@@ -211,7 +211,7 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   const { model } = found
   const body = await readBody(deps, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
-  const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false })
+  const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false, isKeyed: taken.isKeyed })
   const driven = {
     live: running,
     baseUrl: taken.baseUrl,

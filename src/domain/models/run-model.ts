@@ -74,7 +74,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const { model, provider, isOwnKey } = request.opened
     const input = request.input as JsonRecord
     const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
-    const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false })
+    const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false, isKeyed: call.key !== null })
     const driven: DrivenCall = {
       live: running,
       baseUrl: request.baseUrl,
