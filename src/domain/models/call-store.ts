@@ -137,6 +137,8 @@ export interface CallStore {
   finish(ref: CallRef, finish: CallFinish): Promise<{ readonly chargedMicros: Micros | null } | null>
   /** Calls that were under way, in order, from behind `after`. */
   unfinished(after: number, limit: number): Promise<readonly UnfinishedCall[]>
+  /** What the account has under way. */
+  standing(accountId: string): Promise<Standing>
   /** Whether the account could pay so much; true for one that is not metered. */
   canPay(accountId: string, micros: Micros): Promise<boolean>
   /** Removes records past their life; returns how many. */
