@@ -13,6 +13,7 @@ import { createRateWindow } from '../domain/models/rate-window.ts'
 import { createRecoverCalls } from '../domain/models/recover-calls.ts'
 import { createRunModel } from '../domain/models/run-model.ts'
 import type { SendMarks } from '../domain/models/send-marks.ts'
+import { createSpendOf } from '../domain/models/spend.ts'
 import type { Clock } from '../lib/clock.ts'
 import { createUuidV7 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -98,6 +99,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
       deadlineMs: config.deadlineMs,
     }),
     estimate: createEstimateModel(store.calls),
+    spendOf: createSpendOf({ store: store.calls, rules }),
     queue,
     live,
     chores,

@@ -172,11 +172,13 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
           const outcome = await admit(call, { maxCalls: 1, maxCostlyCalls: null, ceilingMicros: PRICE })
           if (outcome.outcome !== 'admitted') continue
           assert.deepEqual(outcome.standing, { runningCalls: 1, committedMicros: PRICE })
+          assert.deepEqual(await store().calls.standing(accountId), outcome.standing)
           const chargeMicros = fate === 'keep' || fate === 'spend' ? charge : null
           await store().calls.finish(outcome.ref, ending({ fate, chargeMicros, end: fate === 'keep' ? END : null }))
           charged += chargeMicros ?? 0
         }
         assert.deepEqual(await balance(accountId), [10_000_000 - charged, 0])
+        assert.deepEqual(await store().calls.standing(accountId), { runningCalls: 0, committedMicros: 0 })
       }),
       { seed: 20_261_115, numRuns: 25 },
     )

@@ -44,6 +44,20 @@ describe('credits', () => {
     assert.deepEqual((await app.service.app.store.ledger.check()).faults, [])
   })
 
+  test('a run costs its milliseconds to the micro-dollar', async () => {
+    const clock = createFixedClock()
+    const prices = JSON.stringify({ pools: { '*': { perSecondMicros: 95_000, holdMicros: 900_000 } } })
+    await using app = await startShared({ prices }, { overrides: { clock } })
+    const tenant = await app.account('acme', { creditFloorMicros: 0 })
+    await grant(app, 'acme', 1_000_000)
+    const { id } = (await submit(tenant, {}, GATED)).json
+    while ((await tenant.call(`/api/v2/jobs/${id}`)).json.status !== 'running') await new Promise(setImmediate)
+    clock.advance(9066)
+    app.engine.openGate()
+    assert.equal(await ended(tenant, id), 'succeeded')
+    assert.equal((await app.service.app.store.ledger.balance('acme'))?.available, 1_000_000 - 861_270)
+  })
+
   test('an account that is not metered runs for nothing', async () => {
     await using app = await startShared({ prices: PRICES })
     const tenant = await app.account('acme')

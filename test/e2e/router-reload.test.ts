@@ -179,6 +179,13 @@ test('lint names every mistake with its place and fails', async () => {
     const bad = await runAtelier(['models', 'lint', folder])
     assert.equal(bad.code, 1)
     assert.match(bad.stderr, /sandbox\/bad\.json: returns must be one of direct, poll/)
+    await put(
+      'bad',
+      echo('bad', { price: { parts: [{ unit: 'second', usd: '0.1', times: [{ usage: 's', fallback: 0, max: 9 }] }] } }),
+    )
+    const gift = await runAtelier(['models', 'lint', folder])
+    assert.equal(gift.code, 1)
+    assert.match(gift.stderr, /sandbox\/bad\.json: price\.parts let a call cost nothing/)
     const gone = await runAtelier(['models', 'lint', join(folder, 'nowhere')])
     assert.deepEqual([gone.code, /nowhere: there is no such folder/.test(gone.stderr)], [1, true])
     const list = await runAtelier(['models', 'list', '--catalogs', folder])

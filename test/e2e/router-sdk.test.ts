@@ -114,6 +114,27 @@ test('a provider that fails for a moment is asked again', async () => {
   assert.deepEqual((await comfy.models.run('fake/direct', {}, QUICK)).data, { third: 'time' })
 })
 
+test("a provider's failure that may have made something is what every retry of the client gets", async () => {
+  const made = provider.submits.length
+  provider.answer(refusedBy('failed', { upstreamStatus: 500, generation: 'possible' }), done({ never: true }))
+  const plainFetch = globalThis.fetch
+  const seen: string[] = []
+  const enough = new AbortController()
+  globalThis.fetch = async (...request) => {
+    const response = await plainFetch(...request)
+    seen.push(`${response.status} ${response.headers.get('x-comfy-error-type')}`)
+    if (seen.length === 3) enough.abort()
+    return response
+  }
+  try {
+    await assert.rejects(comfy.models.run('fake/direct', { failing: true }, { ...QUICK, signal: enough.signal }))
+  } finally {
+    globalThis.fetch = plainFetch
+  }
+  assert.deepEqual(seen, Array(3).fill('502 provider_error'))
+  assert.equal(provider.submits.length, made + 1)
+})
+
 test('an own key replays; an aborted call ends the same way for the service', async () => {
   provider.answer(done({ first: true }))
   const options = { ...ONCE, idempotencyKey: 'my-key' }

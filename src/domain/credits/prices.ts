@@ -15,6 +15,19 @@ export interface Prices {
   priceOf(pool: string): PoolPrice | null
 }
 
+const SECOND_MS = 1000
+
+/**
+ * What so much time costs: the exact product, rounded up once to the next micro-dollar. Whole seconds and the rest are
+ * multiplied apart, so that every step is a whole number that JavaScript holds exactly; beyond the bound it is the bound.
+ */
+export function priceOfTime(perSecondMicros: Micros, durationMs: number): Micros {
+  const wholeMs = Math.max(0, Math.ceil(durationMs))
+  const restMs = wholeMs % SECOND_MS
+  const forSeconds = ((wholeMs - restMs) / SECOND_MS) * perSecondMicros
+  return Math.min(MAX_MICROS, forSeconds + Math.ceil((restMs * perSecondMicros) / SECOND_MS))
+}
+
 export const FREE: Prices = { priceOf: () => null }
 
 /** Stands for every pool that has no price of its own. */

@@ -15,6 +15,19 @@ export interface RateLimiter {
   take(accountId: string): undefined | Promise<void>
 }
 
+/** Knows whose rate is spent, for answers that tell more about that account. */
+export class RateLimitedError extends ServiceError {
+  readonly accountId: string
+
+  constructor(accountId: string, { perMinute, burst }: RequestRate, waitMs: number) {
+    const allowed = `requests of this account are limited to ${perMinute} a minute, ${burst} at once`
+    super('rate_limited', `${allowed}; slow down and try again`, {
+      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+    })
+    this.accountId = accountId
+  }
+}
+
 export interface RateLimiterDeps {
   readonly store: LimitStore
   /** null: this account has no limit, and nothing is counted. */
@@ -68,7 +81,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   async function takeLater(accountId: string, share: Share, rate: RequestRate): Promise<void> {
     share.waiting++
     try {
-      while (!takeNow(share)) {
+      while (!takeNow(accountId, share, rate)) {
         // Asked in the next turn, so that all requests of this one are asked for together.
         share.asking ??= Promise.resolve().then(() => ask(accountId, share, rate))
         await share.asking
@@ -85,13 +98,13 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
     share.asking.catch(() => {})
   }
 
-  function takeNow(share: Share): boolean {
+  function takeNow(accountId: string, share: Share, rate: RequestRate): boolean {
     const now = clock.now().getTime()
     if (share.left > 0 && now < share.keptUntil) {
       share.left--
       return true
     }
-    if (now < share.refusedUntil) throw refusal(share.refusedUntil - now)
+    if (now < share.refusedUntil) throw new RateLimitedError(accountId, rate, share.refusedUntil - now)
     return false
   }
 
@@ -100,7 +113,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
       const rate = rateOf(accountId)
       if (rate === null) return undefined
       const share = shareOf(accountId)
-      if (!takeNow(share)) return takeLater(accountId, share, rate)
+      if (!takeNow(accountId, share, rate)) return takeLater(accountId, share, rate)
       if (share.left < sizeOf(rate) / 2) askAhead(accountId, share, rate)
       return undefined
     },
@@ -117,10 +130,4 @@ function forgetIdle(shares: Map<string, Share>, now: number): void {
     const isIdle = share.asking === null && share.waiting === 0 && now >= share.keptUntil && now >= share.refusedUntil
     if (isIdle) shares.delete(accountId)
   }
-}
-
-function refusal(waitMs: number): ServiceError {
-  return new ServiceError('rate_limited', 'too many requests for this account; slow down and try again', {
-    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-  })
 }

@@ -2,8 +2,8 @@
  * What a job costs at its end. One that succeeded costs its execution time, at least the minimum; one that its workflow or its
  * owner ended costs the time it took. Whatever failed on our side costs nothing, and so does what never ran.
  */
-import { MAX_MICROS, type Micros } from '../credits/micros.ts'
-import type { PoolPrice } from '../credits/prices.ts'
+import type { Micros } from '../credits/micros.ts'
+import { type PoolPrice, priceOfTime } from '../credits/prices.ts'
 import { isHeld, type JobStatus } from './transitions.ts'
 
 export interface EndedRun {
@@ -29,8 +29,7 @@ export function chargeOf(
   end: EndedRun,
 ): Micros {
   if (!isHeld(end.from) || end.startedAt === null) return 0
-  const seconds = Math.max(0, end.endedAt - end.startedAt) / 1000
-  const forTime = Math.min(MAX_MICROS, Math.ceil(seconds * perSecondMicros))
+  const forTime = priceOfTime(perSecondMicros, end.endedAt - end.startedAt)
   if (end.to === 'succeeded') return Math.max(minimumMicros, forTime)
   const isOwn = end.to === 'canceled' || (end.to === 'failed' && OWN_FAILURES.has(end.errorCode ?? ''))
   return isOwn ? forTime : 0

@@ -100,7 +100,8 @@ export type AdmitOutcome =
 
 /**
  * How a call leaves the pool. `keep`: its end is remembered under its key. `forget`: the key is free again, nothing is
- * charged. `interrupt`: nobody knows whether a generation exists. `spend`: charged, and the key cannot be told its answer.
+ * charged. `interrupt`: nobody knows whether a generation exists; its end, where it has one, is what the provider
+ * answered, and is told to whoever repeats the key and must not submit again. `spend`: charged, and the key cannot be told its answer.
  */
 export type CallFate = 'keep' | 'forget' | 'interrupt' | 'spend'
 
@@ -136,6 +137,8 @@ export interface CallStore {
   finish(ref: CallRef, finish: CallFinish): Promise<{ readonly chargedMicros: Micros | null } | null>
   /** Calls that were under way, in order, from behind `after`. */
   unfinished(after: number, limit: number): Promise<readonly UnfinishedCall[]>
+  /** What the account has under way. */
+  standing(accountId: string): Promise<Standing>
   /** Whether the account could pay so much; true for one that is not metered. */
   canPay(accountId: string, micros: Micros): Promise<boolean>
   /** Removes records past their life; returns how many. */

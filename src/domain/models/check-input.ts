@@ -1,8 +1,10 @@
 /**
- * Judges an input before anything is dispatched: the model's name in it, then its schema. Everything that is wrong is listed.
- * Compiling schemas is an adapter's work; the words of the failures are decided here.
+ * Judges an input before anything is dispatched: the model's name in it, its schema, and whether it leaves the price without
+ * any bound. Everything that is wrong is listed. Compiling schemas is an adapter's work; the words of the failures are decided here.
  */
+import type { JsonPath } from './json-path.ts'
 import type { JsonRecord, Model } from './model.ts'
+import { findUnbounded } from './pricing.ts'
 import type { ValidationFailure } from './validation-failure.ts'
 
 /** Empty when the input is fine. */
@@ -13,7 +15,11 @@ export type CompileSchema = (schema: JsonRecord) => CheckInput
 
 export function createCheckInput(model: Model, compile: CompileSchema): CheckInput {
   const { schema, modelField, modelName } = model.input
-  const check: CheckInput = schema === null ? () => [] : whenNeeded(() => compile(schema))
+  const checkSchema: CheckInput = schema === null ? () => [] : whenNeeded(() => compile(schema))
+  const check: CheckInput = (input) => {
+    const failures = checkSchema(input)
+    return failures.length > 0 ? failures : findUnbounded(model.price, input).map(toUnbounded)
+  }
   if (modelField === null) return check
   return (input) => {
     const named = input[modelField]
@@ -46,5 +52,13 @@ function toOtherModel(field: string, expected: string, input: JsonRecord[string]
     type: 'one_of',
     ctx: { expected: [expected] },
     input,
+  }
+}
+
+function toUnbounded(path: JsonPath): ValidationFailure {
+  return {
+    loc: ['body', ...path.filter((step) => typeof step !== 'symbol')],
+    msg: 'must be a number above 0: the price of the call depends on it',
+    type: 'value_error',
   }
 }

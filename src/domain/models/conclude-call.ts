@@ -9,7 +9,8 @@ import type { StoreBlob } from '../assets/store-blob.ts'
 import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
 import { type HostAssets, mayNameAssets } from './hosting.ts'
 import type { LiveCall } from './live-call.ts'
-import { type Consumption, priceOf, type Quote } from './pricing.ts'
+import { sourcesOf } from './price-rule.ts'
+import { type Consumption, capCost, priceOf, type Quote } from './pricing.ts'
 import type { ProviderRefusal, ProviderResult } from './provider.ts'
 import { RouterError, type RouterRefusal } from './router-error.ts'
 
@@ -68,11 +69,24 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
     const stored = storing instanceof Promise ? await storing : storing
     if (stored instanceof RouterError) return finish(call, { fate: 'spend', end: stored, chargeMicros: 0 })
     const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
+    warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
     const end: CallEnd = { kind: 'result', result: { ...stored, costMicros: chargeMicros } }
     const fate: CallFate = stored.sizeBytes > limits.maxReplayBytes && !call.isQueued ? 'spend' : 'keep'
     const replayUntil = hosted.hasForeignUrls ? untilForgotten(call, limits, clock.now()) : null
     return finish(call, { fate, end, chargeMicros, replayUntil })
   }
+}
+
+/** Nobody is charged more than was set aside: where a provider's own figure is larger, the rule's hold is too small. */
+function warnOfLoss(
+  log: Log,
+  { live }: DrivenCall,
+  { chargeMicros, costMicros }: { readonly chargeMicros: number | null; readonly costMicros: number | null },
+): void {
+  if (live.model.price.kind !== 'reported' || chargeMicros === null || costMicros === null) return
+  if (costMicros <= chargeMicros) return
+  const about = { callId: live.ref.id, model: live.model.id, chargeMicros, costMicros }
+  log.warn(about, 'a call cost more than the hold_usd of its price, which is all that was charged')
 }
 
 /**
@@ -120,12 +134,7 @@ async function copyAssets(
 }
 
 function needsOutput({ live }: DrivenCall): boolean {
-  const { price } = live.model
-  if (price.kind !== 'sum') return false
-  return price.parts.some(({ rate, times }) => {
-    const sources = rate.kind === 'table' ? [...rate.by, ...times] : times
-    return sources.some(({ from }) => from === 'output')
-  })
+  return sourcesOf(live.model.price).some(({ from }) => from === 'output')
 }
 
 function parse(body: Buffer): unknown {
@@ -176,7 +185,7 @@ export function createConcludeRefusal(deps: ConcludeDeps): ConcludeRefusal {
     const isCanceled = call.live.isAskedToStop && refusal.reason === 'failed'
     const stored: StoredRefusal = {
       refusal: isCanceled ? 'cancelled' : toRouterRefusal(refusal),
-      message: refusal.message,
+      message: refusal.reason === 'timeout' ? `${refusal.message}; nothing is charged for it` : refusal.message,
       upstreamStatus: refusal.upstreamStatus,
       failures: refusal.reason === 'invalid' ? refusal.failures : null,
     }
@@ -199,7 +208,8 @@ const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, Ro
 
 /**
  * What a provider actually answered is remembered. A failure without any generation frees the key, so that a retry runs for
- * real; one that may have left a generation behind must not be repeated. A queued call has no caller who could retry.
+ * real; one that may have left a generation behind must not be repeated: the key is told what the provider answered, or,
+ * where it was silent, that nobody knows. A queued call has no caller who could retry.
  */
 function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueued: boolean): CallFate {
   // An input that could not even be sent, such as a picture that cannot be fetched, was refused by us and not by a provider.
@@ -212,7 +222,7 @@ function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueue
 function chargeFor({ live, isOwnKey, quote }: DrivenCall, refusal: ProviderRefusal): number | null {
   if (refusal.reason !== 'policy' || isOwnKey) return null
   const { chargesOnPolicyRejection, price } = live.model
-  if (chargesOnPolicyRejection !== 'yes') return refusal.costMicros
+  if (chargesOnPolicyRejection !== 'yes') return capCost(price, quote, refusal.costMicros)
   return priceOf(price, quote, { output: null, usage: null, costMicros: refusal.costMicros })
 }
 
@@ -227,12 +237,13 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
   return async function finish(call: DrivenCall, ending: Ending): Promise<Conclusion> {
     const { live, isQueued, isKeyed } = call
     const { end, fate, chargeMicros, replayUntil = null } = ending
+    const told = fate === 'interrupt' && isSilence(end) ? null : end
     const at = clock.now()
     const isRemembered = isKeyed || isQueued
     try {
       const outcome = await store.finish(live.ref, {
         fate,
-        end: isRemembered && !(end instanceof RouterError) ? withOwnBytes(end) : toStoredEnd(end),
+        end: isRemembered && !(told instanceof RouterError) && told !== null ? withOwnBytes(told) : toStoredEnd(told),
         chargeMicros,
         memo: `${live.model.id} ${live.ref.id}`,
         at,
@@ -248,7 +259,13 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
   }
 }
 
-function toStoredEnd(end: CallEnd | RouterError): CallEnd | null {
+/** Of a call that nobody knows the outcome of: whether its provider did not even answer. */
+function isSilence(end: CallEnd | RouterError): boolean {
+  const refusal = end instanceof RouterError ? end : end.kind === 'refusal' ? end.refusal : null
+  return refusal === null || refusal.upstreamStatus === null
+}
+
+function toStoredEnd(end: CallEnd | RouterError | null): CallEnd | null {
   if (!(end instanceof RouterError)) return null
   const { refusal, message, upstreamStatus, failures } = end
   return { kind: 'refusal', refusal: { refusal, message, upstreamStatus, failures } }

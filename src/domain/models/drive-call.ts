@@ -49,6 +49,8 @@ const TOLERATED_POLLS = 5
 const MAX_POLL_PAUSE_MS = 150_000
 const POLL_MS = 120_000
 const MIN_POLL_PAUSE_MS = 10
+/** When the next process may have taken up what this one leaves. */
+const STOPPED_FOR_SECONDS = 5
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
   const { store, clock, observer, marks, log, stopping } = deps
@@ -131,7 +133,11 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       if (clock.now().getTime() >= giveUpAt) return abandon(call, startedAt)
       failures = outcome.outcome === 'pending' ? 0 : failures + 1
       live.pollAfterMs = outcome.pollAfterMs * 2 ** Math.max(0, Math.min(6, failures - 1))
-      if (failures >= TOLERATED_POLLS) live.discourage(unreachable(live.model.provider))
+      if (failures >= TOLERATED_POLLS)
+        live.discourage(
+          'provider_failed',
+          `${live.model.provider} accepted the call and cannot be asked for its result now`,
+        )
     }
   }
 
@@ -156,11 +162,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
 
   /** The row keeps its handle; the next process collects. */
   function leave({ live }: DrivenCall): void {
-    live.end(
-      new RouterError('unavailable', 'the service is stopping; the same Idempotency-Key collects the result', {
-        retryAfterSeconds: 5,
-      }),
-    )
+    live.abandon('unavailable', 'the service is stopping', STOPPED_FOR_SECONDS)
   }
 
   async function abandon(call: DrivenCall, startedAt: Date): Promise<void> {
@@ -207,13 +209,6 @@ const NOT_SENT: ProviderRefusal = {
   upstreamStatus: null,
   generation: 'none',
   retryAfterSeconds: 10,
-}
-
-function unreachable(provider: string): RouterError {
-  return new RouterError(
-    'provider_failed',
-    `${provider} accepted the call and cannot be asked for its result now; the same Idempotency-Key asks again`,
-  )
 }
 
 function toPause(pollAfterMs: number): number {

@@ -7,6 +7,12 @@ export type JsonPath = readonly (string | number | typeof EVERY)[]
 const EVERY = Symbol('every element')
 const SEGMENT = /^([^.[\]]+)?((?:\[\d*\])*)$/
 
+/** The text that `readJsonPath` reads. */
+export function writeJsonPath(path: JsonPath): string {
+  const text = path.map((step) => (typeof step === 'string' ? `.${step}` : `[${step === EVERY ? '' : String(step)}]`))
+  return text.join('').replace(/^\./, '')
+}
+
 /** Where a found value hangs, so that it can be replaced: `holder[key]` is the value. */
 export interface Leaf {
   readonly holder: Record<string | number, unknown>

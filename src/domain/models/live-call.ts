@@ -5,7 +5,7 @@
  */
 import type { CallEnd, CallRef } from './call-store.ts'
 import type { Model } from './model.ts'
-import { RouterError } from './router-error.ts'
+import { RouterError, type RouterRefusal } from './router-error.ts'
 
 export interface Listener {
   /** Whether the answer would still reach somebody. */
@@ -14,9 +14,21 @@ export interface Listener {
 
 const NOBODY: Listener = { isConnected: () => false }
 
+export interface LiveCallOptions {
+  readonly hasWaiter: boolean
+  readonly isCollectable: boolean
+  /** Whether its caller can ask for it again; without a key every retry is a call of its own. */
+  readonly isKeyed: boolean
+}
+
+const CHARGED = 'it goes on, and is charged once if it ends well'
+const LOST =
+  'it was sent without an Idempotency-Key, so its result cannot be had any more, and sending it again would be a second call with a price of its own'
+
 export class LiveCall {
   readonly ref: CallRef
   readonly model: Model
+  readonly #isKeyed: boolean
   /** Whether another process could collect it: its handle is stored. */
   isCollectable: boolean
   /** When it is looked at next, for `Retry-After`. */
@@ -30,13 +42,10 @@ export class LiveCall {
   // One of its own: a signal shared by all calls would chain every call that ended to the next, and with it all it holds.
   readonly #ending = new AbortController()
 
-  constructor(
-    ref: CallRef,
-    model: Model,
-    { hasWaiter, isCollectable }: { hasWaiter: boolean; isCollectable: boolean },
-  ) {
+  constructor(ref: CallRef, model: Model, { hasWaiter, isCollectable, isKeyed }: LiveCallOptions) {
     this.ref = ref
     this.model = model
+    this.#isKeyed = isKeyed
     this.#hasWaiter = hasWaiter
     this.isCollectable = isCollectable
   }
@@ -92,8 +101,13 @@ export class LiveCall {
   }
 
   /** Tells the waiting request that it is not worth waiting now; the call goes on and may be taken up again. */
-  discourage(error: RouterError): void {
-    this.#letGo(error)
+  discourage(refusal: RouterRefusal, reason: string): void {
+    this.#letGo(this.#toLeft(refusal, reason, { retryAfterSeconds: null }))
+  }
+
+  /** The same, for good: nobody in this process looks after the call any more. */
+  abandon(refusal: RouterRefusal, reason: string, retryAfterSeconds: number): void {
+    this.end(this.#toLeft(refusal, reason, { retryAfterSeconds }))
   }
 
   #letGo(error: RouterError): void {
@@ -105,11 +119,15 @@ export class LiveCall {
   #toLate(): RouterError {
     // Only a stored handle makes a promise that outlives this process.
     const retryAfterSeconds = this.isCollectable ? this.retryAfterSeconds : null
-    const hint = this.isCollectable
-      ? 'it goes on; the same Idempotency-Key collects its result'
-      : 'its outcome is not known yet'
-    return new RouterError('deadline', `the call took longer than this service holds a connection: ${hint}`, {
-      retryAfterSeconds,
-    })
+    return this.#toLeft('deadline', 'the call took longer than this service holds a connection', { retryAfterSeconds })
+  }
+
+  /** What a caller is told whose call goes on: what becomes of the money, and whether it can come back for the result. */
+  #toLeft(refusal: RouterRefusal, reason: string, options: { readonly retryAfterSeconds: number | null }): RouterError {
+    if (!this.#isKeyed) return new RouterError(refusal, `${reason}: ${CHARGED}; ${LOST}`)
+    const again = this.isCollectable
+      ? 'the same Idempotency-Key collects its result and pays nothing more'
+      : 'the same Idempotency-Key tells how it ended, as far as that is known, and pays nothing more'
+    return new RouterError(refusal, `${reason}: ${CHARGED}; ${again}`, options)
   }
 }

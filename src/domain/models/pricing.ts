@@ -1,19 +1,26 @@
 /**
  * What a call will cost, and what it has cost. Amounts are whole millionths of a US dollar; fractions are rounded up once, at
- * the end, so that parts of a sum do not each lose a little.
+ * the end, so that parts of a sum do not each lose a little. The least, the most and what is charged are the same product of
+ * the same factors in the same order, so that a charge never leaves the range that was told and set aside before.
  */
 import { MAX_MICROS, type Micros } from '../credits/micros.ts'
-import { findLeaves } from './json-path.ts'
+import { countStated, countTold, type DocumentOf, mostOf } from './count.ts'
+import { findLeaves, type JsonPath } from './json-path.ts'
 import type { JsonRecord } from './model.ts'
-import type { PricePart, PriceRule, Quantity, Rate, ValueAt } from './price-rule.ts'
+import { needsAnswer, type PricePart, type PriceRule, type Quantity, type Rate, type ValueAt } from './price-rule.ts'
 
 export type Estimate =
   | { readonly source: 'exact'; readonly micros: Micros }
   | { readonly source: 'estimated'; readonly minMicros: Micros; readonly maxMicros: Micros }
   | { readonly source: 'unknown'; readonly reason: string }
 
-/** What the input decides of a price, one number per part of the rule: all that has to be kept of an input to price its call. */
-export type Quote = readonly number[]
+/** What the input decides of a price, per part of the rule: all that has to be kept of an input to price its call. */
+export type Quote = readonly PartQuote[]
+
+/** One number where the input decides all of its quantities; else with those that the answer decides. */
+export type PartQuote = number | { readonly factor: number; readonly open: readonly OpenCount[] }
+/** By its place in the part; `most`: what it can be at most with this input. */
+type OpenCount = readonly [index: number, most: number | null]
 
 /** What is known of a finished call. */
 export interface Consumption {
@@ -23,119 +30,134 @@ export interface Consumption {
   readonly costMicros: Micros | null
 }
 
-interface Range {
-  readonly min: number
-  /** null: nobody can say. */
-  readonly max: number | null
-}
-
-const ONCE: Range = { min: 1, max: 1 }
+/** The least that anything costs which costs something. */
+const LEAST: Micros = 1
 
 export function estimatePrice(rule: PriceRule, input: JsonRecord): Estimate {
   if (rule.kind === 'free') return { source: 'exact', micros: 0 }
   if (rule.kind === 'unknown') return { source: 'unknown', reason: rule.reason }
-  if (rule.kind === 'reported') return { source: 'unknown', reason: 'the provider states the price with its answer' }
-  const ranges = rule.parts.map((part) => partRange(part, input))
-  const min = round(ranges.reduce((sum, range) => sum + range.min, 0))
-  if (ranges.some(({ max }) => max === null)) {
-    return { source: 'unknown', reason: 'the price depends on the length of the answer' }
-  }
-  const max = round(ranges.reduce((sum, range) => sum + (range.max ?? 0), 0))
+  const { min, max } = rangeOf(rule, quoteFor(rule, input))
+  if (max === null) return { source: 'unknown', reason: 'the input leaves open what the price depends on' }
   return min === max ? { source: 'exact', micros: min } : { source: 'estimated', minMicros: min, maxMicros: max }
 }
 
-/** What to set aside before the call: the most it can cost, as far as anybody can say. */
+/** What to set aside before the call: the most that the provider may make of it. */
 export function holdFor(rule: PriceRule, input: JsonRecord): Micros {
-  if (rule.kind === 'reported' || rule.kind === 'unknown') return rule.holdMicros
-  const estimate = estimatePrice(rule, input)
-  if (estimate.source === 'exact') return estimate.micros
-  return estimate.source === 'estimated' ? estimate.maxMicros : leastPrice(rule, input)
+  return rule.kind === 'free' ? 0 : (rangeOf(rule, quoteFor(rule, input)).max ?? MAX_MICROS)
 }
 
-/** What the call costs whatever its input is: an account without so much cannot run the model at all. */
-export function leastPrice(rule: PriceRule, input: JsonRecord = {}): Micros {
+/** What the call costs at least, whatever its input is: an account without so much cannot run the model at all. */
+export function leastPrice(rule: PriceRule): Micros {
   if (rule.kind === 'free') return 0
   if (rule.kind !== 'sum') return rule.holdMicros
-  return round(rule.parts.reduce((sum, part) => sum + partRange(part, input).min, 0))
+  return round(rule.parts.reduce((sum, part) => sum + leastOfPart(part), 0))
+}
+
+/** Zero where nothing keeps the part from costing nothing. */
+export function leastOfPart({ rate, times, per }: PricePart): number {
+  return times.reduce((product, { min }) => product * min, Math.min(...ratesOf(rate)) / per)
 }
 
 export function quoteFor(rule: PriceRule, input: JsonRecord): Quote {
-  return rule.kind === 'sum' ? rule.parts.map((part) => inputFactor(part, input)) : []
+  return rule.kind === 'sum' ? rule.parts.map((part) => quotePart(part, input)) : []
 }
 
-/** The provider's own figure where the rule asks for it, else the quote times what the answer adds to it. */
+/** Where an input leaves to the provider what nothing bounds, so that no hold could cover it; empty where it does not. */
+export function findUnbounded(rule: PriceRule, input: JsonRecord): readonly JsonPath[] {
+  if (rule.kind !== 'sum') return []
+  const counted = rule.parts.flatMap(({ times }) => times).filter(({ from, max }) => from === 'input' && max === null)
+  return counted.filter((quantity) => countStated(quantity, input) === null).map(({ path }) => path)
+}
+
+/**
+ * The provider's own figure where the rule asks for it; else the quote times what the answer says. What the answer does not
+ * say is found in what the provider says it cost, within the range; and where it says nothing at all, in the rule's defaults.
+ */
 export function priceOf(rule: PriceRule, quote: Quote, call: Consumption): Micros {
   if (rule.kind === 'free') return 0
-  if (rule.kind !== 'sum') return call.costMicros ?? rule.holdMicros
-  return round(rule.parts.reduce((sum, part, index) => sum + (quote[index] ?? 0) * answerFactor(part, call), 0))
+  if (rule.kind !== 'sum') return within(call.costMicros ?? rule.holdMicros, rangeOf(rule, quote))
+  let isTold = true
+  const documentOf: DocumentOf = (from) => (from === 'output' ? call.output : (call.usage ?? {}))
+  const charge = totalOf(rule.parts, quote, {
+    rate: (rate) => rateOf(rate, ({ from }) => (from === 'input' ? {} : documentOf(from))),
+    count(quantity, most) {
+      const told = countTold(quantity, most, documentOf)
+      isTold &&= told.isTold
+      return told.count
+    },
+  })
+  return isTold || call.costMicros === null ? round(charge ?? 0) : within(call.costMicros, rangeOf(rule, quote))
 }
 
-function inputFactor({ rate, times, per }: PricePart, input: JsonRecord): number {
-  const ownRate = needsAnswer(rate) ? 1 : rateOf(rate, () => input)
-  return times.filter(isOfInput).reduce((product, quantity) => product * measure(quantity, input), ownRate / per)
+/** The same for a call of which only the provider's own figure is known; null: it named none, and nothing is charged. */
+export function capCost(rule: PriceRule, quote: Quote, costMicros: Micros | null): Micros | null {
+  if (costMicros === null || costMicros <= 0 || rule.kind === 'free') return null
+  return Math.min(costMicros, rangeOf(rule, quote).max ?? MAX_MICROS)
 }
 
-function answerFactor({ rate, times }: PricePart, { output, usage }: Consumption): number {
-  const documentOf = ({ from }: ValueAt) => (from === 'output' ? output : (usage ?? {}))
-  const ownRate = needsAnswer(rate) ? rateOf(rate, documentOf) : 1
-  return times
-    .filter((quantity) => !isOfInput(quantity))
-    .reduce((product, quantity) => product * measure(quantity, documentOf(quantity)), ownRate)
+interface MicrosRange {
+  readonly min: Micros
+  /** null: nobody can say. */
+  readonly max: Micros | null
 }
 
-function isOfInput({ from }: ValueAt): boolean {
-  return from === 'input'
+function within(micros: Micros, { min, max }: MicrosRange): Micros {
+  return Math.min(Math.max(micros, min), max ?? MAX_MICROS)
 }
 
-function needsAnswer(rate: Rate): boolean {
-  return rate.kind === 'table' && !rate.by.every(isOfInput)
+function rangeOf(rule: Exclude<PriceRule, { kind: 'free' }>, quote: Quote): MicrosRange {
+  if (rule.kind !== 'sum') return { min: LEAST, max: Math.max(LEAST, rule.holdMicros) }
+  const min = totalOf(rule.parts, quote, {
+    rate: (rate) => Math.min(...ratesOf(rate)),
+    count: ({ min }, most) => Math.min(min, most ?? min),
+  })
+  const max = totalOf(rule.parts, quote, { rate: (rate) => Math.max(...ratesOf(rate)), count: (_, most) => most })
+  return { min: round(min ?? 0), max: max === null ? null : round(max) }
 }
 
-function partRange(part: PricePart, input: JsonRecord): Range {
-  const count = part.times.map((times) => quantityRange(times, input)).reduce(multiply, ONCE)
-  const rate = needsAnswer(part.rate) ? tableRange(part.rate) : toRange(rateOf(part.rate, () => input))
-  const { min, max } = multiply(count, rate)
-  return { min: min / part.per, max: max === null ? null : max / part.per }
+interface Reading {
+  /** Of a rate that the answer decides. */
+  rate(rate: Rate): number
+  /** null: nobody can say. */
+  count(quantity: Quantity, most: number | null): number | null
 }
 
-function toRange(value: number): Range {
-  return { min: value, max: value }
+function totalOf(parts: readonly PricePart[], quote: Quote, read: Reading): number | null {
+  let total = 0
+  for (const [index, part] of parts.entries()) {
+    const { factor, open } = toOpen(part, quote[index] ?? 0)
+    let amount = needsAnswer(part.rate) ? factor * read.rate(part.rate) : factor
+    for (const [at, most] of open) {
+      const quantity = part.times[at]
+      const count = quantity === undefined ? 1 : read.count(quantity, most)
+      if (count === null) return null
+      amount *= count
+    }
+    total += amount
+  }
+  return total
 }
 
-function multiply(a: Range, b: Range): Range {
-  return { min: a.min * b.min, max: a.max === null || b.max === null ? null : a.max * b.max }
+function quotePart(part: PricePart, input: JsonRecord): PartQuote {
+  let factor = (needsAnswer(part.rate) ? 1 : rateOf(part.rate, () => input)) / part.per
+  const open: OpenCount[] = []
+  for (const [index, quantity] of part.times.entries()) {
+    const count = quantity.from === 'input' ? countStated(quantity, input) : null
+    if (count === null) open.push([index, mostOf(quantity, input)])
+    else factor *= count
+  }
+  return open.length === 0 ? factor : { factor, open }
 }
 
-function tableRange(rate: Rate): Range {
-  const rates = rate.kind === 'table' ? [...rate.micros.values()] : [rate.micros]
-  return { min: Math.min(...rates), max: Math.max(...rates) }
+/** A lone number leaves open only what the rule itself asks of the answer. */
+function toOpen(part: PricePart, quote: PartQuote): Exclude<PartQuote, number> {
+  if (typeof quote !== 'number') return quote
+  const open = part.times.flatMap(({ from, max }, index) => (from === 'input' ? [] : [[index, max] as const]))
+  return { factor: quote, open }
 }
 
-function quantityRange(quantity: Quantity, input: JsonRecord): Range {
-  if (isOfInput(quantity)) return toRange(measure(quantity, input))
-  const least = typeof quantity.fallback === 'number' ? quantity.fallback : 0
-  return { min: Math.min(least, quantity.max ?? least), max: quantity.max }
-}
-
-function measure(quantity: Quantity, document: unknown): number {
-  const values = findLeaves(document, quantity.path).map(({ value }) => value)
-  const found = values.filter((value) => value !== null)
-  const counted = (found.length === 0 ? [quantity.fallback] : found).map(MEASURE[quantity.measure])
-  const sum = counted.reduce((total, count) => total + count, 0)
-  return quantity.max === null ? sum : Math.min(sum, quantity.max)
-}
-
-const MEASURE: Readonly<Record<Quantity['measure'], (value: unknown) => number>> = {
-  number: toCount,
-  // By code points, as providers count: a surrogate pair is one character.
-  characters: (value) => (typeof value === 'string' ? [...value].length : toCount(value)),
-  items: (value) => (Array.isArray(value) ? value.length : toCount(value)),
-}
-
-/** Providers write numbers as texts too (`"5"`, `"5s"`); anything else counts as nothing. */
-function toCount(value: unknown): number {
-  const number = typeof value === 'string' ? Number.parseFloat(value) : value
-  return typeof number === 'number' && Number.isFinite(number) && number > 0 ? number : 0
+function ratesOf(rate: Rate): readonly number[] {
+  return rate.kind === 'fixed' ? [rate.micros] : [...rate.micros.values()]
 }
 
 function rateOf(rate: Rate, documentOf: (value: ValueAt) => unknown): number {
@@ -148,7 +170,9 @@ function rateOf(rate: Rate, documentOf: (value: ValueAt) => unknown): number {
   return rate.micros.get(values.join('|')) ?? rate.micros.get('*') ?? Math.max(0, ...rate.micros.values())
 }
 
+/** Of what costs something: never nothing, whatever the factors say. */
 function round(micros: number): Micros {
   // A sum of fractions may end a hair above a whole number.
-  return Math.min(MAX_MICROS, Math.ceil(micros - 1e-6))
+  const whole = Math.ceil(micros - 1e-6)
+  return whole <= MAX_MICROS ? Math.max(LEAST, whole) : MAX_MICROS
 }

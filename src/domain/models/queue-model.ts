@@ -21,6 +21,7 @@ import type { Provider } from './provider.ts'
 import type { RequestStore, StoredRequest, TakenRequest } from './request-store.ts'
 import { RouterError } from './router-error.ts'
 import { keyUnusable, type NewCallDeps, toInvalid, toNewCall, UNTOLD } from './run-model.ts'
+import { neverFits, toNeverFitting } from './spend.ts'
 
 export interface QueueRequest {
   readonly opened: OpenedModel
@@ -86,10 +87,13 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     const isValid = failures.length === 0 && !(request.input instanceof RouterError)
     const requestId = deps.newId()
     const call = toNewCall(deps, { ...request, requestId }, isValid)
-    const body = await keepBody(deps, request.body, isValid)
+    const limits = deps.rules.limitsOf(request.accountId)
+    // It would wait for a place that it never gets, and hold up everything behind it.
+    const isTooDear = isValid && neverFits(call, limits)
+    const body = await keepBody(deps, request.body, isValid && !isTooDear)
     const outcome = await store.enqueue(
       { ...call, body, bodyBytes: request.body.length },
-      { maxWaiting: deps.maxWaiting, isValid },
+      { maxWaiting: deps.maxWaiting, isValid: isValid && !isTooDear },
     )
     switch (outcome.outcome) {
       case 'queued':
@@ -107,6 +111,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       case 'no_credits':
         throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
       case 'invalid':
+        if (isTooDear) throw toNeverFitting(call.spendMicros, limits.ceilingMicros, null)
         throw request.input instanceof RouterError ? request.input : toInvalid(failures)
       case 'backlog_full':
         throw new RouterError(
@@ -211,7 +216,7 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   const { model } = found
   const body = await readBody(deps, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
-  const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false })
+  const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false, isKeyed: taken.isKeyed })
   const driven = {
     live: running,
     baseUrl: taken.baseUrl,

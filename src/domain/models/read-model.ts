@@ -4,9 +4,11 @@
  */
 import { isMediaType } from '../../lib/mime.ts'
 import { FieldReader } from './field-reader.ts'
+import type { JsonPath } from './json-path.ts'
 import type { Hosting, Json, Model, ModelInput, ModelOutput } from './model.ts'
-import { MODALITIES, MODEL_STATES, POLICY_CHARGES, RETURN_MODES } from './model.ts'
+import { isRecord, MODALITIES, MODEL_STATES, POLICY_CHARGES, RETURN_MODES } from './model.ts'
 import { type ModelId, readModelId } from './model-id.ts'
+import { findOtherDefaults } from './price-rule.ts'
 import { readPriceRule } from './read-price-rule.ts'
 
 export type ReadModel =
@@ -41,6 +43,11 @@ function readFields(file: FieldReader, id: ModelId): Model {
   const billing = file.record('billing')
   const chargesOnPolicyRejection = billing.choice('charges_on_policy_rejection', POLICY_CHARGES, 'unknown')
   billing.refuseOthers()
+  const input = readInput(file.record('input'), id)
+  const canRun = state === 'released' || state === 'unreleased'
+  const price = readPriceRule(file.record('price'), { canRun })
+  for (const other of findOtherDefaults(price, (path) => defaultIn(input.schema, path)))
+    file.problem('input.schema', `says that ${other}`)
   const deadlineSeconds = file.optionalNumber('deadline_seconds', { min: 1, max: MAX_DEADLINE_SECONDS })
   return {
     ...id,
@@ -48,10 +55,10 @@ function readFields(file: FieldReader, id: ModelId): Model {
     successor,
     entitlement: file.optionalText('entitlement'),
     chargesOnPolicyRejection,
-    input: readInput(file.record('input'), id),
+    input,
     output: readOutput(file.record('output')),
     returns: file.choice('returns', RETURN_MODES, 'direct'),
-    price: readPriceRule(file.record('price')),
+    price,
     deadlineMs: deadlineSeconds === null ? null : deadlineSeconds * SECOND_MS,
     hosting: readHosting(file),
     adapter: file.object('adapter') ?? {},
@@ -73,6 +80,16 @@ function readInput(input: FieldReader, id: ModelId): ModelInput {
   }
   input.refuseOthers()
   return read
+}
+
+/** What the schema says stands for a field that is left out. */
+function defaultIn(schema: Json, path: JsonPath): unknown {
+  let at: Json | undefined = schema
+  for (const step of path) {
+    const properties: Json | undefined = isRecord(at) ? at['properties'] : undefined
+    at = typeof step === 'string' && isRecord(properties) ? properties[step] : undefined
+  }
+  return isRecord(at) ? at['default'] : undefined
 }
 
 function listsAsRequired(required: Json | undefined, field: string): boolean {

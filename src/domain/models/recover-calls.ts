@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import type { CallProgress, CallStore, UnfinishedCall } from './call-store.ts'
+import type { CallProgress, CallStore, StoredRefusal, UnfinishedCall } from './call-store.ts'
 import type { Catalog } from './catalog.ts'
 import type { DriveCall } from './drive-call.ts'
 import { LiveCall } from './live-call.ts'
@@ -111,7 +111,7 @@ interface Collected {
 
 function collect({ live, drive }: RecoverDeps, { call, model, provider, progress }: Collected): void {
   const { ref, baseUrl, isKeyed, isQueued } = call
-  const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true })
+  const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true, isKeyed })
   const { handle, quote, isOwnKey } = progress
   live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
 }
@@ -128,18 +128,16 @@ async function interrupt(
 ): Promise<void> {
   log.warn({ callId: ref.id, model: modelId }, 'a call was cut off and nobody knows whether its provider got it')
   const at = clock.now()
+  const refusal: StoredRefusal = {
+    refusal: 'provider_failed',
+    message: 'the service stopped while the call was being handed over; whether the provider got it is not known',
+    upstreamStatus: null,
+    failures: null,
+  }
   await store.finish(ref, {
     // Its key may be used again only where the provider makes no second generation of it.
     fate: isQueued ? 'keep' : 'interrupt',
-    end: {
-      kind: 'refusal',
-      refusal: {
-        refusal: 'provider_failed',
-        message: 'the service stopped while the call was being handed over; whether the provider got it is not known',
-        upstreamStatus: null,
-        failures: null,
-      },
-    },
+    end: isQueued ? { kind: 'refusal', refusal } : null,
     chargeMicros: null,
     memo: `${modelId} ${ref.id}`,
     at,

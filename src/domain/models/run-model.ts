@@ -6,7 +6,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AccessRules, OpenedModel } from './access.ts'
 import type { CallObserver } from './call-observer.ts'
-import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall, Standing } from './call-store.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
 import type { DrivenCall } from './conclude-call.ts'
 import type { DriveCall } from './drive-call.ts'
 import { type Listener, LiveCall } from './live-call.ts'
@@ -14,6 +14,7 @@ import type { LiveCalls } from './live-calls.ts'
 import type { JsonRecord } from './model.ts'
 import { holdFor, leastPrice, quoteFor } from './pricing.ts'
 import { ROUTER_REFUSALS, RouterError, type Spend } from './router-error.ts'
+import { neverFits, toNeverFitting, toSpend } from './spend.ts'
 import type { ValidationFailure } from './validation-failure.ts'
 
 export interface RunRequest {
@@ -65,7 +66,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const isValid = failures.length === 0 && !(request.input instanceof RouterError)
     const call = toNewCall(deps, request, isValid)
     const outcome = await store.admit(call, limits, isValid)
-    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { failures, limits })
+    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { call, failures, limits })
     const end = await start(request, call, outcome.ref)
     return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
   }
@@ -74,7 +75,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const { model, provider, isOwnKey } = request.opened
     const input = request.input as JsonRecord
     const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
-    const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false })
+    const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false, isKeyed: call.key !== null })
     const driven: DrivenCall = {
       live: running,
       baseUrl: request.baseUrl,
@@ -91,7 +92,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   function answerWithout(
     request: RunRequest,
     outcome: Exclude<AdmitOutcome, { outcome: 'admitted' }>,
-    context: { readonly failures: readonly ValidationFailure[]; readonly limits: CallLimits },
+    context: { readonly call: NewCall; readonly failures: readonly ValidationFailure[]; readonly limits: CallLimits },
   ): RunAnswer | Promise<RunAnswer> {
     switch (outcome.outcome) {
       case 'done':
@@ -111,7 +112,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
         throw request.input instanceof RouterError ? request.input : toInvalid(context.failures)
       case 'calls_exhausted':
       case 'spend_exhausted':
-        throw toExhausted(outcome.outcome, toSpend(context.limits, outcome.standing))
+        throw toExhausted(outcome.outcome, toSpend(context.limits, outcome.standing), context)
     }
   }
 
@@ -163,15 +164,6 @@ export function toNewCall(
   }
 }
 
-export function toSpend(limits: CallLimits, standing: Standing): Spend {
-  return {
-    limitMicros: limits.ceilingMicros,
-    committedMicros: standing.committedMicros,
-    maxCalls: limits.maxCalls,
-    runningCalls: standing.runningCalls,
-  }
-}
-
 export function toInvalid(failures: readonly ValidationFailure[]): RouterError {
   return new RouterError('invalid_fields', 'the input does not match the schema of the model', { failures })
 }
@@ -193,7 +185,12 @@ export function keyUnusable(message: string): RouterError {
   return new RouterError('key_unusable', message)
 }
 
-function toExhausted(refusal: 'calls_exhausted' | 'spend_exhausted', spend: Spend): RouterError {
+function toExhausted(
+  refusal: 'calls_exhausted' | 'spend_exhausted',
+  spend: Spend,
+  { call, limits }: { readonly call: NewCall; readonly limits: CallLimits },
+): RouterError {
+  if (neverFits(call, limits)) return toNeverFitting(call.spendMicros, limits.ceilingMicros, spend)
   const message =
     refusal === 'calls_exhausted'
       ? 'as many calls are under way as this account may have; try again when one has finished'

@@ -2,6 +2,7 @@
  * The one place where refusals become HTTP on this surface. Both tables are total. Every error carries its type in the header
  * and in the body; whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once.
  */
+import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
 import {
   ROUTER_REFUSALS,
@@ -9,6 +10,7 @@ import {
   type RouterErrorType,
   type RouterRefusal,
 } from '../../domain/models/router-error.ts'
+import type { SpendOf } from '../../domain/models/spend.ts'
 import type { Log } from '../../lib/log.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 import type { BrandHeaders } from './brand-headers.ts'
@@ -98,6 +100,18 @@ export function createAnswerRouterError(log: Log, brand: BrandHeaders): AnswerRo
     log.error({ err: error, requestId }, 'a request failed unexpectedly')
     return toAnswer(new RouterError('internal', GENERIC), brand)
   }
+}
+
+/**
+ * A spent rate with what its account has under way. The answers of a run tell both; every other error is left as it is.
+ * `accountId`: who called, where it is known; a rate that is spent before anybody is let in says it itself.
+ */
+export async function withSpend(error: unknown, accountId: string | null, spendOf: SpendOf): Promise<unknown> {
+  const known = toRouterError(error)
+  const whose = error instanceof RateLimitedError ? error.accountId : accountId
+  if (known?.refusal !== 'rate' || known.spend !== null || whose === null) return error
+  const { message, retryAfterSeconds } = known
+  return new RouterError('rate', message, { retryAfterSeconds, spend: await spendOf(whose), cause: error })
 }
 
 export function toErrorType(error: RouterError): RouterErrorType {

@@ -8,6 +8,7 @@ import type { EstimateModel } from '../../domain/models/estimate-model.ts'
 import type { ModelQueue } from '../../domain/models/queue-model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunModel } from '../../domain/models/run-model.ts'
+import type { SpendOf } from '../../domain/models/spend.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
@@ -16,7 +17,7 @@ import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import { createBrandHeaders } from './brand-headers.ts'
 import { createCostHeaders } from './cost-headers.ts'
-import { createAnswerRouterError } from './errors.ts'
+import { createAnswerRouterError, withSpend } from './errors.ts'
 import { createHotPath } from './hot-path.ts'
 import { createListCursors } from './list-cursor.ts'
 import { createModelDocuments } from './model-document.ts'
@@ -31,7 +32,7 @@ import { getRouterOpenapi } from './operations/get-router-openapi.ts'
 import { listModels } from './operations/list-models.ts'
 import { runModel } from './operations/run-model.ts'
 import { submitRequest } from './operations/submit-request.ts'
-import { MODELS_PATH } from './paths.ts'
+import { MODEL_ROUTE, MODELS_PATH } from './paths.ts'
 import { createServeRun } from './serve-run.ts'
 import type { RouterSpec } from './spec.ts'
 
@@ -41,6 +42,7 @@ export interface RouterV2Options {
   readonly brands: readonly string[]
   readonly access: Access
   readonly runModel: RunModel
+  readonly spendOf: SpendOf
   readonly estimate: EstimateModel
   readonly queue: ModelQueue
   readonly blobs: Pick<BlobStore, 'open'>
@@ -104,10 +106,15 @@ export function createRouterV2(options: RouterV2Options): Surface {
     return new RouterError('wrong_method', `${method} is not possible here; use ${methods.join(', ')}`)
   }
 
+  const isRun = ({ method, routeOptions }: FastifyRequest) =>
+    method === 'POST' && routeOptions.url === gate.mountPrefix + MODEL_ROUTE
   return {
     name: 'router-v2',
     register(app) {
-      app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+      app.setErrorHandler(async (error, request, reply) => {
+        const told = isRun(request) ? await withSpend(error, null, options.spendOf).catch(() => error) : error
+        return sendError(reply, answerError(told, request.id))
+      })
       app.register(
         (mounted, _options, done) => {
           registerAll(mounted)

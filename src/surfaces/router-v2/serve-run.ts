@@ -11,6 +11,7 @@ import type { Access } from '../../domain/models/access.ts'
 import type { CallEnd, CallResult } from '../../domain/models/call-store.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/run-model.ts'
+import type { SpendOf } from '../../domain/models/spend.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { endWithPeer } from '../kit/half-close.ts'
@@ -19,6 +20,7 @@ import { writeAnswer } from '../kit/raw-answer.ts'
 import { requestIdOf } from '../kit/request-id.ts'
 import type { AnswerError } from '../kit/surface.ts'
 import { fingerprintOf, readCallInput, readKey } from './call-input.ts'
+import { withSpend } from './errors.ts'
 import type { ModelParams } from './paths.ts'
 import { openWithQuery } from './run-query.ts'
 import { toSpendHeaders } from './spend-headers.ts'
@@ -27,6 +29,7 @@ export interface ServeRunDeps {
   readonly gate: Gate
   readonly access: Pick<Access, 'open'>
   readonly runModel: RunModel
+  readonly spendOf: SpendOf
   readonly blobs: Pick<BlobStore, 'open'>
   readonly answerError: AnswerError
   readonly costHeaders: (costMicros: number | null) => readonly string[]
@@ -93,13 +96,14 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       if (response.destroyed) logGone(log, requestId, call)
       else await writeResult(response, headers, answer)
     } catch (error) {
+      const told = await withSpend(error, call.caller.accountId, deps.spendOf).catch(() => error)
       if (response.destroyed || response.headersSent) {
         logGone(log, requestId, call)
         response.destroy()
         return
       }
       keepOpenFor(request, response)
-      writeAnswer(response, headers, answerError(error, requestId))
+      writeAnswer(response, headers, answerError(told, requestId))
       dropRestOf(request)
     }
   }

@@ -73,6 +73,8 @@ describe('what decides the price is never left to chance', () => {
       { duration: 6, resolution: '768P' },
     ],
     [xaiFake, 'xai/grok-imagine-video', { prompt: 'x' }, { duration: 8 }],
+    [bflFake, 'bfl/flux-3-video', { mode: 't2v' }, { duration: 5, resolution: 'hd' }],
+    [falFake, 'fal/fal-seedance-2.0', { prompt: 'x' }, { duration: '5', resolution: '720p' }],
   ]
   for (const [card, model, input, pinned] of CASES) {
     test(model, async () => {
@@ -85,6 +87,11 @@ describe('what decides the price is never left to chance', () => {
       for (const [field, value] of Object.entries(own)) assert.equal(chosen.first.json?.[field], value, field)
     })
   }
+})
+
+test('bfl: what a call cost is known from the submit, too, where the finished document does not say', async () => {
+  const { outcome } = await send(bflFake, 'bfl/flux-3-video', { mode: 't2v', duration: 'auto' }, {}, 'other field')
+  assert.equal(outcome.outcome === 'finished' && outcome.result.costMicros, 30_000)
 })
 
 test('kling: a picture makes it another operation, polled under its own path', async () => {

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { accepted, done, fakeModel, gate, refusedBy } from '../../support/fake-provider.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { refusedWith } from '../../support/router-client.ts'
-import { type RouterApp, startRouter } from '../../support/start-router.ts'
+import { PRICE, type RouterApp, startRouter } from '../../support/start-router.ts'
 
 const DAY_MS = 86_400_000
 
@@ -201,6 +201,38 @@ test("an answer with the provider's own address is told again for minutes, and o
   refusedWith(await app.client.run('fake/polled', {}, { key: 'p' }), 409, 'invalid_input')
 })
 
+test('what a provider answered is told again, though it may have made something; only silence is a 409', async () => {
+  await using app = await startRouter({ account: { micros: 1_000_000 } })
+  const ANSWERED = [
+    ['failed', 500, 502, 'provider_error'],
+    ['failed', 418, 502, 'provider_error'],
+    ['timeout', 504, 504, 'provider_timeout'],
+  ] as const
+  for (const [reason, upstreamStatus, status, type] of ANSWERED) {
+    app.provider.answer(refusedBy(reason, { upstreamStatus, generation: 'possible' }), done({ second: true }))
+    const send = () => app.client.run('fake/paid', { prompt: 'x' }, { key: `answered ${upstreamStatus}` })
+    const first = refusedWith(await send(), status, type)
+    for (const again of [await send(), await send()]) {
+      assert.deepEqual([again.status, again.text], [first.status, first.text])
+      assert.equal(again.headers['x-service-upstream-status'], String(upstreamStatus))
+      assert.equal(again.headers['idempotent-replayed'], 'true')
+    }
+  }
+  app.provider.answer(refusedBy('failed', { generation: 'possible' }))
+  const silent = () => app.client.run('fake/paid', { prompt: 'x' }, { key: 'silent' })
+  refusedWith(await silent(), 502, 'provider_error')
+  refusedWith(await silent(), 409, 'invalid_input')
+  assert.equal(app.provider.submits.length, ANSWERED.length + 1)
+  assert.equal(await balanceOf(app), 1_000_000)
+})
+
+test('a provider that makes no second generation is asked again, also when it answered', async () => {
+  await using app = await startRouter({ provider: { deduplicates: true } })
+  app.provider.answer(refusedBy('failed', { upstreamStatus: 500, generation: 'possible' }), done({ second: true }))
+  refusedWith(await app.client.run('fake/direct', {}, { key: 'k' }), 502, 'provider_error')
+  assert.deepEqual((await app.client.run('fake/direct', {}, { key: 'k' })).json, { second: true })
+})
+
 test('a deadline lets go of a polled call, and the same key collects it', async () => {
   await using app = await startRouter({ models: [fakeModel('fake/quick', { returns: 'poll', deadline_seconds: 1 })] })
   app.provider.answer(accepted({ task: 1 }))
@@ -211,6 +243,29 @@ test('a deadline lets go of a polled call, and the same key collects it', async 
   const collected = await app.client.run('fake/quick', {}, { key: 'k' })
   assert.deepEqual([collected.json, collected.headers['idempotent-replayed']], [{ at: 'last' }, 'true'])
   assert.equal(app.provider.submits.length, 1)
+})
+
+test('without a key a deadline promises nothing, and says that the call is charged all the same', async () => {
+  const models = [
+    fakeModel('fake/quick', { price: PRICE, returns: 'poll', deadline_seconds: 1 }),
+    fakeModel('fake/slow', { price: PRICE, deadline_seconds: 1 }),
+  ]
+  await using app = await startRouter({ models, account: { micros: 1_000_000 } })
+  app.provider.answer(accepted({ task: 1 }))
+  const polled = refusedWith(await app.client.run('fake/quick', {}), 504, 'deadline_exceeded')
+  const held = gate()
+  app.provider.answer(held.answer)
+  const direct = refusedWith(await app.client.run('fake/slow', {}), 504, 'deadline_exceeded')
+  app.provider.pollAnswer(done({ at: 'last' }))
+  held.open()
+  for (const { headers, json } of [polled, direct]) {
+    assert.equal(headers['retry-after'], undefined)
+    assert.match(json.detail, /charged once if it ends well.*without an Idempotency-Key.*a second call/)
+    assert.doesNotMatch(json.detail, /collects/)
+  }
+  // Both run on, and both are paid for.
+  while ((await app.test.app.store.ledger.balance('payer'))?.held !== 0) await new Promise(setImmediate)
+  assert.equal(await balanceOf(app), 920_000)
 })
 
 test('a deadline of a direct call promises nothing, but its answer is kept', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
 import { accepted, done, fakeModel, gate, refusedBy } from '../../support/fake-provider.ts'
 import { refusedWith } from '../../support/router-client.ts'
 import { MODELS, startRouter } from '../../support/start-router.ts'
@@ -172,8 +173,6 @@ test('calls beyond the pool are refused, and the pool opens when one ends', asyn
 
 test('committed spend includes an admitted call and excludes a refused one', async () => {
   await using app = await startRouter({ account: { micros: 10_000_000, overrides: { committedSpendMicros: 100_000 } } })
-  const spendOf = ({ headers }: { headers: Record<string, unknown> }) =>
-    ['limit', 'current', 'remaining'].map((name) => headers[`x-committed-spend-${name}`])
   const held = gate()
   app.provider.answer(held.answer)
   const first = app.client.run('fake/paid', { prompt: 'x', n: 2 })
@@ -187,6 +186,63 @@ test('committed spend includes an admitted call and excludes a refused one', asy
   assert.deepEqual(spendOf(await send()), ['10', '4', '6'])
   // A replay commits to nothing, and says how things stand.
   assert.deepEqual(spendOf(await send()), ['10', '0', '10'])
+})
+
+const spendOf = ({ headers }: { headers: Record<string, unknown> }) =>
+  ['limit', 'current', 'remaining'].map((name) => headers[`x-committed-spend-${name}`])
+
+test('a call that alone exceeds the ceiling is told that it never fits, and is not asked to come again', async () => {
+  const overrides = { committedSpendMicros: 100_000, routerConcurrency: 1 }
+  await using app = await startRouter({ account: { micros: 10_000_000, overrides } })
+  const tooDear = { prompt: 'x', n: 3 }
+  const alone = await app.client.run('fake/paid', tooDear, { key: 'k' })
+  const held = gate()
+  app.provider.answer(held.answer)
+  const running = app.client.run('fake/paid', { prompt: 'x' })
+  while (app.provider.submits.length < 1) await new Promise(setImmediate)
+  // The only place is taken too, and against that another try would help.
+  const beside = await app.client.run('fake/paid', tooDear, { key: 'k' })
+  held.open()
+  await running
+  const queued = await app.client.post('/v2/models/fake/paid/requests', tooDear, { key: 'q' })
+  for (const refused of [alone, beside, queued]) {
+    refusedWith(refused, 429, 'concurrency_limit_exceeded')
+    assert.match(refused.json.detail, /0\.12 USD.*0\.10 USD.*can never fit/)
+    assert.doesNotMatch(refused.json.detail, /try again/)
+    assert.equal(refused.headers['retry-after'], undefined)
+  }
+  assert.deepEqual([alone, beside].map(spendOf), [
+    ['10', '0', '10'],
+    ['10', '4', '6'],
+  ])
+  // Nothing that never fits stands in the way of what does.
+  const fitting = await app.client.post('/v2/models/fake/paid/requests', { prompt: 'x' })
+  const { status_url: statusUrl } = fitting.json
+  const status = async () => (await app.client.call(new URL(statusUrl).pathname)).json.status
+  while ((await status()) !== 'COMPLETED') await new Promise(setImmediate)
+  assert.equal(app.provider.submits.length, 2)
+})
+
+test('a spent rate tells what is committed, and which rate it is', async () => {
+  const committed = { committedSpendMicros: 100_000 }
+  const OF_ACCOUNT = { ...committed, requestsPerMinute: 1, requestBurst: 1 }
+  const cases: { settings: Record<string, string>; overrides: LimitOverrides; words: RegExp }[] = [
+    { settings: { routerRate: '1' }, overrides: committed, words: /1 requests per 60 seconds/ },
+    { settings: {}, overrides: OF_ACCOUNT, words: /requests of this account are limited to 1 a minute, 1 at once/ },
+  ]
+  for (const { settings, overrides, words } of cases) {
+    await using app = await startRouter({ settings, account: { micros: 10_000_000, overrides } })
+    const held = gate()
+    app.provider.answer(held.answer)
+    const running = app.client.run('fake/paid', { prompt: 'x', n: 2 })
+    while (app.provider.submits.length < 1) await new Promise(setImmediate)
+    const refused = await app.client.run('fake/paid', { prompt: 'x' })
+    held.open()
+    assert.equal((await running).status, 200)
+    assert.match(refusedWith(refused, 429, 'rate_limited').json.detail, words)
+    assert.ok(Number(refused.headers['retry-after']) >= 1)
+    assert.deepEqual(spendOf(refused), ['10', '8', '2'])
+  }
 })
 
 test('the rate counts every route, names its window and spares own keys', async () => {
@@ -221,13 +277,18 @@ test('an estimate validates like a run and dispatches nothing', async () => {
   })
   assert.partialDeepStrictEqual(await estimate('fake/tokens', {}), {
     source: 'estimated',
-    min_amount: '0.00',
+    min_amount: '0.000002',
     max_amount: '0.002',
   })
   assert.partialDeepStrictEqual(await estimate('fake/mystery', {}), { source: 'unknown', reason: 'nobody knows' })
   const refused = await app.client.post('/v2/models/fake/paid/estimate', { n: 0 })
   refusedWith(refused, 422, 'invalid_input')
   assert.equal(refused.json.detail.length, 2)
+  // No schema bounds this model, and nobody could say what the provider would make of it.
+  for (const path of ['', '/estimate', '/requests']) {
+    const open = await app.client.post(`/v2/models/fake/paid-polled${path}`, { n: 'auto' })
+    assert.deepEqual(refusedWith(open, 422, 'invalid_input').json.detail[0].loc, ['body', 'n'])
+  }
   assert.equal(app.provider.submits.length, 0)
 })
 

@@ -1,5 +1,7 @@
 /** What is wrong with a model's rules: their shape, paths and patterns that cannot be read, and names that have no value. */
+import { writeJsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
+import { findOtherDefaults } from '../../../domain/models/price-rule.ts'
 import { compileModel } from './compile-model.ts'
 import type { ModelRules, OperationRules, ProviderRules } from './rules.ts'
 import { checkModelShape } from './rules-schema.ts'
@@ -19,6 +21,7 @@ export function checkModelRules(model: Model, provider: ProviderRules): string[]
       checkOperation(operation, `adapter.operations[${index}]`, { model, provider }),
     ),
     ...checkReturns(model, rules),
+    ...checkCost(rules),
   ]
 }
 
@@ -49,6 +52,12 @@ function checkReturns(model: Model, { operations, assets }: ModelRules): string[
   return problems
 }
 
+function checkCost({ cost, operations }: ModelRules): string[] {
+  const kept = cost?.kept
+  if (kept === undefined || operations.some(({ task }) => Object.hasOwn(task?.keep ?? {}, kept))) return []
+  return [`adapter.cost.kept names ${kept}, which no task keeps`]
+}
+
 interface OperationContext {
   readonly model: Model
   readonly provider: ProviderRules
@@ -61,6 +70,9 @@ function checkOperation(operation: OperationRules, place: string, { model, provi
     problems.push(`${place}.task is for operations that return a task, and only for them`)
   if (operation.media !== undefined && operation.encoding !== 'multipart')
     problems.push(`${place}.media needs encoding multipart`)
+  const { inject = {} } = operation.body ?? {}
+  for (const other of findOtherDefaults(model.price, (path) => inject[writeJsonPath(path)]))
+    problems.push(`${place}.body.inject says that ${other}`)
   const fields = model.input.schema?.['properties'] ?? {}
   const known = ['model', 'submit_key', ...Object.keys(provider.settings ?? {}).map((name) => `setting.${name}`)]
   const inputs = Object.keys(fields ?? {}).map((field) => `input.${field}`)

@@ -49,7 +49,7 @@ export interface CompiledModel {
   readonly assets: readonly JsonPath[]
   readonly classify: Classify
   readonly usage: JsonPath | null
-  readonly cost: { readonly path: JsonPath; readonly microsPerUnit: number } | null
+  readonly cost: { readonly path: JsonPath; readonly kept: string | null; readonly microsPerUnit: number } | null
   readonly knownFields: ReadonlySet<string> | null
 }
 
@@ -66,7 +66,11 @@ export function compileModel(model: Model, provider: ProviderRules): CompiledMod
     cost:
       rules.cost === undefined
         ? null
-        : { path: readJsonPath(rules.cost.path), microsPerUnit: rules.cost.micros_per_unit },
+        : {
+            path: readJsonPath(rules.cost.path),
+            kept: rules.cost.kept ?? null,
+            microsPerUnit: rules.cost.micros_per_unit,
+          },
     knownFields: properties === undefined || properties === null ? null : new Set(Object.keys(properties)),
   }
 }

@@ -89,7 +89,7 @@ export function createPoll(parts: ProviderParts, deps: DeclarativeDeps): Require
     const isThere = hasOutput(answer.document, step.model)
     const meaning = step.model.classify(answer, 'ok', isThere)
     if (meaning !== null) return refuse(step, answer, meaning)
-    if (isThere) return { outcome: 'finished', result: toResult(answer, step.model) }
+    if (isThere) return { outcome: 'finished', result: toResult(answer, step.model, step.values) }
     return refuse(step, { ...answer, document: { message: 'it finished without any output' } }, 'failed')
   }
 

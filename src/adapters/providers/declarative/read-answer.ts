@@ -7,6 +7,7 @@ import type { ExchangeAnswer } from '../outbound/exchange.ts'
 import type { CompiledModel } from './compile-model.ts'
 import { isEmpty } from './conditions.ts'
 import type { Answer } from './outcome-rules.ts'
+import type { TemplateValues } from './template.ts'
 
 const TEXT_MAX_BYTES = 4096
 
@@ -38,12 +39,13 @@ function isEmptyRecord(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length === 0
 }
 
-export function toResult(answer: ReadAnswer, model: CompiledModel): ProviderResult {
+/** `kept`: what was kept of the answer to the submit. */
+export function toResult(answer: ReadAnswer, model: CompiledModel, kept: TemplateValues = {}): ProviderResult {
   return {
     body: answer.stream ?? answer.bytes,
     contentType: answer.headers['content-type'] ?? (answer.isJson ? 'application/json' : 'application/octet-stream'),
     usage: readUsage(answer, model),
-    costMicros: readCost(answer.document, model),
+    costMicros: readCost(answer.document, model, kept),
   }
 }
 
@@ -58,10 +60,11 @@ function readUsage(answer: ReadAnswer, { usage, rules }: CompiledModel): JsonRec
   return Object.keys(all).length === 0 ? null : all
 }
 
-function readCost(document: unknown, { cost }: CompiledModel): number | null {
-  const value = cost === null ? undefined : findValue(document, cost.path)
-  if (cost === null || typeof value !== 'number' || !(value >= 0)) return null
-  return Math.round(value * cost.microsPerUnit)
+function readCost(document: unknown, { cost }: CompiledModel, kept: TemplateValues = {}): number | null {
+  if (cost === null) return null
+  const stated = findValue(document, cost.path)
+  const value = typeof stated === 'number' ? stated : Number.parseFloat((cost.kept && kept[cost.kept]) || '')
+  return Number.isFinite(value) && value >= 0 ? Math.round(value * cost.microsPerUnit) : null
 }
 
 /** What a refusal cost. A model that says it charges nothing for refusals is taken at its word. */

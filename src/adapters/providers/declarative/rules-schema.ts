@@ -103,7 +103,10 @@ const MODEL_RULES = closed(
     outcomes: OUTCOMES,
     usage: TEXT,
     usage_headers: TEXT_MAP,
-    cost: closed({ path: TEXT, micros_per_unit: { type: 'number', exclusiveMinimum: 0 } }, ['path', 'micros_per_unit']),
+    cost: closed({ path: TEXT, kept: TEXT, micros_per_unit: { type: 'number', exclusiveMinimum: 0 } }, [
+      'path',
+      'micros_per_unit',
+    ]),
     host_inline: closed({ when: TEXT, parts: TEXT }, ['when', 'parts']),
     download_with_key: { type: 'boolean' },
     max_answer_bytes: COUNT,

@@ -146,7 +146,8 @@ export interface ModelRules {
   readonly usage?: string
   /** The same in headers: `{character_cost: "character-cost"}`. */
   readonly usage_headers?: Readonly<Record<string, string>>
-  readonly cost?: { readonly path: string; readonly micros_per_unit: number }
+  /** Where it says what it cost; `kept`: the name of a kept value that says so where the finished document does not. */
+  readonly cost?: { readonly path: string; readonly kept?: string; readonly micros_per_unit: number }
   /** Inline media at `parts` are hosted when the input's field `when` is true. */
   readonly host_inline?: { readonly when: string; readonly parts: string }
   /** Results lie behind the API itself: copies are fetched with the key, from its hosts only. */

@@ -23,6 +23,10 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
     async unfinished(after, limit) {
       return (await read.call('unfinishedCalls', { after, limit })).map(toUnfinishedCall)
     },
+    async standing(accountId) {
+      const [runningCalls, committedMicros] = await read.call('callStanding', accountId)
+      return { runningCalls, committedMicros }
+    },
     canPay: (accountId, micros) => read.call('canPay', { accountId, micros }),
     async sweep(now) {
       let swept = 0

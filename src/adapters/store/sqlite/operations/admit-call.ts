@@ -102,7 +102,8 @@ function answerFromKey(verdict: KeyVerdict, mayResubmit: number, standing: () =>
     case 'free':
       return null
     case 'interrupted':
-      return mayResubmit === 1 ? null : ['unusable']
+      if (mayResubmit === 1) return null
+      return verdict.result === null ? ['unusable'] : ['done', verdict.call.id, verdict.result, ...standing()]
     case 'done':
       return ['done', verdict.id, verdict.result, ...standing()]
     case 'running':

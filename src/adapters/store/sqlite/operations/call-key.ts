@@ -15,7 +15,8 @@ export type KeyVerdict =
   | { readonly use: 'other_request' | 'unusable' }
   | { readonly use: 'done'; readonly id: string; readonly result: ResultRow }
   | { readonly use: 'running' | 'waiting'; readonly call: KeyHolder }
-  | { readonly use: 'interrupted'; readonly call: KeyHolder }
+  /** `result`: what the provider answered; null: it said nothing. */
+  | { readonly use: 'interrupted'; readonly call: KeyHolder; readonly result: ResultRow | null }
 
 export interface KeyHolder {
   readonly seq: number
@@ -60,7 +61,8 @@ export function prepareFindKeyHolder(database: DatabaseSync): (request: KeyedReq
     }
     if (usedFor !== fingerprint) return { use: 'other_request' }
     const call = { seq, id, queued, model, attempt }
-    if (state === 'running' || state === 'waiting' || state === 'interrupted') return { use: state, call }
+    if (state === 'running' || state === 'waiting') return { use: state, call }
+    if (state === 'interrupted') return { use: state, call, result: results.find(seq) }
     return state === 'done' ? toDone(results, call, now) : UNUSABLE
   }
 }

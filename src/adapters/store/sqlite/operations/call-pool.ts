@@ -61,6 +61,14 @@ export function prepareCallPool(database: DatabaseSync): CallPool {
   }
 }
 
+export function prepareStanding(database: DatabaseSync): (accountId: string) => Standing {
+  const select = prepareRows<[number, number]>(
+    database,
+    'SELECT running, committed_micros FROM router_account WHERE account_id = ?',
+  )
+  return (accountId) => select.get(accountId) ?? [0, 0]
+}
+
 /** A call that is let in anew after a crash takes a hold of its own; the old one was released. */
 export function callHoldId(callId: string, attempt: number): string {
   return attempt === 0 ? `call:${callId}` : `call:${callId}:${attempt}`

@@ -4,7 +4,7 @@ import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './api-keys.ts'
 import { prepareListAudit } from './audit.ts'
 import { prepareKnownBlobs } from './blobs.ts'
-import { prepareCanPay } from './call-pool.ts'
+import { prepareCanPay, prepareStanding } from './call-pool.ts'
 import { prepareCheckLedger } from './check-ledger.ts'
 import { prepareListDeployments, preparePoolLoads } from './deployments.ts'
 import { prepareChangedAccounts, prepareFindAccount } from './directory.ts'
@@ -57,6 +57,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listUserFiles: prepareListUserFiles(database),
     findHolder: prepareFindHolder(database),
     unfinishedCalls: prepareUnfinishedCalls(database),
+    callStanding: prepareStanding(database),
     canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
     findRequest: prepareFindRequest(database),
     accountsWaiting: prepareAccountsWaiting(database),
