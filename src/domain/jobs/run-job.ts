@@ -16,7 +16,7 @@ import { applyEngineEvent, type RunState, startRunState } from './apply-engine-e
 import { type Committer, createCommitter } from './committer.ts'
 import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
 import { toEngineInputs } from './engine-inputs.ts'
-import type { ExtraData } from './extra-data.ts'
+import { type ExtraData, joinExtraData } from './extra-data.ts'
 import type { JobError, JobLog } from './job.ts'
 import type { Claim, CommitOutcome, Lease, RunChange } from './job-store.ts'
 import { readLog } from './logs.ts'
@@ -123,11 +123,11 @@ export class JobRun {
     try {
       const graph = readGraph(parseLosslessJson(claim.workflow))
       this.#state = startRunState({ graph, earlierProgress: claim.job.progress })
-      const extraData = this.#deps.extraData.take(claim.job.id, claim.sealedExtraData, claim.job.expiresAt)
-      if (claim.needsExtraData && extraData === null) {
+      const credentials = claim.needsExtraData ? this.#deps.extraData.take(claim.job.id, claim.sealedExtraData) : null
+      if (claim.needsExtraData && credentials === null) {
         return this.#fail(toJobError('credentials_lost', CREDENTIALS_LOST))
       }
-      this.#startEngine(this.#toEngineRun(graph, claim.needsExtraData ? extraData : null))
+      this.#startEngine(this.#toEngineRun(graph, joinExtraData(claim.notes, credentials)))
       return null
     } catch (error) {
       this.#log.error({ err: error }, 'a recorded job could not be prepared')
@@ -368,4 +368,4 @@ export class JobRun {
 }
 
 const CREDENTIALS_LOST =
-  'the extra_data of this job was kept in memory only and did not survive a restart; submit the job again'
+  'the credentials of this job were kept in memory only and did not survive a restart; submit the job again'

@@ -5,15 +5,16 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import type { JsonValue } from '../../lib/lossless-json.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
 import type { PoolPrice } from '../credits/prices.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
-import type { ExtraDataKeeper } from './extra-data.ts'
+import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
+import { splitExtraData } from './split-extra-data.ts'
 import type { Submission } from './submission.ts'
 
 export interface SubmitRequest {
@@ -21,7 +22,7 @@ export interface SubmitRequest {
   /** Left out or null: the common pool. */
   readonly pool?: string | null
   readonly workflow: JsonValue | undefined
-  readonly extraData: Readonly<Record<string, unknown>> | null
+  readonly extraData: ExtraData | null
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly idempotencyKey: string | null
@@ -96,8 +97,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
-    const secrets = isEmpty(request.extraData) ? null : request.extraData
-    const sealedExtraData = secrets === null ? null : extraData.hold(id, secrets, expiresAt)
+    const { credentials, notes } = splitExtraData(request.extraData)
+    const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt)
     try {
       return await record(request, {
         id,
@@ -110,14 +111,15 @@ export function createSubmit(deps: SubmitDeps): Submit {
         workflow: prepared.text,
         inputs: prepared.inputs,
         needs: prepared.needs,
-        needsExtraData: secrets !== null,
+        needsExtraData: credentials !== null,
         sealedExtraData,
+        notes: notes === null ? null : stringifyLosslessJson(notes),
         price,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
       })
     } catch (error) {
-      if (secrets !== null) extraData.forget(id)
+      if (credentials !== null) extraData.forget(id)
       throw error
     }
   }
@@ -152,8 +154,4 @@ export function createSubmit(deps: SubmitDeps): Submit {
 
 export function isPriority(value: unknown): value is number {
   return Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_LIMIT
-}
-
-function isEmpty(data: Readonly<Record<string, unknown>> | null): boolean {
-  return data === null || Object.keys(data).length === 0
 }
