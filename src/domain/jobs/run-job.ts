@@ -11,6 +11,7 @@ import type { EngineRun } from '../engine/engine.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
 import { EngineLostError } from '../engine/engine-lost-error.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
+import { ServiceError } from '../errors.ts'
 import { readGraph } from '../workflows/read-graph.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
 import { type Committer, createCommitter } from './committer.ts'
@@ -102,7 +103,7 @@ export class JobRun {
 
   async #run(): Promise<RunEnd> {
     try {
-      const verdict = this.#prepare() ?? (await this.#execute())
+      const verdict = this.#refuse() ?? this.#prepare() ?? (await this.#execute())
       if (verdict !== null) await this.#carryOut(verdict)
       return this.#toEnd(this.#endWord(verdict))
     } catch (error) {
@@ -114,6 +115,17 @@ export class JobRun {
       this.#outputs.cut('the run is over')
       this.#committer.stop()
       for (const timer of this.#timers) clearTimeout(timer)
+    }
+  }
+
+  /** The verdict over a job whose account may not run anything any more, or null. Nobody pays for it: it never ran. */
+  #refuse(): RunVerdict | null {
+    try {
+      this.#deps.mustBeActive?.(this.claim.job.accountId)
+      return null
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      return this.#fail(toJobError(error.refusal, error.message))
     }
   }
 

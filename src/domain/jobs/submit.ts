@@ -8,8 +8,11 @@ import type { NewId } from '../../lib/ids.ts'
 import { type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
 import type { PoolPrice } from '../credits/prices.ts'
+import type { ModelWish } from '../engine/run-model.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
+import type { Graph } from '../workflows/graph.ts'
+import { findModelNodes } from '../workflows/model-nodes.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
@@ -19,6 +22,8 @@ import type { Submission } from './submission.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
+  /** What the credential that submits may do; null: everything its account may. */
+  readonly scopes: ReadonlySet<string> | null
   /** Left out or null: the common pool. */
   readonly pool?: string | null
   readonly workflow: JsonValue | undefined
@@ -35,9 +40,11 @@ export interface SubmitRequest {
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
 
-/** The part of a prepared workflow that a job keeps. */
+/** The part of a prepared workflow that a job is made of. */
 export interface PreparedJob {
   readonly text: string
+  /** What the text says. */
+  readonly graph: Graph
   readonly inputs: readonly JobInput[]
   /** The key of its lane. */
   readonly needs: string
@@ -55,6 +62,8 @@ export interface SubmitDeps {
   readonly mustTakeJobs?: (pool: string) => void
   /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
   readonly admit?: (accountId: string, pool: string) => PoolPrice | null
+  /** Throws forbidden where the nodes that run models would be refused; without it every job may run every model. */
+  readonly mustRunModels?: (wish: ModelWish) => Promise<void>
   readonly retentionMs: number
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
@@ -91,6 +100,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
     const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
+    await refuseModels(request, prepared.graph)
     deps.mustTakeJobs?.(pool)
     const chosenId = request.id ?? null
     const id = chosenId ?? newJobId()
@@ -122,6 +132,12 @@ export function createSubmit(deps: SubmitDeps): Submit {
       if (credentials !== null) extraData.forget(id)
       throw error
     }
+  }
+
+  async function refuseModels({ accountId, scopes, extraData: given }: SubmitRequest, graph: Graph): Promise<void> {
+    if (deps.mustRunModels === undefined) return
+    const nodes = findModelNodes(graph)
+    if (nodes.length > 0) await deps.mustRunModels({ accountId, scopes, extraData: given, nodes })
   }
 
   async function record(request: SubmitRequest, job: NewJob): Promise<Job> {
