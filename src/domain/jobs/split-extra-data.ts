@@ -3,7 +3,7 @@
  * credential that a caller left inside of it is blanked first, wherever it stands: from there on nobody has to be careful.
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../lib/lossless-json.ts'
-import { KEY_IN_TEXT } from '../accounts/api-key.ts'
+import { KEY_IN_TEXT, KEY_PREFIX } from '../accounts/api-key.ts'
 import type { ExtraData } from './extra-data.ts'
 
 export interface SplitExtraData {
@@ -39,38 +39,57 @@ export interface BlankOptions {
 // Shorter texts would blank out ordinary words.
 const MIN_KNOWN_LENGTH = 6
 
-/** A copy without credentials; the very same value when there are none in it. */
+/** A copy without credentials; the very same value when there are none in it, which is found out without copying anything. */
 export function blankCredentials<Value extends JsonValue>(value: Value, options: BlankOptions): Value {
-  const isName = options.isCredentialName ?? isCredentialName
+  const isName = rememberAnswers(options.isCredentialName ?? isCredentialName)
   const known = options.known.filter(
     (text): text is string => typeof text === 'string' && text.length >= MIN_KNOWN_LENGTH,
   )
+  const isCleanText = (text: string) => !text.includes(KEY_PREFIX) && !known.some((secret) => text.includes(secret))
+
+  function isClean(part: JsonValue): boolean {
+    if (typeof part === 'string') return isCleanText(part)
+    if (Array.isArray(part)) return part.every(isClean)
+    if (!isJsonObject(part)) return true
+    for (const name of Object.keys(part)) {
+      const member = part[name] as JsonValue
+      if (!isCleanText(name) || !isClean(member) || (isName(name) && saysSomething(member))) return false
+    }
+    return true
+  }
 
   function blankText(text: string): string {
     return known.reduce((result, secret) => result.replaceAll(secret, BLANKED), text.replaceAll(KEY_IN_TEXT, BLANKED))
   }
 
-  function blankMember([name, member]: [string, JsonValue]): [string, JsonValue] {
-    return [blankText(name), isName(name) && saysSomething(member) ? BLANKED : blank(member)]
-  }
-
   function blank(part: JsonValue): JsonValue {
     if (typeof part === 'string') return blankText(part)
-    if (Array.isArray(part)) {
-      const items = part.map(blank)
-      return items.some((item, index) => item !== part[index]) ? items : part
-    }
+    if (Array.isArray(part)) return part.map(blank)
     if (!isJsonObject(part)) return part
-    const members = Object.entries(part)
-    const blanked = members.map(blankMember)
-    const isSame = blanked.every(([name, member], index) => {
-      const [oldName, old] = members[index] as [string, JsonValue]
-      return name === oldName && member === old
-    })
-    return isSame ? part : Object.fromEntries(blanked)
+    // Not by assignment: a member may be called `__proto__`.
+    return Object.fromEntries(
+      Object.entries(part).map(([name, member]) => [
+        blankText(name),
+        isName(name) && saysSomething(member) ? BLANKED : blank(member),
+      ]),
+    )
   }
 
-  return blank(value) as Value
+  return isClean(value) ? value : (blank(value) as Value)
+}
+
+const MAX_REMEMBERED = 10_000
+
+/** A saved graph has a few dozen names, a hundred thousand times. */
+function rememberAnswers(ask: (name: string) => boolean): (name: string) => boolean {
+  const answers = new Map<string, boolean>()
+  return (name) => {
+    const known = answers.get(name)
+    if (known !== undefined) return known
+    const answer = ask(name)
+    if (answers.size < MAX_REMEMBERED) answers.set(name, answer)
+    return answer
+  }
 }
 
 /** A flag or an empty field under a telling name gives nothing away. */
