@@ -23,7 +23,7 @@ import { createContentSigner } from './domain/assets/signed-url.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
-import type { RunModel } from './domain/engine/run-model.ts'
+import type { NodeModels, RunModel } from './domain/engine/run-model.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
@@ -64,14 +64,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const opened = await openBlobs(config.blobs, config.assets, { overrides, log })
   await bindBlobs(store, config.blobs.directory)
   // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
-  const nodeModels = Promise.withResolvers<RunModel>()
-  const runModel: RunModel = async (request, signals) => (await nodeModels.promise)(request, signals)
+  const nodeModels = Promise.withResolvers<NodeModels>()
+  const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
   const metrics = openMetrics(version)
   const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
+  const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
@@ -84,6 +85,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     ...parts,
     rules: shared,
     mustTakeJobs: deployments?.mustTakeJobs,
+    mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
     chores: shared?.chores ?? [],
   })
   if (shared !== null) opening.defer(() => shared.flush())
@@ -110,6 +112,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       shared,
       engine: resident,
       authenticate,
+      identify,
       brands: config.http.brand,
       baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
       observer: metrics.callObserver,
@@ -120,7 +123,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  nodeModels.resolve(router.runForNode)
+  nodeModels.resolve(router.nodeModels)
   const http = opening.use(
     await openHttp(config, {
       store,

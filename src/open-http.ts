@@ -18,7 +18,7 @@ import type { Secrets } from './config/secrets.ts'
 import type { Authenticate } from './domain/accounts/caller.ts'
 import type { PerAccount } from './domain/accounts/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
-import type { ContentSigner } from './domain/assets/signed-url.ts'
+import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { EngineEvent } from './domain/engine/engine-event.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
@@ -176,10 +176,11 @@ export async function openHttp(config: Config, parts: HttpParts) {
     clock,
     log,
   })
+  const isActive = (accountId: string) => shared?.accounts.find(accountId)?.status === 'active'
   const content = createContentSurface({
     gate,
     answerError,
-    verify: signer.verify,
+    verify: shared === null ? signer.verify : refuseInactive(signer.verify, isActive),
     openContent: assets.openContent,
   })
   const guardAdmin = createStaticTokenGuard(secrets.adminToken?.reveal() ?? null)

@@ -3,6 +3,7 @@ import type { JobsConfig } from '../config/config.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { EngineEvent } from '../domain/engine/engine-event.ts'
 import type { Fleet } from '../domain/engine/fleet.ts'
+import type { NodeModels } from '../domain/engine/run-model.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import { createCancelJob } from '../domain/jobs/cancel.ts'
 import { createJobChores } from '../domain/jobs/chores.ts'
@@ -43,6 +44,7 @@ export interface JobParts {
   readonly rules: AccountRules | null
   /** Throws where a deployment takes no jobs now; left out: there are none. */
   readonly mustTakeJobs?: (pool: string) => void
+  readonly mustRunModels: NodeModels['mustRun']
   /** Of other parts, done beside those of jobs. */
   readonly chores: readonly Chore[]
   readonly observer: JobObserver
@@ -71,6 +73,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       ...shared,
       bus: toPoolBus(bus, pool),
       onStored: reader.learn,
+      mustBeActive: rules?.mustBeActive,
       fleet,
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
@@ -114,6 +117,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     admit: rules?.admit,
     pool: DEFAULT_POOL,
     mustTakeJobs: parts.mustTakeJobs,
+    mustRunModels: parts.mustRunModels,
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,

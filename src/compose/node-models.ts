@@ -2,9 +2,9 @@
 import { createReadOwnMedia } from '../adapters/providers/own-media.ts'
 import type { Authenticate } from '../domain/accounts/caller.ts'
 import type { ContentSigner } from '../domain/assets/signed-url.ts'
-import type { RunModel } from '../domain/engine/run-model.ts'
+import type { NodeModels } from '../domain/engine/run-model.ts'
 import type { CallBody } from '../domain/models/call-store.ts'
-import { createRunForNode } from '../domain/models/run-for-node.ts'
+import { createNodeModels } from '../domain/models/run-for-node.ts'
 import { createUuidV7 } from '../lib/ids.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
@@ -12,6 +12,8 @@ import type { RouterActions } from './router-actions.ts'
 
 export interface NodeParts {
   readonly authenticate: Authenticate
+  /** The same without counting it as a request. */
+  readonly identify: Authenticate
   /** Words of branded names. */
   readonly brands: readonly string[]
   /** What absolute addresses begin with when no request says it. */
@@ -28,12 +30,14 @@ interface MediaParts extends NodeParts {
 const MAX_IMAGE_BYTES = 256 * 2 ** 20
 const READ_MS = 60_000
 
-export function openRunForNode(parts: MediaParts, { access, runModel }: RouterActions): RunModel {
+export function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
   const readOwn = createReadOwnMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
-  return createRunForNode({
+  return createNodeModels({
     access,
     runModel,
+    isStopping: () => live.isClosing,
     authenticate: parts.authenticate,
+    identify: parts.identify,
     keyNames: parts.brands.map((brand) => `api_key_${brand.toLowerCase()}_org`),
     readBody: Object.assign((body: CallBody) => readBody(parts.opened.blobs, body), { hosted }),
     baseUrl: parts.baseUrl,

@@ -27,6 +27,8 @@ import type { Store } from './open-store.ts'
 export interface AccountRules {
   limitsOf(accountId: string): AccountLimits
   nodeRules(accountId: string): NodeRules | null
+  /** Throws subscription_inactive. */
+  mustBeActive(accountId: string): void
   /** What a job in this pool costs the account; throws subscription_inactive. */
   admit(accountId: string, pool: string): PoolPrice | null
 }
@@ -36,6 +38,8 @@ export interface SharedAccounts extends AccountRules {
   readonly apiKeys: ApiKeys
   /** Knows the caller and counts the request against its rate. */
   readonly authenticate: Authenticate
+  /** The same without counting it. */
+  readonly identify: Authenticate
   readonly isWelcome: IsWelcome
   readonly chores: readonly Chore[]
   /** Writes what is only in memory. */
@@ -64,22 +68,22 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     clock,
   })
   const callers = createCallers({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
+  function mustBeActive(accountId: string): void {
+    if (accounts.limitsOf(accountId).subscriptionActive) return
+    throw new ServiceError('subscription_inactive', 'this account has no active subscription and cannot run anything')
+  }
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),
     authenticate: withRate(callers.authenticate, limiter),
+    identify: callers.authenticate,
     isWelcome: callers.isWelcome,
     limitsOf: (accountId) => accounts.limitsOf(accountId),
     nodeRules: createNodeRules((accountId) => accounts.limitsOf(accountId)),
+    mustBeActive,
     admit(accountId, pool) {
-      const { subscriptionActive, creditFloorMicros } = accounts.limitsOf(accountId)
-      if (!subscriptionActive) {
-        throw new ServiceError(
-          'subscription_inactive',
-          'this account has no active subscription and cannot run anything',
-        )
-      }
-      return creditFloorMicros === null ? null : prices.priceOf(pool)
+      mustBeActive(accountId)
+      return accounts.limitsOf(accountId).creditFloorMicros === null ? null : prices.priceOf(pool)
     },
     chores: [
       { name: 'write-key-uses', everyMs: MINUTE_MS, run: () => ring.flushUses() },

@@ -6,13 +6,13 @@ import { openSendMarkFile, readBootId } from '../adapters/send-marks/file.ts'
 import type { RouterConfig } from '../config/router-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { Engine } from '../domain/engine/engine.ts'
-import type { RunModel } from '../domain/engine/run-model.ts'
+import type { NodeModels } from '../domain/engine/run-model.ts'
 import { createHousekeeping } from '../domain/jobs/housekeeping.ts'
 import { createRunWorkflow } from '../domain/models/run-workflow.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { AssetActions } from './asset-actions.ts'
-import { type NodeParts, openRunForNode } from './node-models.ts'
+import { type NodeParts, openNodeModels } from './node-models.ts'
 import type { SharedAccounts } from './open-accounts.ts'
 import type { Blobs } from './open-blobs.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
@@ -40,7 +40,7 @@ export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observe
 export interface Router extends AsyncDisposable {
   readonly actions: RouterActions
   /** For nodes of workflows. */
-  readonly runForNode: RunModel
+  readonly nodeModels: NodeModels
   readonly models: OpenedModels
   readonly cursorSecret: Uint8Array
   /** No new calls; those under way may finish within this time, the rest is left to the next process. */
@@ -102,7 +102,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   const running = opening.move()
   return {
     actions,
-    runForNode: openRunForNode(parts, actions),
+    nodeModels: openNodeModels(parts, actions),
     models,
     cursorSecret,
     drain: (withinMs) => actions.live.close(withinMs),

@@ -1,11 +1,12 @@
 /** Everything that can be done with models: the catalogue, calls, the queue, and what goes on by itself. */
 import type { RouterConfig } from '../config/router-config.ts'
-import type { AccountLimits } from '../domain/accounts/tiers.ts'
+import { type AccountLimits, BASE_LIMITS } from '../domain/accounts/tiers.ts'
 import type { Chore } from '../domain/jobs/housekeeping.ts'
 import { type AccessRules, createAccess } from '../domain/models/access.ts'
 import type { CallObserver } from '../domain/models/call-observer.ts'
 import type { CallStore } from '../domain/models/call-store.ts'
 import { createDriveCall } from '../domain/models/drive-call.ts'
+import { createMayUse, type MayUse } from '../domain/models/entitlement.ts'
 import { createEstimateModel } from '../domain/models/estimate-model.ts'
 import { createLiveCalls } from '../domain/models/live-calls.ts'
 import { createModelQueue } from '../domain/models/queue-model.ts'
@@ -76,6 +77,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     ...newCalls,
     ...shared,
     store: store.requests,
+    calls: store.calls,
     storeBlob: parts.assets.storeBlob,
     blobs: parts.blobs,
     newId: createUuidV7(() => clock.now().getTime()),
@@ -108,6 +110,13 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
 }
 
 function createRules(config: RouterConfig, tierOf: RouterParts['limitsOf']): AccessRules {
+  // Limits stay the same object until something changes.
+  const made = new WeakMap<AccountLimits, MayUse>()
+  const mayUseOf = (limits: AccountLimits): MayUse => {
+    const known = made.get(limits) ?? createMayUse(limits)
+    made.set(limits, known)
+    return known
+  }
   return {
     limitsOf(accountId) {
       const tier = tierOf?.(accountId) ?? null
@@ -119,8 +128,7 @@ function createRules(config: RouterConfig, tierOf: RouterParts['limitsOf']): Acc
       }
     },
     isEnabled: (accountId) => tierOf?.(accountId).subscriptionActive ?? true,
-    // Entitlements are named by tiers that do not exist yet; until then only models without one are for everybody.
-    isEntitled: () => false,
+    mayUse: (accountId, model) => mayUseOf(tierOf?.(accountId) ?? BASE_LIMITS)(model),
   }
 }
 

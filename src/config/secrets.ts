@@ -39,7 +39,7 @@ export interface SigningSecret {
 export interface Secrets {
   /** The static bearer token of the local kind; null: no authentication. */
   readonly token: Secret<string> | null
-  /** 32 bytes that seal `extra_data` while a job waits; null: it lives in memory only. */
+  /** 32 bytes that seal the credentials of jobs until they end; null: they live in memory only. */
   readonly secretKey: Secret<Uint8Array> | null
   /** Of the admin API; null: there is none. */
   readonly adminToken: Secret<string> | null

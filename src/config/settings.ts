@@ -153,7 +153,7 @@ export const SETTINGS = {
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readSecretKey),
-    help: '32 bytes in hex or base64 that seal `extra_data` while a job waits. Without it a waiting job that carried credentials fails with `credentials_lost` after a restart.',
+    help: '32 bytes in hex or base64 that seal the credentials in `extra_data` until their job ends. Without it a job that carried credentials and had not ended fails with `credentials_lost` after a restart.',
     isSecret: true,
   },
   workers: {

@@ -41,6 +41,23 @@ describe('at the data folder', () => {
     await app[Symbol.asyncDispose]()
   })
 
+  test('the models of an account are set as lists, and taken back', async () => {
+    const models = async (...args: string[]) => {
+      const { code, stdout, stderr } = await atFolder('accounts', ...args)
+      assert.equal(code, 0, stderr)
+      return /^models +(.+)$/m.exec(stdout)?.[1]
+    }
+    const denied = await models('create', 'choosy', '--deny-models', 'bfl/*, kling/v2')
+    assert.equal(denied, 'all, but not bfl/*, kling/v2')
+    assert.equal(await models('update', 'choosy', '--allow-models', 'bfl/*'), 'only bfl/*, but not bfl/*, kling/v2')
+    assert.equal(await models('update', 'choosy', '--deny-models', 'none'), 'only bfl/*')
+    assert.equal(await models('update', 'choosy', '--limit', 'allowModels=[]'), 'none')
+    assert.equal(await models('update', 'choosy', '--allow-models', 'all'), 'all')
+    const wrong = await atFolder('accounts', 'update', 'choosy', '--deny-models', 'bfl')
+    assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
+    assert.match(wrong.stderr, /denyModels/)
+  })
+
   test('what is refused is one line and an exit code', async () => {
     const cases: [string[], number, RegExp][] = [
       [['accounts', 'create', 'NO'], 1, /^atelier: id must have .*\n$/],

@@ -122,17 +122,29 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
     })
 
-    test('sealed extra data is handed over once: a second claim of the same job finds it erased', async () => {
+    test('credentials and notes are handed over with every claim until the job ends', async () => {
       const tenant = await Tenant.create(store())
-      await tenant.submit({ needsExtraData: true, sealedExtraData: new Uint8Array([1, 2, 255]) })
-      const claim = await tenant.claim()
-      assert.deepEqual([...(claim?.sealedExtraData ?? [])], [1, 2, 255])
-      assert.equal(claim?.needsExtraData, true)
-      await store().jobs.release([{ jobId: claim.job.id, leaseId: claim.leaseId }], START)
-      const again = await tenant.claim()
-      assert.equal(again?.job.id, claim.job.id)
-      assert.equal(again.needsExtraData, true)
-      assert.equal(again.sealedExtraData, null)
+      const notes = '{"extra_pnginfo":{"seed":18446744073709551615}}'
+      await tenant.submit({ needsExtraData: true, sealedExtraData: new Uint8Array([1, 2, 255]), notes })
+      for (let attempt = 1; attempt <= 3; attempt++) {
+        const claim = await tenant.claim()
+        assert.deepEqual([...(claim?.sealedExtraData ?? [])], [1, 2, 255])
+        assert.deepEqual([claim?.needsExtraData, claim?.notes], [true, notes])
+        const lease = { jobId: claim?.job.id ?? '', leaseId: claim?.leaseId ?? '' }
+        if (attempt < 3) await store().jobs.release([lease], START)
+        else assert.equal((await tenant.succeed(lease)).outcome, 'committed')
+      }
+    })
+
+    test('a job may have notes and no credentials, or the other way round', async () => {
+      const tenant = await Tenant.create(store())
+      await tenant.submit({ notes: '{}' })
+      await tenant.submit({ needsExtraData: true })
+      const notes = await tenant.claim()
+      assert.deepEqual([notes?.needsExtraData, notes?.sealedExtraData, notes?.notes], [false, null, '{}'])
+      await tenant.succeed({ jobId: notes?.job.id ?? '', leaseId: notes?.leaseId ?? '' })
+      const credentials = await tenant.claim()
+      assert.deepEqual([credentials?.needsExtraData, credentials?.notes], [true, null])
     })
   })
 }

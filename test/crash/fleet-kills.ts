@@ -132,7 +132,10 @@ class Trial {
     const { jobs, say = () => {} } = this.#options
     while (this.#submitted < jobs) {
       const color = this.#submitted++
-      const body = JSON.stringify({ workflow: pictureGraph(color) })
+      const body = JSON.stringify({
+        workflow: pictureGraph(color),
+        extra_data: { extra_pnginfo: { workflow: { id: String(color) } } },
+      })
       const answer = await call(this.#url, '/api/v2/jobs', { method: 'POST', body })
       if (answer.status !== 201) throw new Error(`a submit was refused: ${answer.text}`)
       await this.#follow(answer.json.id, color)

@@ -27,6 +27,7 @@ export async function inspectStore(dataDir: string): Promise<void> {
     )
     checkCounters(db)
     assert.equal(countOf(db, 'SELECT count(*) AS n FROM job_secret'), 0)
+    assert.equal(countOf(db, 'SELECT count(*) AS n FROM job_notes'), 0)
     const doubled =
       'SELECT count(*) AS n FROM (SELECT job_id FROM idempotency_key WHERE job_id IS NOT NULL GROUP BY job_id HAVING count(*) > 1)'
     assert.equal(countOf(db, doubled), 0, 'a job was made under two keys')

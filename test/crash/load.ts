@@ -46,7 +46,7 @@ const submit: Step = async (baseUrl, ledger, random, signal) => {
     body: JSON.stringify({
       workflow: smallWorkflow(random),
       metadata: { label: key },
-      ...(hasSecret && { extra_data: { api_key_service_org: SECRET } }),
+      extra_data: { extra_pnginfo: { workflow: { id: key } }, ...(hasSecret && { api_key_service_org: SECRET }) },
     }),
     signal,
   })

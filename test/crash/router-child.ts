@@ -1,6 +1,7 @@
 /**
  * The service in a process of its own that kills itself, without warning, at the step of a model call that its parent chose.
- * The provider is the parent's: plain HTTP, with a key of ours that makes a repeated submit harmless.
+ * The provider is the parent's: plain HTTP, with a key of ours that makes a repeated submit harmless. With `jobs` as its third
+ * argument it runs workflows, too.
  */
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
@@ -13,7 +14,8 @@ import { done, fakeModel } from '../support/fake-provider.ts'
 import { PRICE } from '../support/start-router.ts'
 import type { CrashStep } from './router-steps.ts'
 
-const [, , dataDir, providerUrl] = process.argv as [string, string, string, string]
+const [, , dataDir, providerUrl, mode] = process.argv as [string, string, string, string, 'jobs' | undefined]
+const runsJobs = mode === 'jobs'
 let armed: CrashStep | null = null
 
 function reach(step: CrashStep): void {
@@ -67,8 +69,8 @@ const provider: Provider = {
 }
 
 const { config, secrets } = loadConfig({
-  flags: { kind: 'cloud', port: '0', dataDir, workers: '0' },
-  env: {},
+  flags: { kind: 'cloud', port: '0', dataDir, workers: runsJobs ? '1' : '0' },
+  env: { ATELIER_SECRET_KEY: process.env['ATELIER_SECRET_KEY'] },
   cwd: dataDir,
 })
 const models = [
@@ -78,7 +80,10 @@ const models = [
 const app = await startApp(config, secrets, {
   log: silentLog,
   version: 'test',
-  overrides: { engine: createFakeEngine(), models: { providers: [provider], models, wrapCalls: withSteps } },
+  overrides: {
+    ...(!runsJobs && { engine: createFakeEngine() }),
+    models: { providers: [provider], models, wrapCalls: withSteps },
+  },
 })
 process.on('message', (step: CrashStep | 'stop') => {
   if (step !== 'stop') {

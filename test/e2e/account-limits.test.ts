@@ -135,6 +135,35 @@ describe('further limits', () => {
     assert.equal((await tenant.call(`/api/v2/jobs/${id}`)).status, 200)
   })
 
+  test('a job that waited when its subscription lapsed ends with the word of each API, uncharged', async () => {
+    const PRICES = JSON.stringify({ pools: { '*': { perSecondMicros: 1000, minimumMicros: 700, holdMicros: 1000 } } })
+    await using app = await startShared({ prices: PRICES })
+    const tenant = await app.account('acme', { creditFloorMicros: -5000, concurrentJobs: 1 })
+    const running = (await submit(tenant, {}, GATED)).json.id as string
+    const v2 = (await submit(tenant)).json.id as string
+    const prompt = JSON.stringify({ prompt: { '1': { class_type: 'FakeSave', inputs: {} } } })
+    const v1 = (await tenant.call('/api/prompt', { method: 'POST', body: prompt })).json.prompt_id as string
+    while (app.engine.runs.length === 0) await new Promise(setImmediate)
+    await app.admin('PATCH', '/accounts/acme', { subscription_active: false })
+    app.engine.openGate()
+    assert.equal(await ended(tenant, running), 'succeeded', 'what runs, runs on')
+    for (const id of [v2, v1]) {
+      assert.equal(await ended(tenant, id), 'failed')
+      const { error } = (await tenant.call(`/api/v2/jobs/${id}`)).json
+      assert.equal(error.code, 'subscription_inactive')
+      assert.match(error.message, /no active subscription/)
+    }
+    const { execution_error } = (await tenant.call(`/api/jobs/${v1}`)).json
+    assert.equal(execution_error.exception_type, 'InactiveSubscriptionError')
+    const { status } = (await tenant.call(`/api/history/${v1}`)).json[v1]
+    assert.deepEqual(status.messages.at(-1)[1].exception_type, 'InactiveSubscriptionError')
+    assert.equal(app.engine.runs.length, 1)
+    const balance = await app.service.app.store.ledger.balance('acme')
+    assert.equal(balance?.held, 0)
+    const charges = await app.service.app.store.ledger.entries('acme', { limit: 10, before: null, kinds: ['settle'] })
+    assert.equal(charges.length, 1)
+  })
+
   test('node classes that an account may not use are named node by node', async () => {
     await using app = await startShared()
     const denied = await app.account('denied', { denyNodes: ['FakeSource'] })

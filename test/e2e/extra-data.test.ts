@@ -103,6 +103,17 @@ describe('extra_data', () => {
     refused(await client.submit(bigNumber), 400, 'invalid_request')
   })
 
+  test('may hold credentials where none belong: they are blanked before anything is stored or run', async () => {
+    const workflow = { headers: { Authorization: `Bearer ${SECRET}` }, apiKey: SECRET, note: `my key is ${SECRET}` }
+    const plain = { max_tokens: 5, keyframes: ['a'], token_normalization: 'mean', password: '', seed: 1 }
+    const sent = { api_key_comfy_org: SECRET, extra_pnginfo: { workflow: { ...workflow, ...plain, list: [workflow] } } }
+    const blanked = { headers: { Authorization: '[REDACTED]' }, apiKey: '[REDACTED]', note: 'my key is [REDACTED]' }
+    const extra_pnginfo = { workflow: { ...blanked, ...plain, list: [blanked] } }
+    const got = JSON.parse(JSON.stringify(await forwarded({ extra_data: sent })))
+    assert.deepEqual(got, { api_key_comfy_org: SECRET, extra_pnginfo })
+    assert.ok(!(await bytesBelow(service.dataDir)).includes(SECRET))
+  })
+
   test('is in no answer, no event, no log and no file', async () => {
     const gate = await client.accepted({ '1': node('FakeGate') })
     await client.untilStatus(gate.id, 'running')

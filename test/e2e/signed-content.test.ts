@@ -108,6 +108,20 @@ describe('a signed address', () => {
   })
 })
 
+test('addresses of a suspended account are refused like wrong ones, and work again with it', async () => {
+  const owner = await app.account('team-s')
+  const { url } = await upload(owner)
+  const wrong = await follow(`${url.slice(0, -1)}_`)
+  for (const [status, expected] of [
+    ['suspended', 403],
+    ['active', 200],
+  ] as const) {
+    await app.admin('PATCH', '/accounts/team-s', { status })
+    for (const method of ['GET', 'HEAD']) assert.equal((await follow(url, { method })).status, expected, status)
+    if (expected === 403) assert.equal((await follow(url)).text, wrong.text)
+  }
+})
+
 test('an address works until its end and not longer, and steady ones are renewed in time', async () => {
   const clock = createFixedClock(new Date())
   await using own = await startShared({ urlLifetime: '1h', retention: '2h' }, { overrides: { clock } })

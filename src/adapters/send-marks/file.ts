@@ -3,13 +3,14 @@
  * outlives the process that wrote it; it need not outlive the machine, because the file names the start of the machine that
  * it belongs to, and after another one it vouches for nothing.
  */
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, fchmodSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { SendMarks } from '../../domain/models/send-marks.ts'
 
 export interface SendMarkFile extends SendMarks, Disposable {}
 
 // Some 25,000 calls; then only those are kept that are under way.
 const MAX_BYTES = 1_000_000
+const OWNER_ONLY = 0o600
 const SET = '+'
 const RETRACTED = '-'
 
@@ -18,7 +19,9 @@ export function openSendMarkFile(path: string, bootId: string | null): SendMarkF
   const header = `boot ${bootId ?? 'unknown'}\n`
   const left = bootId === null ? null : readMarks(path, header)
   const under = new Set<string>()
-  const file = openSync(path, 'a')
+  const file = openSync(path, 'a', OWNER_ONLY)
+  // It may be there already, from a version that asked for no mode.
+  fchmodSync(file, OWNER_ONLY)
   let size = 0
 
   function append(sign: string, callId: string): void {

@@ -49,7 +49,10 @@ export function addAccounts(program: Command, terminal: Terminal, finish: Finish
 
 function withLimits(command: Command): Command {
   const collect = (item: string, before: string[] | undefined) => [...(before ?? []), item]
-  return command.option('--limit <name=value>', 'a limit of its own, such as concurrentJobs=3; repeatable', collect)
+  return command
+    .option('--limit <name=value>', 'a limit of its own, such as concurrentJobs=3; repeatable', collect)
+    .option('--allow-models <ids>', 'the only partner models it may use, such as bfl/*,kling/v2; all: every one')
+    .option('--deny-models <ids>', 'partner models it may not use; none: no such list')
 }
 
 export function pathOf(id: string | undefined): string {
@@ -89,8 +92,21 @@ function namesOf(options: Options): Record<string, string> {
 
 /** `name=value` with values as in the tiers: numbers, true, false, null, lists in JSON. */
 function readLimits(options: Options): Record<string, unknown> | null {
-  const given = options['limit'] as readonly string[] | undefined
-  return given === undefined ? null : Object.fromEntries(given.map(readLimit))
+  const given = (options['limit'] as readonly string[] | undefined) ?? []
+  const [allowed, denied] = [textOf(options, 'allowModels'), textOf(options, 'denyModels')]
+  const limits: Record<string, unknown> = {
+    ...Object.fromEntries(given.map(readLimit)),
+    ...(allowed !== null && { allowModels: allowed === 'all' ? null : readIds(allowed) }),
+    ...(denied !== null && { denyModels: denied === 'none' ? [] : readIds(denied) }),
+  }
+  return Object.keys(limits).length === 0 ? null : limits
+}
+
+function readIds(text: string): string[] {
+  return text
+    .split(',')
+    .map((id) => id.trim())
+    .filter((id) => id !== '')
 }
 
 function readLimit(text: string): [string, unknown] {
@@ -142,10 +158,16 @@ function showAccount(account: AccountWire): string {
     ['waiting', `${use.queued} of ${limits.queuedJobs}`],
     ['streams', `${use.streams} of ${limits.streams}`],
     ['requests', limits.requestsPerMinute === null ? 'not limited' : rate],
+    ['models', showModels(limits)],
     ['balance', balance === null ? 'not metered' : money],
     ['charged', `$${usage.charged_usd} since ${usage.from.slice(0, 10)}`],
   ])
   return entries.length === 0 ? head : `${head}\n\n${showEntries(entries)}`
+}
+
+function showModels({ allowModels, denyModels }: AccountWire['limits']): string {
+  const allowed = allowModels === null ? 'all' : allowModels.length === 0 ? 'none' : `only ${allowModels.join(', ')}`
+  return denyModels.length === 0 ? allowed : `${allowed}, but not ${denyModels.join(', ')}`
 }
 
 export function showEntries(entries: readonly EntryWire[]): string {

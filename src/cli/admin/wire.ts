@@ -29,6 +29,8 @@ export interface AccountWire extends AccountSummary {
     readonly streams: number
     readonly requestsPerMinute: number | null
     readonly requestBurst: number
+    readonly allowModels: readonly string[] | null
+    readonly denyModels: readonly string[]
     readonly subscriptionActive: boolean
   }
   readonly use: { readonly running: number; readonly queued: number; readonly streams: number }

@@ -33,6 +33,8 @@ const SECRET_LENGTH = 32
 const CHECKSUM_LENGTH = 6
 const KEY_LENGTH = KEY_PREFIX.length + ID_LENGTH + 1 + SECRET_LENGTH + CHECKSUM_LENGTH
 const KEY = /^atl_([0-9A-Za-z]{12})_[0-9A-Za-z]{38}$/
+/** Whatever looks like a key, anywhere in a text. */
+export const KEY_IN_TEXT = /atl_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/g
 const KEY_ID = /^[0-9A-Za-z]{12}$/
 const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

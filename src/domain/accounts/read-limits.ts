@@ -9,6 +9,8 @@ const MAX_MICROS = 1_000_000_000_000_000
 const MAX_BYTES = 2 ** 46
 const MAX_CLASSES = 10_000
 const MAX_CLASS_LENGTH = 256
+const MAX_MODELS = 1000
+const MODEL_PATTERN = /^(?:\*|[a-z0-9._*-]{1,64}\/[a-z0-9._*-]{1,128})$/
 const MAX_TIERS = 100
 const TIER_NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/
 
@@ -23,6 +25,8 @@ const READERS: { readonly [Name in keyof AccountLimits]: Reader<AccountLimits[Na
   uploadBytes: orNull(readInteger(0, MAX_BYTES)),
   allowNodes: orNull(readClasses),
   denyNodes: readClasses,
+  allowModels: orNull(readModels),
+  denyModels: readModels,
   subscriptionActive: readBoolean,
   creditFloorMicros: orNull(readInteger(-MAX_MICROS, 0)),
 }
@@ -88,6 +92,14 @@ function readClasses(value: unknown): readonly string[] {
   const isClass = (item: unknown) => typeof item === 'string' && item !== '' && item.length <= MAX_CLASS_LENGTH
   if (Array.isArray(value) && value.length <= MAX_CLASSES && value.every(isClass)) return [...new Set<string>(value)]
   throw new LimitProblem(`must be a list of at most ${MAX_CLASSES} node class names`)
+}
+
+function readModels(value: unknown): readonly string[] {
+  const isPattern = (item: unknown) => typeof item === 'string' && MODEL_PATTERN.test(item)
+  if (Array.isArray(value) && value.length <= MAX_MODELS && value.every(isPattern)) return [...new Set<string>(value)]
+  throw new LimitProblem(
+    `must be a list of at most ${MAX_MODELS} model ids or patterns, such as "bfl/flux-pro", "bfl/*" or "*"`,
+  )
 }
 
 function readObject(value: unknown, what: string): Readonly<Record<string, unknown>> {

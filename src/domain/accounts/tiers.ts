@@ -23,6 +23,10 @@ export interface AccountLimits {
   readonly allowNodes: readonly string[] | null
   /** Node classes that they may not, also when allowed above. */
   readonly denyNodes: readonly string[]
+  /** Partner models that the account may use, by id or pattern (`bfl/*`); null: all that ask for no entitlement. */
+  readonly allowModels: readonly string[] | null
+  /** Partner models that it may not, also when allowed above. */
+  readonly denyModels: readonly string[]
   /** Without it nothing runs; what is there stays readable. */
   readonly subscriptionActive: boolean
   /** How far the balance may fall: 0, or less for accounts that pay later; null: the account is not metered at all. */
@@ -49,6 +53,8 @@ export const BASE_LIMITS: AccountLimits = {
   uploadBytes: null,
   allowNodes: null,
   denyNodes: [],
+  allowModels: null,
+  denyModels: [],
   subscriptionActive: true,
   creditFloorMicros: 0,
 }

@@ -86,6 +86,15 @@ export function createContentSigner(keys: readonly SigningKey[], clock: Clock): 
   return { sign, verify }
 }
 
+/** The same for addresses that strangers hold: those of an account that is suspended are as good as none. */
+export function refuseInactive(verify: VerifyContentUrl, isActive: (accountId: string) => boolean): VerifyContentUrl {
+  return (assetId, query) => {
+    const grant = verify(assetId, query)
+    if (!isActive(grant.accountId)) throw invalidLink()
+    return grant
+  }
+}
+
 /** A key that was given without a name gets one that follows from its secret and does not reveal it. */
 export function toSigningKey(secret: Uint8Array): SigningKey {
   const digest = createHash('sha256').update('atelier signing key\n').update(secret).digest('base64url')

@@ -3,6 +3,7 @@
  * who may, and what a model is are its business; an engine only carries the question there and the answer back.
  */
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import type { ModelNode } from '../workflows/model-nodes.ts'
 
 /** What a node asks for. */
 export interface ModelCall {
@@ -27,6 +28,22 @@ export interface ModelRequest extends ModelCall {
   readonly jobId: string
   /** Credentials of the submit. Never stored, never logged. */
   readonly extraData: Readonly<Record<string, unknown>> | null
+}
+
+/** What a submit asks for before its job exists: its nodes are going to run models. */
+export interface ModelWish {
+  readonly accountId: string
+  /** Of the credential that submits; null: everything its account may. */
+  readonly scopes: ReadonlySet<string> | null
+  readonly extraData: Readonly<Record<string, unknown>> | null
+  readonly nodes: readonly ModelNode[]
+}
+
+/** Models for nodes: asked for once when a job is submitted, and again for every call. */
+export interface NodeModels {
+  /** Throws forbidden where a call of these nodes would be refused, as far as it can be known before they run. */
+  mustRun(wish: ModelWish): Promise<void>
+  readonly run: RunModel
 }
 
 /** Throws ServiceError with a message that is safe to show. */

@@ -14,23 +14,24 @@ function isFull(error: unknown): boolean {
 test('without a sealer the data waits in memory until it is forgotten', () => {
   const keeper = createExtraDataKeeper({ sealer: null })
   assert.equal(keeper.hold('a', DATA, UNTIL), null)
-  assert.deepEqual(keeper.take('a', null, UNTIL), DATA)
-  assert.deepEqual(keeper.take('a', null, UNTIL), DATA)
+  assert.deepEqual(keeper.take('a', null), DATA)
+  assert.deepEqual(keeper.take('a', null), DATA)
   keeper.forget('a')
   keeper.forget('a')
-  assert.equal(keeper.take('a', null, UNTIL), null)
+  assert.equal(keeper.take('a', null), null)
 })
 
-test('with a sealer it waits sealed and comes into memory for later attempts', () => {
+test('with a sealer it waits sealed, for every attempt anew, and never in memory', () => {
   const sealer = createSealer(Buffer.alloc(32, 7))
   const keeper = createExtraDataKeeper({ sealer })
   const sealed = keeper.hold('a', DATA, UNTIL)
   assert.ok(sealed !== null && !Buffer.from(sealed).includes('key'))
   assert.equal(keeper.count(), 0)
   const restarted = createExtraDataKeeper({ sealer })
-  assert.deepEqual(restarted.take('a', sealed, UNTIL), DATA)
-  assert.deepEqual(restarted.take('a', null, UNTIL), DATA)
-  assert.equal(restarted.take('b', sealed, UNTIL), null, 'sealed for another job')
+  assert.deepEqual(restarted.take('a', sealed), DATA)
+  assert.deepEqual(restarted.take('a', sealed), DATA)
+  assert.equal(restarted.count(), 0)
+  assert.equal(restarted.take('b', sealed), null, 'sealed for another job')
 })
 
 test('memory is bounded in count and in bytes, and room comes back', () => {

@@ -1,7 +1,7 @@
 /**
- * Keeps the `extra_data` of jobs (credentials, PNG info) between submit and run. It lives in memory only, by job id, bounded
- * in count and bytes; with a sealer it waits sealed in the store instead and comes into memory when the job is claimed.
- * It is forgotten at every terminal state, and at the latest with the job's retention. It never reaches a log or an error.
+ * Keeps the credentials in the `extra_data` of jobs until they end. They live in memory only, by job id, bounded in count and
+ * bytes; with a sealer they lie sealed in the store instead, so that an attempt after a restart has them too. They are
+ * forgotten at every terminal state, and at the latest with the job's retention. They never reach a log or an error.
  */
 import { isJsonObject, type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../lib/lossless-json.ts'
 import type { Sealer } from '../../lib/sealer.ts'
@@ -12,8 +12,8 @@ export type ExtraData = Readonly<Record<string, unknown>>
 export interface ExtraDataKeeper {
   /** Before the job row is written. Returns what the store is to keep, or null. Throws `queue_full` when there is no room. */
   hold(jobId: string, data: ExtraData, until: Date): Uint8Array | null
-  /** For a claimed job; null when the data is nowhere. What was sealed stays in memory for a later attempt. */
-  take(jobId: string, sealed: Uint8Array | null, until: Date): ExtraData | null
+  /** For a claimed job; null when the data is nowhere. */
+  take(jobId: string, sealed: Uint8Array | null): ExtraData | null
   forget(jobId: string): void
   /** Forgets what outlived its job, whoever ended it; returns how many. */
   sweep(now: Date): number
@@ -48,32 +48,25 @@ export function createExtraDataKeeper(options: ExtraDataOptions): ExtraDataKeepe
     heldBytes -= entry.bytes
   }
 
-  function keep(jobId: string, entry: Held): void {
-    forget(jobId)
-    held.set(jobId, entry)
-    heldBytes += entry.bytes
-  }
-
   return {
     hold(jobId, data, until) {
       const text = stringifyLosslessJson(data as JsonObject)
       if (sealer !== null) return sealer.seal(Buffer.from(text), jobId)
       const bytes = Buffer.byteLength(text)
       if (held.size >= maxCount || heldBytes + bytes > maxBytes) {
-        throw new ServiceError('queue_full', 'too many waiting jobs carry extra_data; try again later', {
+        throw new ServiceError('queue_full', 'too many waiting jobs carry credentials in extra_data; try again later', {
           retryAfterSeconds: NO_ROOM_RETRY_SECONDS,
         })
       }
-      keep(jobId, { data, bytes, until })
+      forget(jobId)
+      held.set(jobId, { data, bytes, until })
+      heldBytes += bytes
       return null
     },
-    take(jobId, sealed, until) {
+    take(jobId, sealed) {
       const inMemory = held.get(jobId)
       if (inMemory !== undefined) return inMemory.data
-      const data = sealed === null || sealer === null ? null : readSealed(sealer, sealed, jobId)
-      // The number of running jobs bounds what comes in this way.
-      if (data !== null) keep(jobId, { data, bytes: sealed?.byteLength ?? 0, until })
-      return data
+      return sealed === null || sealer === null ? null : readSealed(sealer, sealed, jobId)
     },
     forget,
     sweep(now) {
@@ -83,6 +76,13 @@ export function createExtraDataKeeper(options: ExtraDataOptions): ExtraDataKeepe
     },
     count: () => held.size,
   }
+}
+
+/** What a run is given: the notes that were stored with its job, and the credentials that were kept apart. */
+export function joinExtraData(notes: string | null, credentials: ExtraData | null): ExtraData | null {
+  if (notes === null) return credentials
+  // Credentials win: what an older version sealed holds the notes, too.
+  return { ...(parseLosslessJson(notes) as JsonObject), ...credentials }
 }
 
 function readSealed(sealer: Sealer, sealed: Uint8Array, jobId: string): ExtraData | null {

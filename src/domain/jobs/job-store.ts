@@ -22,10 +22,12 @@ export interface NewJob {
   /** The executed graph, as text: integers beyond 2^53 must survive. */
   readonly workflow: string
   readonly inputs: readonly JobInput[]
-  /** The submit carried `extra_data`: the job must never run without it. */
+  /** The submit carried credentials: the job must never run without them. */
   readonly needsExtraData: boolean
-  /** `extra_data` sealed under the operator's key, or null when it lives in memory only. */
+  /** Those credentials sealed under the operator's key, or null when they live in memory only. Kept until the job ends. */
   readonly sealedExtraData: Uint8Array | null
+  /** The rest of `extra_data` that the run needs, as JSON text without any credential. Kept until the job ends. */
+  readonly notes?: string | null
   /** Held and stored with the job, which is charged by it at its end; absent: the job costs nothing. */
   readonly price?: PoolPrice | null
   /** The id was chosen by the caller, so it may be taken. */
@@ -66,8 +68,9 @@ export interface Claim {
   readonly workflow: string
   readonly inputs: readonly JobInput[]
   readonly needsExtraData: boolean
-  /** Handed over once: the claim erases it from the store. */
+  /** Handed over with every claim: what ends the job erases it. */
   readonly sealedExtraData: Uint8Array | null
+  readonly notes: string | null
 }
 
 export interface Lease {

@@ -42,6 +42,8 @@ export interface RunDeps {
   readonly pace: CommitPace
   readonly outputRules: OutputRules
   readonly ingestLimit: Semaphore
+  /** Throws ServiceError where the account may not run anything now, though its job was accepted; left out: everybody may. */
+  readonly mustBeActive?: (accountId: string) => void
   /** Asks the store whether the lease still stands, and tells the run if a cancel came or the lease is lost. */
   checkLease(lease: Lease): Promise<void>
   /** Spends the attempt: the job goes back to the queue. */

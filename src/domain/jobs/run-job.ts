@@ -11,12 +11,13 @@ import type { EngineRun } from '../engine/engine.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
 import { EngineLostError } from '../engine/engine-lost-error.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
+import { ServiceError } from '../errors.ts'
 import { readGraph } from '../workflows/read-graph.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
 import { type Committer, createCommitter } from './committer.ts'
 import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
 import { toEngineInputs } from './engine-inputs.ts'
-import type { ExtraData } from './extra-data.ts'
+import { type ExtraData, joinExtraData } from './extra-data.ts'
 import type { JobError, JobLog } from './job.ts'
 import type { Claim, CommitOutcome, Lease, RunChange } from './job-store.ts'
 import { readLog } from './logs.ts'
@@ -102,7 +103,7 @@ export class JobRun {
 
   async #run(): Promise<RunEnd> {
     try {
-      const verdict = this.#prepare() ?? (await this.#execute())
+      const verdict = this.#refuse() ?? this.#prepare() ?? (await this.#execute())
       if (verdict !== null) await this.#carryOut(verdict)
       return this.#toEnd(this.#endWord(verdict))
     } catch (error) {
@@ -117,17 +118,28 @@ export class JobRun {
     }
   }
 
+  /** The verdict over a job whose account may not run anything any more, or null. Nobody pays for it: it never ran. */
+  #refuse(): RunVerdict | null {
+    try {
+      this.#deps.mustBeActive?.(this.claim.job.accountId)
+      return null
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      return this.#fail(toJobError(error.refusal, error.message))
+    }
+  }
+
   /** The verdict over a job that must not run at all, or null when it may. */
   #prepare(): RunVerdict | null {
     const { claim } = this
     try {
       const graph = readGraph(parseLosslessJson(claim.workflow))
       this.#state = startRunState({ graph, earlierProgress: claim.job.progress })
-      const extraData = this.#deps.extraData.take(claim.job.id, claim.sealedExtraData, claim.job.expiresAt)
-      if (claim.needsExtraData && extraData === null) {
+      const credentials = claim.needsExtraData ? this.#deps.extraData.take(claim.job.id, claim.sealedExtraData) : null
+      if (claim.needsExtraData && credentials === null) {
         return this.#fail(toJobError('credentials_lost', CREDENTIALS_LOST))
       }
-      this.#startEngine(this.#toEngineRun(graph, claim.needsExtraData ? extraData : null))
+      this.#startEngine(this.#toEngineRun(graph, joinExtraData(claim.notes, credentials)))
       return null
     } catch (error) {
       this.#log.error({ err: error }, 'a recorded job could not be prepared')
@@ -368,4 +380,4 @@ export class JobRun {
 }
 
 const CREDENTIALS_LOST =
-  'the extra_data of this job was kept in memory only and did not survive a restart; submit the job again'
+  'the credentials of this job were kept in memory only and did not survive a restart; submit the job again'

@@ -15,6 +15,7 @@ import type { Submit } from './submit.ts'
 
 export interface PromptRequest {
   readonly accountId: string
+  readonly scopes: ReadonlySet<string> | null
   readonly id: string | null
   readonly workflow: JsonValue | undefined
   /** Output nodes; null: all. */
@@ -58,13 +59,14 @@ export function createSubmitPrompt({ inspectWorkflow, submit, placement }: Submi
     const text = isWhole ? whole : writeGraph(graph)
     const job = await submit({
       accountId,
+      scopes: request.scopes,
       workflow: undefined,
       extraData: request.extraData,
       metadata: {},
       priority: request.priority,
       idempotencyKey: null,
       id: request.id,
-      prepared: { text, inputs, needs: placement?.laneOf(graph) ?? '' },
+      prepared: { text, graph, inputs, needs: placement?.laneOf(graph) ?? '' },
       submission: { ...request.submission, outputs: result.goodOutputs, wholeWorkflow: isWhole ? null : whole },
     })
     return { outcome: 'accepted', job, nodeErrors: result.nodeErrors }

@@ -5,23 +5,29 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import type { JsonValue } from '../../lib/lossless-json.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
 import type { PoolPrice } from '../credits/prices.ts'
+import type { ModelWish } from '../engine/run-model.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
-import type { ExtraDataKeeper } from './extra-data.ts'
+import type { Graph } from '../workflows/graph.ts'
+import { findModelNodes } from '../workflows/model-nodes.ts'
+import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
+import { splitExtraData } from './split-extra-data.ts'
 import type { Submission } from './submission.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
+  /** What the credential that submits may do; null: everything its account may. */
+  readonly scopes: ReadonlySet<string> | null
   /** Left out or null: the common pool. */
   readonly pool?: string | null
   readonly workflow: JsonValue | undefined
-  readonly extraData: Readonly<Record<string, unknown>> | null
+  readonly extraData: ExtraData | null
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly idempotencyKey: string | null
@@ -34,9 +40,11 @@ export interface SubmitRequest {
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
 
-/** The part of a prepared workflow that a job keeps. */
+/** The part of a prepared workflow that a job is made of. */
 export interface PreparedJob {
   readonly text: string
+  /** What the text says. */
+  readonly graph: Graph
   readonly inputs: readonly JobInput[]
   /** The key of its lane. */
   readonly needs: string
@@ -54,6 +62,8 @@ export interface SubmitDeps {
   readonly mustTakeJobs?: (pool: string) => void
   /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
   readonly admit?: (accountId: string, pool: string) => PoolPrice | null
+  /** Throws forbidden where the nodes that run models would be refused; without it every job may run every model. */
+  readonly mustRunModels?: (wish: ModelWish) => Promise<void>
   readonly retentionMs: number
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
@@ -90,14 +100,15 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
     const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
+    await refuseModels(request, prepared.graph)
     deps.mustTakeJobs?.(pool)
     const chosenId = request.id ?? null
     const id = chosenId ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
-    const secrets = isEmpty(request.extraData) ? null : request.extraData
-    const sealedExtraData = secrets === null ? null : extraData.hold(id, secrets, expiresAt)
+    const { credentials, notes } = splitExtraData(request.extraData)
+    const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt)
     try {
       return await record(request, {
         id,
@@ -110,16 +121,23 @@ export function createSubmit(deps: SubmitDeps): Submit {
         workflow: prepared.text,
         inputs: prepared.inputs,
         needs: prepared.needs,
-        needsExtraData: secrets !== null,
+        needsExtraData: credentials !== null,
         sealedExtraData,
+        notes: notes === null ? null : stringifyLosslessJson(notes),
         price,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
       })
     } catch (error) {
-      if (secrets !== null) extraData.forget(id)
+      if (credentials !== null) extraData.forget(id)
       throw error
     }
+  }
+
+  async function refuseModels({ accountId, scopes, extraData: given }: SubmitRequest, graph: Graph): Promise<void> {
+    if (deps.mustRunModels === undefined) return
+    const nodes = findModelNodes(graph)
+    if (nodes.length > 0) await deps.mustRunModels({ accountId, scopes, extraData: given, nodes })
   }
 
   async function record(request: SubmitRequest, job: NewJob): Promise<Job> {
@@ -152,8 +170,4 @@ export function createSubmit(deps: SubmitDeps): Submit {
 
 export function isPriority(value: unknown): value is number {
   return Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_LIMIT
-}
-
-function isEmpty(data: Readonly<Record<string, unknown>> | null): boolean {
-  return data === null || Object.keys(data).length === 0
 }

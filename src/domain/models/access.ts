@@ -16,7 +16,8 @@ export interface AccessRules {
   limitsOf(accountId: string): CallLimits
   /** Whether the router is switched on for the account at all. */
   isEnabled(accountId: string): boolean
-  isEntitled(caller: Caller, entitlement: string): boolean
+  /** Whether the account may use the model: see it in lists, ask for its price, run it. */
+  mayUse(accountId: string, model: Pick<Model, 'id' | 'entitlement'>): boolean
 }
 
 export interface OpenedModel {
@@ -34,6 +35,8 @@ export interface Access {
   find(caller: Caller, provider: string, model: string): { readonly model: Model; readonly checkInput: CheckInput }
   /** The same, for a model that is to run. */
   open(caller: Caller, provider: string, model: string): OpenedModel
+  /** Throws forbidden for a model that there is and that this account may not use; counts nothing. */
+  mustBeEntitled(caller: Caller, id: string): void
 }
 
 export interface AccessDeps {
@@ -46,12 +49,14 @@ export interface AccessDeps {
 const SHOWN_LENGTH = PROVIDER_MAX_LENGTH + 1 + MODEL_MAX_LENGTH
 
 export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): Access {
-  const toVisible = (caller: Caller) => (model: Model) =>
-    model.entitlement === null || rules.isEntitled(caller, model.entitlement)
+  const toVisible = (caller: Caller) => (model: Model) => rules.mayUse(caller.accountId, model)
 
   function refuseWhenOff({ accountId }: Caller): void {
-    if (rules.isEnabled(accountId)) return
-    throw new RouterError('not_enabled', 'the model router is not switched on for this account')
+    if (!rules.isEnabled(accountId)) throw notSwitchedOn()
+  }
+
+  function refuseUnentitled({ accountId }: Caller, model: Model): void {
+    if (!rules.mayUse(accountId, model)) throw notIncluded(model)
   }
 
   function resolve(caller: Caller, provider: string, name: string) {
@@ -60,8 +65,7 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
     const found = current.find(id)
     if (found === null) throw unknownModel(id, current.suggest(id, toVisible(caller)))
     if (found.model.state === 'retired') throw retiredModel(found.model)
-    if (!toVisible(caller)(found.model))
-      throw new RouterError('forbidden', `${id} is not included in what this account may use`)
+    refuseUnentitled(caller, found.model)
     return found
   }
 
@@ -75,6 +79,10 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
       refuseWhenOff(caller)
       rate.take(caller.accountId)
       return resolve(caller, provider, name)
+    },
+    mustBeEntitled(caller, id) {
+      const model = catalog().find(id)?.model ?? null
+      if (model !== null) refuseUnentitled(caller, model)
     },
     open(caller, provider, name) {
       refuseWhenOff(caller)
@@ -91,6 +99,20 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
       return { model, checkInput, provider: adapter, isOwnKey: key === 'own_key' }
     },
   }
+}
+
+/** Why an account may not run this model now, whatever it asked for earlier; null: it may. */
+export function refusalNow(rules: AccessRules, accountId: string, model: Model): RouterError | null {
+  if (!rules.isEnabled(accountId)) return notSwitchedOn()
+  return rules.mayUse(accountId, model) ? null : notIncluded(model)
+}
+
+function notSwitchedOn(): RouterError {
+  return new RouterError('not_enabled', 'the model router is not switched on for this account')
+}
+
+function notIncluded({ id }: Model): RouterError {
+  return new RouterError('forbidden', `${id} is not included in what this account may use`)
 }
 
 function unknownModel(id: string, suggestions: readonly string[]): RouterError {

@@ -10,6 +10,8 @@ import { RouterError, type RouterRefusal } from './router-error.ts'
 export interface Listener {
   /** Whether the answer would still reach somebody. */
   isConnected(): boolean
+  /** Aborted when whoever waits has left for good and somebody else may wait instead; left out: only the deadline says so. */
+  readonly left?: AbortSignal
 }
 
 const NOBODY: Listener = { isConnected: () => false }
@@ -78,9 +80,12 @@ export class LiveCall {
     this.#listener = listener
     this.#hasWaiter = true
     return new Promise((resolve, reject) => {
+      const leave = () => this.#letGo(new RouterError('disconnected', 'whoever waited for this call has left'))
       const timer = setTimeout(() => this.#letGo(this.#toLate()), deadlineMs)
+      listener.left?.addEventListener('abort', leave)
       this.#settle = (outcome) => {
         clearTimeout(timer)
+        listener.left?.removeEventListener('abort', leave)
         this.#settle = null
         if (outcome instanceof RouterError) reject(outcome)
         else resolve(outcome)

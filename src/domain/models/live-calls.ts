@@ -10,6 +10,8 @@ export interface LiveCalls {
   readonly size: number
   /** Resolves when all calls that are under way now have ended. */
   untilEnded(): Promise<void>
+  /** True once the service stops: nothing new is let in, and what goes on may be left to the next process. */
+  readonly isClosing: boolean
   /** Throws once the service stops. */
   refuseWhenClosing(): void
   /** No new calls; those under way may end until `withinMs` is over, then the rest is let go of. */
@@ -59,6 +61,9 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
     track,
     get size() {
       return calls.size
+    },
+    get isClosing() {
+      return isClosing
     },
     refuseWhenClosing() {
       if (!isClosing) return

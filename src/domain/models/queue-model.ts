@@ -9,8 +9,8 @@ import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { BlobStore } from '../assets/blob-store.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
-import type { AccessRules, OpenedModel } from './access.ts'
-import type { CallBody } from './call-store.ts'
+import { type AccessRules, type OpenedModel, refusalNow } from './access.ts'
+import type { CallBody, CallStore } from './call-store.ts'
 import type { Catalog } from './catalog.ts'
 import type { Dispatch, DriveCall } from './drive-call.ts'
 import { LiveCall } from './live-call.ts'
@@ -51,6 +51,7 @@ export interface ModelQueue extends AsyncDisposable {
 
 export interface ModelQueueDeps extends NewCallDeps {
   readonly store: RequestStore
+  readonly calls: Pick<CallStore, 'finish'>
   readonly rules: AccessRules
   readonly catalog: () => Catalog
   readonly providerOf: (name: string) => Provider | null
@@ -214,6 +215,9 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
     return
   }
   const { model } = found
+  // What was decided about an account while its request waited counts, too.
+  const refusal = refusalNow(deps.rules, taken.ref.accountId, model)
+  if (refusal !== null) return refuse(deps, taken, refusal)
   const body = await readBody(deps, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
   const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false, isKeyed: taken.isKeyed })
@@ -227,6 +231,21 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   }
   const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
   live.track(running, drive.submit(driven, provider, work))
+}
+
+/** Ends a request that was taken out and never sent: its money goes back. */
+async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, error: RouterError): Promise<void> {
+  const at = deps.clock.now()
+  const refusal = { refusal: error.refusal, message: error.message, upstreamStatus: null, failures: null }
+  await deps.calls.finish(ref, {
+    fate: 'keep',
+    end: { kind: 'refusal', refusal },
+    chargeMicros: null,
+    memo: `${modelId} ${ref.id}`,
+    at,
+    replayUntil: null,
+    expiresAt: new Date(at.getTime() + deps.keepMs),
+  })
 }
 
 async function readBody({ blobs }: ModelQueueDeps, body: CallBody): Promise<Buffer> {

@@ -5,7 +5,8 @@
 import { hash } from 'node:crypto'
 import { isJsonObject, type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../lib/lossless-json.ts'
 import type { Authenticate, Caller } from '../accounts/caller.ts'
-import type { ModelAnswer, ModelRequest, RunModel as RunForNode } from '../engine/run-model.ts'
+import { mustHaveScope } from '../accounts/scopes.ts'
+import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../engine/run-model.ts'
 import { type Refusal, ServiceError } from '../errors.ts'
 import type { Access } from './access.ts'
 import type { CallResult } from './call-store.ts'
@@ -15,10 +16,14 @@ import { findImages, type ReadBody } from './node-images.ts'
 import { RouterError, type RouterRefusal } from './router-error.ts'
 import type { RunModel } from './run-model.ts'
 
-export interface RunForNodeDeps {
-  readonly access: Pick<Access, 'open'>
+export interface NodeModelsDeps {
+  readonly access: Pick<Access, 'open' | 'mustBeEntitled'>
   readonly runModel: RunModel
+  /** True once the service stops: a call may then be left to the next process. */
+  readonly isStopping: () => boolean
   readonly authenticate: Authenticate
+  /** The same without counting it as a request: a submit has been counted already. */
+  readonly identify: Authenticate
   /** Names of the member of `extra_data` that holds the key, one per brand. */
   readonly keyNames: readonly string[]
   readonly readBody: ReadBody
@@ -29,7 +34,7 @@ export interface RunForNodeDeps {
 
 const IMAGE_REFERENCE = /^image:\/\/(\d{1,3})$/
 
-export function createRunForNode(deps: RunForNodeDeps): RunForNode {
+export function createNodeModels(deps: NodeModelsDeps): NodeModels {
   async function run(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
     const id = readModelId(request.model)
     if (id === null)
@@ -46,27 +51,67 @@ export function createRunForNode(deps: RunForNodeDeps): RunForNode {
       body,
       input: readInput(body),
       baseUrl: deps.baseUrl,
-      listener: { isConnected: () => !signal.aborted },
+      listener: { isConnected: () => !signal.aborted, left: signal },
     })
     const { end } = await untilAborted(call, signal)
     if (end.kind === 'result') return toAnswer(end.result, deps.readBody)
     throw new RouterError(end.refusal.refusal, end.refusal.message)
   }
-  return async function runForNode(request, { signal }) {
-    try {
-      return await run(request, signal)
-    } catch (error) {
-      throw error instanceof RouterError ? toServiceError(error) : error
-    }
+  return {
+    async run(request, { signal }) {
+      try {
+        return await run(request, signal)
+      } catch (error) {
+        if (!(error instanceof RouterError)) throw error
+        // The job is about to go back to the queue, and its next attempt collects this call: it must not fail before that.
+        if (error.refusal === 'unavailable' && deps.isStopping())
+          await untilAborted(new Promise<never>(() => {}), signal)
+        throw toServiceError(error)
+      }
+    },
+    async mustRun({ nodes, ...wish }) {
+      const caller = await foresee(deps, wish)
+      mustHaveScope(caller, 'models:run')
+      try {
+        for (const { model } of nodes) if (model !== null) deps.access.mustBeEntitled(caller, model)
+      } catch (error) {
+        throw error instanceof RouterError ? toServiceError(error) : error
+      }
+    },
   }
 }
 
-/** The job pays, so the key in it must be one of the same account. */
-async function identify(deps: RunForNodeDeps, { extraData, accountId }: ModelRequest): Promise<Caller> {
-  const key = deps.keyNames.map((name) => extraData?.[name]).find((value) => typeof value === 'string' && value !== '')
-  const caller = await deps.authenticate((key as string | undefined) ?? null)
-  if (caller.accountId === accountId) return caller
-  throw new ServiceError('forbidden', 'the API key in extra_data belongs to another account than the job')
+/** The job pays, so the key in it must be one of the same account, and one that may run models. */
+async function identify(deps: NodeModelsDeps, { extraData, accountId }: ModelRequest): Promise<Caller> {
+  const caller = await deps.authenticate(keyIn(deps, extraData))
+  if (caller.accountId !== accountId)
+    throw new ServiceError('forbidden', 'the API key in extra_data belongs to another account than the job')
+  mustHaveScope(caller, 'models:run')
+  return caller
+}
+
+function keyIn({ keyNames }: NodeModelsDeps, extraData: ModelRequest['extraData']): string | null {
+  const key = keyNames.map((name) => extraData?.[name]).find((value) => typeof value === 'string' && value !== '')
+  return (key as string | undefined) ?? null
+}
+
+/**
+ * Whose rights count when the nodes run: those of the key in `extra_data`. Where that key is no good the run will say so; until
+ * then the one who submits has to have the rights.
+ */
+async function foresee(deps: NodeModelsDeps, wish: Omit<ModelWish, 'nodes'>): Promise<Caller> {
+  const { accountId, scopes, extraData } = wish
+  const submitter: Caller = { accountId, keyId: null, scopes }
+  const key = keyIn(deps, extraData)
+  if (key === null) return submitter
+  try {
+    const caller = await deps.identify(key)
+    return caller.accountId === accountId ? caller : submitter
+  } catch (error) {
+    const isRefused = error instanceof ServiceError && ['unauthorized', 'forbidden'].includes(error.refusal)
+    if (isRefused) return submitter
+    throw error
+  }
 }
 
 /** `"image://0"` in the input stands for the first picture. */

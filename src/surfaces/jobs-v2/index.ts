@@ -76,7 +76,7 @@ export interface JobsV2Surface extends Surface {
 const ASSET_OPERATIONS = [postAssets, assetFromHash, headAssetByHash, getAsset, deleteAsset, getAssetContent]
 
 const SCOPE = Symbol('scope')
-type Known = FastifyRequest & { [SCOPE]?: JobScope }
+type Known = FastifyRequest & { [SCOPE]?: JobScope & Pick<RequestContext, 'scopes'> }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
@@ -98,8 +98,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       const caller = await gate.authenticate(request.raw, 'bearer')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
-      const { accountId } = caller
-      ;(request as Known)[SCOPE] = { accountId, pool: poolOf(placeOf(request), accountId) }
+      const { accountId, scopes } = caller
+      ;(request as Known)[SCOPE] = { accountId, scopes, pool: poolOf(placeOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { kit, jobBytes, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
@@ -141,5 +141,5 @@ function contextOf(request: FastifyRequest): RequestContext {
   const { origin, mountPrefix } = placeOf(request)
   const scope = (request as Known)[SCOPE]
   if (scope === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return { accountId: scope.accountId, pool: scope.pool, requestId: request.id, origin, mountPrefix }
+  return { ...scope, requestId: request.id, origin, mountPrefix }
 }

@@ -7,6 +7,8 @@ import type { Clock } from '../../lib/clock.ts'
 import type { JobScope } from './scoped-jobs.ts'
 
 export interface RequestContext extends JobScope {
+  /** What the credential may do; null: everything its account may. */
+  readonly scopes: ReadonlySet<string> | null
   readonly requestId: string
   /** Scheme and authority that the caller used (or the configured public base), without a trailing slash. */
   readonly origin: string

@@ -1,7 +1,9 @@
 /**
  * What callers put into `extra_data`, taken apart. Credentials go to the run and nowhere else. A few well-known keys are kept
  * with the job. Everything else might be anything, so it is shown for as long as this process remembers it, and never stored.
+ * Credentials that stand deeper inside of what is kept or shown are blanked.
  */
+import { blankCredentials } from '../../domain/jobs/split-extra-data.ts'
 import { isJsonObject, type JsonObject, type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
 
 export interface SplitExtraData {
@@ -22,20 +24,26 @@ const ORGANISATIONS = ['service', 'comfy']
 
 export function splitExtraData(data: JsonObject): SplitExtraData {
   const forRun = new Map<string, JsonValue>()
-  const kept = new Map<string, JsonValue>()
+  const plain = new Map<string, JsonValue>()
   const remembered = new Map<string, JsonValue>()
   for (const [name, value] of Object.entries(data)) {
     const credential = CREDENTIAL.exec(name)
     if (credential !== null) for (const alias of aliasesOf(credential)) forRun.set(alias, value)
-    else if (KEPT.includes(name)) kept.set(name, value)
+    else if (KEPT.includes(name)) plain.set(name, value)
     else if (!SECRET_NAME.test(name)) remembered.set(name, value)
   }
-  const pngInfo = kept.get('extra_pnginfo')
+  const known = Object.entries(data).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []))
+  // A saved graph is opened again from here, so only what is a credential beyond doubt is taken out of it.
+  const kept = blankCredentials<JsonObject>(Object.fromEntries(plain), { known })
+  const pngInfo = kept['extra_pnginfo']
   if (isJsonObject(pngInfo) && Object.keys(pngInfo).length > 0) forRun.set('extra_pnginfo', pngInfo)
   return {
     forRun: forRun.size === 0 ? null : Object.fromEntries(forRun),
-    kept: Object.fromEntries(kept),
-    remembered: Object.fromEntries(remembered),
+    kept,
+    remembered: blankCredentials<JsonObject>(Object.fromEntries(remembered), {
+      known,
+      isCredentialName: (name) => SECRET_NAME.test(name),
+    }),
   }
 }
 

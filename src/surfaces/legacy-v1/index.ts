@@ -3,6 +3,7 @@
  * this folder leaves a service without it. Jobs, assets and accounts are those of the other surfaces; only the words differ.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { createUuidV7 } from '../../lib/ids.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
@@ -22,8 +23,8 @@ import { registerRoutes } from './routes.ts'
 import { scopeOf } from './scope-of.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
-const ACCOUNT = Symbol('account')
-type Known = FastifyRequest & { [ACCOUNT]?: string }
+const CALLER = Symbol('caller')
+type Known = FastifyRequest & { [CALLER]?: Caller }
 
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
@@ -38,13 +39,14 @@ export function createSurface(parts: SurfaceParts): Surface {
     freshFiles,
     features,
     newPromptId: createUuidV7(() => clock.now().getTime()),
-    accountOf,
+    callerOf,
+    accountOf: (request) => callerOf(request).accountId,
   }
   const sockets = openSockets(parts, { answerError, audiences: deps.audiences, features: () => features })
   const methods = createMethodTable(gate.mountPrefix)
 
   function register(app: FastifyInstance): void {
-    app.decorateRequest(ACCOUNT, undefined)
+    app.decorateRequest(CALLER, undefined)
     app.setErrorHandler((error, request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
       const answer = isPromptSubmit(request) ? answerPromptError : answerError
@@ -56,7 +58,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       const caller = await gate.authenticate(request.raw, 'api_key')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
-      ;(request as Known)[ACCOUNT] = caller.accountId
+      ;(request as Known)[CALLER] = caller
     })
     const api = createApi(app)
     registerRoutes(api, deps)
@@ -101,8 +103,8 @@ async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: stri
   return toAudience(record?.submission?.clientId ?? null)
 }
 
-function accountOf(request: FastifyRequest): string {
-  const accountId = (request as Known)[ACCOUNT]
-  if (accountId === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return accountId
+function callerOf(request: FastifyRequest): Caller {
+  const caller = (request as Known)[CALLER]
+  if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return caller
 }

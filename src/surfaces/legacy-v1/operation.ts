@@ -3,6 +3,7 @@
  * routes; `api` puts each of them under `/api/x` and bare `/x`, where ComfyUI has both.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { Audiences } from './audience.ts'
@@ -15,6 +16,7 @@ export interface OperationDeps extends SurfaceParts {
   readonly freshFiles: FreshFiles
   readonly features: object
   readonly newPromptId: NewId
+  callerOf(request: FastifyRequest): Caller
   accountOf(request: FastifyRequest): string
 }
 

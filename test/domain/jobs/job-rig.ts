@@ -122,6 +122,7 @@ export async function openRig(options: RigOptions = {}) {
 
 const PLAIN_REQUEST: SubmitRequest = {
   accountId: ACCOUNT,
+  scopes: null,
   workflow: undefined,
   extraData: null,
   metadata: {},
@@ -175,6 +176,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       newJobId: createUuidV7(() => clock.now().getTime()),
       prepareWorkflow: async (_account, workflow) => ({
         text: stringifyLosslessJson(workflow as JsonObject),
+        graph: readGraph(workflow),
         inputs: [],
         needs: fleet.laneOf(readGraph(workflow)),
       }),

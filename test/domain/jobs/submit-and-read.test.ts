@@ -90,6 +90,7 @@ test('a refused workflow consumes no key and leaves no job', async () => {
   })
   const request = {
     accountId: ACCOUNT,
+    scopes: null,
     workflow: {},
     extraData: null,
     metadata: {},
@@ -106,14 +107,15 @@ test('a closing service takes no job', async () => {
     bus: rig.bus,
     clock,
     newJobId: () => '01990000-0000-7000-8000-000000000001',
-    prepareWorkflow: async () => ({ text: '{}', inputs: [], needs: '' }),
+    prepareWorkflow: async () => ({ text: '{}', graph: new Map(), inputs: [], needs: '' }),
     extraData: rig.extraData,
     pool: 'main',
     retentionMs: RETENTION_MS,
     retryAfterSeconds: () => 1,
     isClosing: () => true,
   })
-  const request = { accountId: ACCOUNT, workflow: {}, extraData: null, metadata: {}, priority: 0, idempotencyKey: null }
+  const fields = { workflow: {}, extraData: null, metadata: {}, priority: 0, idempotencyKey: null }
+  const request = { accountId: ACCOUNT, scopes: null, ...fields }
   await assert.rejects(submit(request), refusedWith('shutting_down'))
 })
 

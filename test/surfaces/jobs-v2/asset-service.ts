@@ -50,6 +50,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
     clock,
     contextOf: (request) => ({
       accountId: String(request.headers[ACCOUNT_HEADER] ?? 'local'),
+      scopes: null,
       pool: null,
       requestId: 'test',
       origin: 'http://atelier.test',

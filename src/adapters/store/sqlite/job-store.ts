@@ -23,7 +23,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     ...createJobReads(read),
     ...createJobSweeps(write),
     async submit(job, claim) {
-      const weight = job.workflow.length + (job.sealedExtraData?.byteLength ?? 0)
+      const weight = job.workflow.length + (job.sealedExtraData?.byteLength ?? 0) + (job.notes?.length ?? 0)
       return toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim), weight))
     },
     async claim(request) {

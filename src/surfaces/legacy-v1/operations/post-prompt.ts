@@ -24,7 +24,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     request: FastifyRequest,
     fields: PromptFields,
   ): Promise<{ text: string; outcome: PromptOutcome }> {
-    const accountId = deps.accountOf(request)
+    const { accountId, scopes } = deps.callerOf(request)
     const place = toPlace(fields, () => nextNumber(accountId))
     const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
@@ -45,6 +45,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     function submitAs(promptId: string): Promise<PromptOutcome> {
       return deps.jobs.submitPrompt({
         accountId,
+        scopes,
         id: promptId,
         workflow: fields.workflow,
         targets: fields.targets,

@@ -137,19 +137,31 @@ describe('a prompt', () => {
       api_key_comfy_org: SECRET,
       auth_token_service_org: SECRET,
       my_token: SECRET,
-      anything: `remembered ${SECRET}`.replace(SECRET, 'yes'),
-      extra_pnginfo: { workflow: { id: 'w-1' } },
+      anything: { yes: `remembered ${SECRET}`, deep: [{ my_key: 'another-secret', session: { id: 'third-secret' } }] },
+      extra_pnginfo: { workflow: { id: 'w-1', apiKey: 'another-secret', list: [{ note: `${SECRET}!` }] } },
     }
     const id = await client.accepted(saveGraph(6), { extra_data, client_id: 'me' })
     const entry = await client.untilHistory(id)
     assert.deepEqual(Object.keys(entry.prompt[3]).sort(), ['anything', 'client_id', 'create_time', 'extra_pnginfo'])
+    assert.deepEqual(entry.prompt[3].anything, {
+      yes: 'remembered [REDACTED]',
+      deep: [{ my_key: '[REDACTED]', session: '[REDACTED]' }],
+    })
+    assert.deepEqual(entry.prompt[3].extra_pnginfo.workflow, {
+      id: 'w-1',
+      apiKey: '[REDACTED]',
+      list: [{ note: '[REDACTED]!' }],
+    })
     assert.equal((await client.get('/api/jobs?workflow_id=w-1')).json.jobs[0].id, id)
+    const secrets = [SECRET, 'another-secret', 'third-secret']
     for (const where of ['/history', '/queue', '/api/jobs', `/api/jobs/${id}`, '/internal/logs']) {
-      assert.ok(!(await client.get(where)).text.includes(SECRET), where)
+      const { text } = await client.get(where)
+      for (const secret of secrets) assert.ok(!text.includes(secret), where)
     }
     for (const file of readdirSync(app.dataDir, { recursive: true, withFileTypes: true })) {
       if (!file.isFile()) continue
-      assert.ok(!readFileSync(path.join(file.parentPath, file.name)).includes(SECRET), file.name)
+      const bytes = readFileSync(path.join(file.parentPath, file.name))
+      for (const secret of secrets) assert.ok(!bytes.includes(secret), file.name)
     }
   })
 

@@ -2,6 +2,7 @@
  * A partner's model inside a workflow. The node carries input and pictures to the function that the service handed to the
  * engine, and the answer back; it occupies no thread while it waits.
  */
+import { RUN_MODEL_CLASS } from '../../../../domain/workflows/model-nodes.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/lossless-json.ts'
 import { defineNode } from '../define-node.ts'
 import { fromFile, toPngs } from '../images/in-turns.ts'
@@ -18,7 +19,7 @@ function readInput(text: string): JsonValue {
 }
 
 export const runModel = defineNode({
-  classType: 'RunModel',
+  classType: RUN_MODEL_CLASS,
   displayName: 'Run Model',
   category: 'partner',
   description: "Runs a partner's model and gives its answer, and the pictures in it.",

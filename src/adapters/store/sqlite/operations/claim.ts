@@ -8,6 +8,7 @@ import type { EngineOffer } from '../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../domain/jobs/job-store.ts'
 import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
 import { prepareRows } from './statement.ts'
+import { HAS_CREDENTIALS, HAS_NOTES } from './submit.ts'
 
 export type ClaimInput = readonly [
   pool: string,
@@ -29,8 +30,9 @@ export type ClaimAnswer =
       job: StoredJob,
       workflow: string,
       inputs: readonly InputFields[],
-      needsExtraData: number,
+      needsExtraData: boolean,
       sealedExtraData: Uint8Array | null,
+      notes: string | null,
       needs: string,
       engineId: string,
     ]
@@ -50,7 +52,7 @@ function toOfferRows({ engineId, lanes }: EngineOffer, place: number): unknown[]
 
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
-  const [job, workflow, inputs, needsExtraData, sealedExtraData, needs, engineId] = answer
+  const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId] = answer
   return {
     job: toJob(job),
     leaseId,
@@ -58,8 +60,9 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     needs,
     workflow,
     inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
-    needsExtraData: needsExtraData === 1,
+    needsExtraData,
     sealedExtraData,
+    notes,
   }
 }
 
@@ -118,7 +121,7 @@ const TAKE_FITTING = `
   WHERE job.seq = pick.chosen_seq
   ${RETURNING}`
 
-type TakenRow = [...JobRow, needsExtraData: number, inputCount: number, needs: string, engineId: string]
+type TakenRow = [...JobRow, extraDataFlags: number, inputCount: number, needs: string, engineId: string]
 
 export function prepareClaim(
   database: DatabaseSync,
@@ -133,21 +136,26 @@ export function prepareClaim(
     database,
     'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
   )
-  const takeSecret = prepareRows<[Uint8Array]>(database, 'DELETE FROM job_secret WHERE seq = ? RETURNING sealed')
+  // They stay until the job ends: an attempt after this one needs them, too.
+  const selectSecret = prepareRows<[Uint8Array]>(database, 'SELECT sealed FROM job_secret WHERE seq = ?')
+  const selectNotes = prepareRows<[string]>(database, 'SELECT text FROM job_notes WHERE seq = ?')
   return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
     const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
     if (taken === undefined) return null
-    const [needsExtraData, inputCount, needs, chosenEngine] = taken.slice(-4) as [number, number, string, string]
+    const [extraDataFlags, inputCount, needs, chosenEngine] = taken.slice(-4) as [number, number, string, string]
     const row = taken.slice(0, -4) as unknown as JobRow
     const [seq, id, accountId] = row
     if (takeRoom.run(accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
+    const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
+    const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
     return [
       completeJob(row),
       selectWorkflow.get(seq)?.[0] ?? '',
       inputCount === 0 ? [] : selectInputs.all(seq),
       needsExtraData,
-      needsExtraData === 1 ? (takeSecret.get(seq)?.[0] ?? null) : null,
+      needsExtraData ? (selectSecret.get(seq)?.[0] ?? null) : null,
+      hasNotes ? (selectNotes.get(seq)?.[0] ?? null) : null,
       needs,
       chosenEngine,
     ]

@@ -1,6 +1,6 @@
 /**
  * The end of a job, whoever brings it about: the row, its account's counters, its credit hold, its references to input blobs
- * and its sealed credentials change together. The caller has checked that the move is allowed.
+ * and what was kept of its `extra_data` change together. The caller has checked that the move is allowed.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../domain/credits/ledger.ts'
@@ -10,6 +10,7 @@ import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { JOB_COLUMNS, type JobRow } from './job-row.ts'
 import { prepareLedger } from './ledger.ts'
 import { prepareRows } from './statement.ts'
+import { HAS_CREDENTIALS, HAS_NOTES } from './submit.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
 
@@ -27,7 +28,7 @@ export interface JobEnd {
 /** Ends the job and returns its row as it now is. */
 export type EndJob = (end: JobEnd) => JobRow
 
-type Terms = [inputCount: number, needsExtraData: number, priceSecond: number | null, priceMinimum: number | null]
+type Terms = [inputCount: number, extraDataFlags: number, priceSecond: number | null, priceMinimum: number | null]
 
 const TERMS = 'input_count, needs_extra_data, price_second, price_minimum'
 const TERM_COUNT = 4
@@ -48,6 +49,7 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
     ON CONFLICT (hash) DO UPDATE SET since = max(since, excluded.since)`)
   const dropInputs = database.prepare('DELETE FROM job_input WHERE seq = ?')
   const dropSecret = database.prepare('DELETE FROM job_secret WHERE seq = ?')
+  const dropNotes = database.prepare('DELETE FROM job_notes WHERE seq = ?')
   const closeHold = prepareCloseHold(database)
   return (end) => {
     const { seq, accountId, from, to, at, error } = end
@@ -55,14 +57,15 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
     if (ended === undefined) throw new Error(`No job at ${seq}.`)
     const row = ended.slice(0, -TERM_COUNT) as unknown as JobRow
     const terms = ended.slice(-TERM_COUNT) as Terms
-    const [inputCount, needsExtraData] = terms
+    const [inputCount, extraDataFlags] = terms
     const wasQueued = from === 'queued' ? 1 : 0
     count.run(accountId, wasQueued, 1 - wasQueued, to)
     if (inputCount > 0) {
       offerInputs.run(seq, at)
       dropInputs.run(seq)
     }
-    if (needsExtraData === 1) dropSecret.run(seq)
+    if ((extraDataFlags & HAS_CREDENTIALS) !== 0) dropSecret.run(seq)
+    if ((extraDataFlags & HAS_NOTES) !== 0) dropNotes.run(seq)
     closeHold(end, row, terms)
     return row
   }

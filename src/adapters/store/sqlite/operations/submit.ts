@@ -22,7 +22,7 @@ export type SubmitInput = readonly [
   metadata: string | null,
   workflow: string,
   inputs: readonly InputFields[] | null,
-  needsExtraData: number,
+  extraDataFlags: number,
   sealedExtraData: Uint8Array | null,
   key: string | null,
   keyClaimedAt: number,
@@ -31,12 +31,17 @@ export type SubmitInput = readonly [
   hasChosenId: number,
   submission: SubmissionRow | null,
   needs: string,
+  notes: string | null,
 ]
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
 export type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
 
 const ID_TAKEN = 'id_taken'
+
+/** Bits of `needs_extra_data`: what lies beside the job until it ends. A job without either costs no statement for them. */
+export const HAS_CREDENTIALS = 1
+export const HAS_NOTES = 2
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
   const metadata = JSON.stringify(job.metadata)
@@ -52,7 +57,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     job.inputs.length === 0
       ? null
       : job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
-    job.needsExtraData ? 1 : 0,
+    (job.needsExtraData ? HAS_CREDENTIALS : 0) | (job.notes == null ? 0 : HAS_NOTES),
     job.sealedExtraData,
     claim === null ? null : claim.key,
     claim === null ? 0 : claim.claimedAt.getTime(),
@@ -61,6 +66,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput 
     job.hasChosenId === true ? 1 : 0,
     job.submission == null ? null : toSubmissionRow(job.submission),
     job.needs,
+    job.notes ?? null,
   ]
 }
 
@@ -150,10 +156,11 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
   const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
+  const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
   const insertLabels = database.prepare(`
     INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
   return (input) => {
-    const [id, accountId, pool, priority, createdAt, expiresAt, metadata, workflow, inputs, needsExtraData, sealed] =
+    const [id, accountId, pool, priority, createdAt, expiresAt, metadata, workflow, inputs, extraDataFlags, sealed] =
       input
     const inputCount = inputs === null ? 0 : inputs.length
     const price = input[14]
@@ -165,7 +172,7 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
       createdAt,
       expiresAt,
       metadata,
-      needsExtraData,
+      extraDataFlags,
       inputCount,
       price === null ? null : price[0],
       price === null ? null : price[1],
@@ -175,6 +182,7 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
     insertWorkflow.run(seq, workflow)
     for (const [position, fields] of (inputs ?? []).entries()) insertInput.run(seq, position, ...fields)
     if (sealed !== null) insertSecret.run(seq, sealed)
+    if (input[18] !== null) insertNotes.run(seq, input[18])
     if (metadata !== null) insertLabels.run(accountId, createdAt, id, metadata)
     return seq
   }

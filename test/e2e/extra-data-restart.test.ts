@@ -1,0 +1,48 @@
+/** What jobs carry in `extra_data` beside credentials waits with them, whoever submitted them and however the process ends. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { CheckedClient } from '../support/checked-client.ts'
+import { LegacyClient } from '../support/legacy-client.ts'
+import { saveGraph } from '../support/legacy-graphs.ts'
+import { spawnServer } from '../support/spawn-server.ts'
+
+// As text: a client of another language sends such numbers, and JSON.stringify could not.
+const PNG_INFO = '{"workflow":{"id":"w","seed":18446744073709551615,"cfg":1.0,"tiny":1e-7,"name":"näme 😀"}}'
+const EMBEDDED =
+  '{"id": "w", "seed": 18446744073709551615, "cfg": 1.0, "tiny": 1e-07, "name": "n\\u00e4me \\ud83d\\ude00"}'
+
+test('a job that waits with extra_pnginfo survives any end of the process, and its picture embeds it', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'atelier-test-'))
+  const flags = ['--data-dir', dataDir, '--log-level', 'error']
+  const sealed = { ATELIER_SECRET_KEY: randomBytes(32).toString('hex') }
+  const body = (name: string, color: number) =>
+    `{"${name}":${JSON.stringify(saveGraph(color))},"extra_data":{"extra_pnginfo":${PNG_INFO}}}`
+  const ids: string[] = []
+  try {
+    for (const env of [{}, sealed]) {
+      for (const end of ['terminate', 'killNow'] as const) {
+        await using server = await spawnServer([...flags, '--workers', '0'], env)
+        const v2 = await new CheckedClient(server.url).submit(body('workflow', ids.length))
+        const v1 = await new LegacyClient(server.url).post('/api/prompt', body('prompt', ids.length + 100))
+        assert.deepEqual([v2.status, v1.status], [201, 200], v2.text + v1.text)
+        ids.push(v2.json.id, v1.json.prompt_id)
+        await server[end]()
+      }
+    }
+    await using server = await spawnServer([...flags, '--workers', '1'], sealed)
+    const client = new CheckedClient(server.url)
+    for (const id of ids) {
+      const job = await client.until(id, ({ completed_at }) => completed_at !== null)
+      assert.equal(job.status, 'succeeded', JSON.stringify(job.error))
+      const { bytes } = await client.call(`/api/v2/assets/${job.outputs[0]?.id}/content`)
+      assert.ok(bytes.includes(`workflow\0${EMBEDDED}`), bytes.toString('latin1').slice(0, 2000))
+      assert.ok(!(await client.call(`/api/v2/jobs/${id}/workflow`)).text.includes('näme'), 'it is no part of the graph')
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+})
