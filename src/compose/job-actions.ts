@@ -7,6 +7,7 @@ import type { EventBus } from '../domain/events/event-bus.ts'
 import { createCancelJob } from '../domain/jobs/cancel.ts'
 import { createJobChores } from '../domain/jobs/chores.ts'
 import { createEngineDrain } from '../domain/jobs/drain-engine.ts'
+import { createEngineVerdicts } from '../domain/jobs/engine-verdicts.ts'
 import { createExpiry } from '../domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../domain/jobs/extra-data.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/housekeeping.ts'
@@ -64,6 +65,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer }
+  const verdicts = createEngineVerdicts()
   const poolWorkers = new Map<Worker, string>()
   const createPoolWorker: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
@@ -71,6 +73,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       bus: toPoolBus(bus, pool),
       onStored: reader.learn,
       fleet,
+      verdicts,
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
@@ -113,6 +116,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,
+    ...(fleet.hasLanes && { engineWord: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     onRecording(pool) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()
     },
@@ -128,6 +132,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     submit,
     submitPrompt: createSubmitPrompt({
       inspectWorkflow: createInspectWorkflow(workflows),
+      catalog: workflows.catalog,
       submit,
       ...(fleet.hasLanes && { placement: fleet }),
     }),

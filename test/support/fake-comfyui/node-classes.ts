@@ -13,6 +13,7 @@
  * | DemoPicker | loads one of the files that lie directly in the input folder, as nodes of other authors do |
  * | DemoPid | reports the id of the process that runs it |
  * | DemoSilent | an output node without any output |
+ * | DemoPicky | of another author, with a validator: takes any `mode` and `strength` of at most 6, and only links that it likes |
  */
 import { readFileSync } from 'node:fs'
 import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
@@ -131,6 +132,7 @@ export const RUN: Readonly<Record<string, Run>> = {
   DemoPicker: () => ({ outputs: [[BLACK]] }),
   DemoPid: () => ({ ui: { pid: [process.pid] } }),
   DemoSilent: () => ({}),
+  DemoPicky: () => ({ outputs: [[BLACK]] }),
 }
 
 const recorded = parseLosslessJson(
@@ -157,6 +159,14 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
   DemoVideo: defineClass('DemoVideo', { input: { required: { filename: string } }, output_node: true }),
   DemoPid: defineClass('DemoPid', { input: { required: { image } }, output_node: true }),
   DemoSilent: defineClass('DemoSilent', { input: { required: { image } }, output_node: true }),
+  DemoPicky: defineClass('DemoPicky', {
+    input: {
+      required: { strength: ['FLOAT', { default: 0.5, min: 0, max: 1 }] },
+      optional: { mode: [['soft', 'hard'], {}], like: ['MASK', {}], image: [['none'], { image_upload: true }] },
+    },
+    output: ['IMAGE'],
+    python_module: 'custom_nodes.demo',
+  }),
 }
 
 export interface Installed {

@@ -77,6 +77,13 @@ function intoFolder(prefix: string, folder: string): string {
   return `${folder}/${prefix}`
 }
 
+/** The way back: a text of the server with the names that stand in the submitted graph. */
+export function createRestore({ staged, folder }: Pick<Rewriting, 'staged' | 'folder'>): (text: string) => string {
+  const names = [...staged].map(([name, stagedName]) => [stagedName, name] as const)
+  return (text) =>
+    names.reduce((result, [stagedName, name]) => result.replaceAll(stagedName, name), text.replaceAll(`${folder}/`, ''))
+}
+
 /** What the user sees as the subfolder of a file. */
 export function withoutFolder(subfolder: string, folder: string): string {
   const path = subfolder.replaceAll('\\', '/')

@@ -23,7 +23,7 @@ import { missingReports } from './missing-reports.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
 import { type Refusal, toRefusal } from './refusal.ts'
 import { createReporter } from './report.ts'
-import { countReachable, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
+import { countReachable, createRestore, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
 import { TellingListener } from './run-listener.ts'
 import { InputTooLargeError, type Stage } from './stage-inputs.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
@@ -81,6 +81,8 @@ class Attempt {
   /** Names of the inputs on the server. */
   #staged: ReadonlySet<string> = new Set()
   #isBroughtAgain = false
+  /** Names as they stand in the submitted graph. */
+  #restore: (text: string) => string = (text) => text
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
@@ -168,6 +170,7 @@ class Attempt {
       throw silent.aborted ? silenceError(this.#deps) : error
     })
     this.#staged = new Set(staged.values())
+    this.#restore = createRestore({ staged, folder: this.#folder })
     return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }
 
@@ -177,7 +180,7 @@ class Attempt {
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
-    const refusal = toRefusal(body, this.#failureBounds)
+    const refusal = toRefusal(body, this.#failureBounds, this.#restore)
     if (isQueued) await this.#takeBack(promptId)
     else if (this.#bringAgain(refusal)) return { type: 'again', why: 'files' }
     this.#deps.onSurprise()
