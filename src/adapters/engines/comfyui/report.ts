@@ -9,6 +9,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/loss
 import { isMediaType, typeFromName } from '../../../lib/mime.ts'
 import type { ComfyApi, FilePlace } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
+import type { OwnNames } from './metadata/own-names.ts'
+import { restoreFile } from './metadata/restore-file.ts'
 import { readFile } from './read-file.ts'
 import { withoutFolder } from './rewrite-graph.ts'
 
@@ -18,6 +20,8 @@ export interface ReporterDeps {
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
   /** The attempt's own, within the output folder. */
   readonly folder: string
+  /** What was rewritten for the server: files are handed on with the caller's graph in them. */
+  names(): OwnNames
   readonly onUnreadable: (error: unknown) => void
 }
 
@@ -104,7 +108,8 @@ export function createReporter(deps: ReporterDeps): ToReport {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
     const { contentType, assetId } = file
     async function* read() {
-      yield* readFile(api, file, bounds)
+      const bytes = readFile(api, file, bounds)
+      yield* file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
       // Only servers with an asset store can remove a file, and only what we have is removed.
       if (assetId !== null) await api.deleteAsset(assetId).catch(() => {})
     }

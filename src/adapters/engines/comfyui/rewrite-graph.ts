@@ -26,7 +26,7 @@ export interface FreshOutputs {
 }
 
 const PREFIX_INPUT = 'filename_prefix'
-const BREAKER_INPUT = 'atelier_run'
+export const BREAKER_INPUT = 'atelier_run'
 // Names that resolving a reference writes anywhere in a graph.
 const CONTENT_NAME = /^[0-9a-f]{64}\.\w{1,16}$/
 

@@ -23,7 +23,14 @@ import { missingReports } from './missing-reports.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
 import { type Refusal, toRefusal } from './refusal.ts'
 import { createReporter } from './report.ts'
-import { countReachable, createRestore, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
+import {
+  BREAKER_INPUT,
+  countReachable,
+  createRestore,
+  type FreshOutputs,
+  namesToStage,
+  rewriteGraph,
+} from './rewrite-graph.ts'
 import { TellingListener } from './run-listener.ts'
 import { InputTooLargeError, type Stage } from './stage-inputs.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
@@ -81,8 +88,8 @@ class Attempt {
   /** Names of the inputs on the server. */
   #staged: ReadonlySet<string> = new Set()
   #isBroughtAgain = false
-  /** Names as they stand in the submitted graph. */
-  #restore: (text: string) => string = (text) => text
+  /** By the names that stand in the graph. */
+  #stagedNames: ReadonlyMap<string, string> = new Map()
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
@@ -94,7 +101,8 @@ class Attempt {
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
-    const toReport = createReporter({ api, bounds, folder: this.#folder, reserveOutputNumbers, onUnreadable })
+    const names = () => ({ folder: this.#folder, staged: this.#stagedNames, extraInput: BREAKER_INPUT })
+    const toReport = createReporter({ api, bounds, folder: this.#folder, names, reserveOutputNumbers, onUnreadable })
     this.#teller = new RunTeller({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
   }
 
@@ -170,7 +178,7 @@ class Attempt {
       throw silent.aborted ? silenceError(this.#deps) : error
     })
     this.#staged = new Set(staged.values())
-    this.#restore = createRestore({ staged, folder: this.#folder })
+    this.#stagedNames = staged
     return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }
 
@@ -180,7 +188,8 @@ class Attempt {
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
-    const refusal = toRefusal(body, this.#failureBounds, this.#restore)
+    const restore = createRestore({ staged: this.#stagedNames, folder: this.#folder })
+    const refusal = toRefusal(body, this.#failureBounds, restore)
     if (isQueued) await this.#takeBack(promptId)
     else if (this.#bringAgain(refusal)) return { type: 'again', why: 'files' }
     this.#deps.onSurprise()

@@ -11,11 +11,15 @@ import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'
+import { escapeJson } from './metadata/own-names.ts'
 import { multipartOf } from './multipart-body.ts'
 
 /** The folder within the server's input folder. */
 const FOLDER = 'atelier'
 const ANNOTATION = / \[(?:input|output|temp)\]$/
+const FILLER = '-'
+// Leaves room for the fillers of namesakes below what file systems take (255).
+const MAX_NAME_BYTES = 200
 const EXTENSION = /^\.\w{1,16}$/
 
 export class InputTooLargeError extends Error {
@@ -106,8 +110,7 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
     return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : subfolder, answer.name)
   }
 
-  function bringShared(name: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const filename = stagedName(name, input)
+  function bringShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     const known = brought.get(filename)
     if (known !== undefined) return known
     const here = brought
@@ -120,13 +123,16 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
   return {
     async bring(inputs, signal) {
       const staged = new Map<string, string>()
+      const taken = new Set<string>()
       for (const [name, input] of inputs) {
+        const filename = stagedName(name, input, taken)
+        taken.add(filename)
         staged.set(
           name,
-          await bringShared(name, input, signal).catch((error) => {
+          await bringShared(filename, input, signal).catch((error) => {
             // The upload was somebody else's, and they gave up: this run still needs the file.
             if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
-            return bringShared(name, input, signal)
+            return bringShared(filename, input, signal)
           }),
         )
       }
@@ -147,8 +153,15 @@ function toPath(subfolder: string, filename: string): string {
   return subfolder === '' ? filename : `${subfolder.replaceAll('\\', '/')}/${filename}`
 }
 
-function stagedName(name: string, { hash, contentType }: EngineInput): string {
+/**
+ * Two names in one graph get two files even where the bytes are equal, and no name is shorter than the one it stands for: so the
+ * graph that the server writes into its files can be turned back, in place. Few names are so long.
+ */
+function stagedName(name: string, { hash, contentType }: EngineInput, taken: ReadonlySet<string>): string {
   const written = extname(name.replace(ANNOTATION, ''))
   const extension = EXTENSION.test(written) ? written.toLowerCase() : `.${extensionFromType(contentType) ?? 'bin'}`
-  return `${hash}${extension}`
+  const stemBytes = Math.min(escapeJson(name).length, MAX_NAME_BYTES) - extension.length
+  let stem = hash.padEnd(stemBytes, FILLER)
+  while (taken.has(`${stem}${extension}`)) stem += FILLER
+  return `${stem}${extension}`
 }
