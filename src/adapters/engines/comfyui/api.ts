@@ -49,6 +49,8 @@ export interface ComfyApi {
   objectInfo(scope: CallScope): Promise<string>
   /** False: the server has no such subscription. */
   subscribeLogs(clientId: string): Promise<boolean>
+  /** The newest pieces that the server printed, as it tells them; null: it keeps no record of them. */
+  printed(): Promise<JsonValue[] | null>
   deleteAsset(assetId: string): Promise<void>
   head(place: FilePlace, scope: CallScope): Promise<StreamedAnswer>
 }
@@ -144,6 +146,10 @@ export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
       const json = stringifyLosslessJson({ clientId, enabled: true })
       const { status } = await http.call('/internal/logs/subscribe', { ...small, method: 'PATCH', json })
       return status >= 200 && status < 300
+    },
+    async printed() {
+      const entries = (await optional('/internal/logs/raw', {}))?.entries
+      return Array.isArray(entries) ? entries : null
     },
     async deleteAsset(assetId) {
       await http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...small, method: 'DELETE' })

@@ -20,6 +20,7 @@ import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
 import type { Hub } from './hub.ts'
 import { missingReports } from './missing-reports.ts'
+import type { PrintLog } from './print-log.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
 import { type Refusal, toRefusal } from './refusal.ts'
 import { createReporter } from './report.ts'
@@ -39,6 +40,7 @@ import { silenceError, watchLife } from './watch-life.ts'
 
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
+  readonly prints: PrintLog
   readonly stage: Stage
   readonly forgetter: Forgetter
   readonly log: Log
@@ -219,21 +221,25 @@ class Attempt {
     promptId: string,
     { listener, clientId }: { listener: TellingListener; clientId: string },
   ): Promise<RoundEnd> {
-    const { hub, printedAfterMs } = this.#deps
+    const { hub, prints, printedAfterMs } = this.#deps
+    const over = new AbortController()
     this.#teller.start()
     // Very old servers give an id of their own.
     hub.attach(promptId, listener)
     try {
       const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
       listener.wake(follower)
+      void prints.keepUp(over.signal)
       const end = await follower.follow()
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
       if (end.kind !== 'ended') return this.#forgotten()
-      const concluded = await this.#conclude(end.entry, promptId)
+      hub.noteTimes(promptId, end.entry)
+      const [concluded] = await Promise.all([this.#conclude(end.entry, promptId), prints.catchUp()])
       this.#deps.forgetter.add(promptId)
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
       return concluded
     } finally {
+      over.abort(LEFT)
       hub.detach(promptId)
     }
   }
