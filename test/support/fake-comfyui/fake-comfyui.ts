@@ -2,8 +2,10 @@
  * A ComfyUI server without any computation, for tests: HTTP and socket as the real one, small graphs really run, and every
  * fault of the field behind a switch. In this process, or as one of its own (main.ts).
  */
+
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { posix } from 'node:path'
 import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
 import { metadataFrame, previewFrame, textFrame } from './binary-frames.ts'
 import { FakeExecutor, type Phase } from './executor.ts'
@@ -209,7 +211,7 @@ class FakeServer implements FakeComfy {
   }
 
   #isInputThere(name: string): boolean {
-    return this.files.get(`input/${name.replace(/ \[input\]$/, '')}`) !== undefined
+    return this.files.get(posix.join('input', name.replace(/ \[input\]$/, ''))) !== undefined
   }
 
   #greet(clientId: string): object[] {

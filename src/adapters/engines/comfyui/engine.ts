@@ -22,6 +22,7 @@ import { createHub, type Hub } from './hub.ts'
 import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
 import { createPrintLog, type PrintLog } from './print-log.ts'
 import { type Device, openPulse, type Pulse } from './pulse.ts'
+import { createRemover, type Remover } from './remove-files.ts'
 import { type RunDeps, runOnServer } from './run.ts'
 import { type EngineSocket, openSocket } from './socket.ts'
 import { createStage, type Stage } from './stage-inputs.ts'
@@ -105,6 +106,7 @@ class ServerEngine implements ComfyEngine {
   readonly #api: ComfyApi
   readonly #hub: Hub
   readonly #prints: PrintLog
+  readonly #remover: Remover
   readonly #stage: Stage
   readonly #stopper: Stopper
   readonly #forgetter: Forgetter
@@ -138,7 +140,14 @@ class ServerEngine implements ComfyEngine {
     this.#prints = createPrintLog({ api: this.#api, clock: options.clock, tell })
     this.#stopper = createStopper(this.#api)
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
-    this.#stage = createStage({ api: this.#api, bounds, maxUploadBytes: () => this.#pulse.state().maxUploadBytes })
+    const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
+    this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
+    this.#stage = createStage({
+      api: this.#api,
+      bounds,
+      remover: this.#remover,
+      maxUploadBytes: () => this.#pulse.state().maxUploadBytes,
+    })
     this.#pulse = this.#openPulse(options.clock)
     this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
     if (supervisor === null) return
@@ -214,6 +223,7 @@ class ServerEngine implements ComfyEngine {
 
   #startAnew(reason: string | null): void {
     this.#stage.forget()
+    this.#remover.forget()
     this.#pulse.startAnew(reason)
   }
 
@@ -291,6 +301,8 @@ class ServerEngine implements ComfyEngine {
       bounds: this.#bounds,
       hub: this.#hub,
       prints: this.#prints,
+      remover: this.#remover,
+      closing: this.#closing.signal,
       socket: this.#socket,
       stage: this.#stage,
       stopper: this.#stopper,

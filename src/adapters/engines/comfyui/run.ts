@@ -19,10 +19,12 @@ import type { Forgetter } from './forget-runs.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
 import type { Hub } from './hub.ts'
+import { createLeftFiles, type LeftFiles } from './left-files.ts'
 import { missingReports } from './missing-reports.ts'
 import type { PrintLog } from './print-log.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
 import { type Refusal, toRefusal } from './refusal.ts'
+import type { Remover } from './remove-files.ts'
 import { createReporter } from './report.ts'
 import {
   BREAKER_INPUT,
@@ -41,6 +43,9 @@ import { silenceError, watchLife } from './watch-life.ts'
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
   readonly prints: PrintLog
+  readonly remover: Remover
+  /** Aborted when the engine closes. */
+  readonly closing: AbortSignal
   readonly stage: Stage
   readonly forgetter: Forgetter
   readonly log: Log
@@ -85,6 +90,7 @@ class Attempt {
   readonly #folder: string
   readonly #failureBounds: FailureBounds
   readonly #teller: RunTeller
+  readonly #left: LeftFiles
   /** Outputs that were made anew because nothing was told of them. */
   #healed: readonly string[] = []
   /** Names of the inputs on the server. */
@@ -103,14 +109,30 @@ class Attempt {
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
+    this.#left = createLeftFiles({ ...deps, folder: this.#folder, ...bounds })
+    const left = this.#left
     const names = () => ({ folder: this.#folder, staged: this.#stagedNames, extraInput: BREAKER_INPUT })
-    const toReport = createReporter({ api, bounds, folder: this.#folder, names, reserveOutputNumbers, onUnreadable })
+    const toReport = createReporter({
+      api,
+      bounds,
+      folder: this.#folder,
+      names,
+      left,
+      isDoubted: attempt > 1,
+      reserveOutputNumbers,
+      onUnreadable,
+    })
     this.#teller = new RunTeller({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
   }
 
   /** Ends with exactly one outcome, or throws EngineLostError. */
   async run(): Promise<void> {
-    await this.#teller.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+    try {
+      await this.#teller.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+    } finally {
+      this.#deps.stage.letGo(this.#stagedNames)
+      await this.#left.over()
+    }
   }
 
   async #rounds(): Promise<EngineEvent> {
@@ -180,6 +202,7 @@ class Attempt {
       throw silent.aborted ? silenceError(this.#deps) : error
     })
     this.#staged = new Set(staged.values())
+    this.#deps.stage.letGo(this.#stagedNames)
     this.#stagedNames = staged
     return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }
