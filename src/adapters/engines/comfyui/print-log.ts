@@ -13,8 +13,8 @@ export interface PrintLog {
   begin(): Promise<void>
   /** Pieces that came over the socket. */
   hear(entries: JsonValue | undefined): void
-  /** Tells what was printed since. Never rejects, and never takes long. */
-  catchUp(): Promise<void>
+  /** Tells what was printed since. Never rejects, and never takes long, least of all when somebody waits for a stop. */
+  catchUp(options: { readonly isStopping: boolean }): Promise<void>
   /** Catches up again and again until the signal is aborted. */
   keepUp(signal: AbortSignal): Promise<void>
   /** The server has no record: what the socket brings is told at once. */
@@ -36,6 +36,7 @@ interface Piece {
 
 const EVERY_MS = 2_000
 const WITHIN_MS = 2_000
+const STOP_WITHIN_MS = 200
 const MAX_WAITING = 5_000
 const MAX_REMEMBERED = 2_000
 // A time zone is a multiple of this; clocks are less than half of it apart.
@@ -105,10 +106,10 @@ export function createPrintLog({ api, clock, tell }: PrintLogDeps): PrintLog {
       waiting.push(...pieces)
       if (waiting.length > MAX_WAITING) void shared()
     },
-    async catchUp() {
+    async catchUp({ isStopping }) {
       // One that is under way may have asked before the last line was printed.
       const before = underWay
-      await settlesWithin(before === null ? shared() : before.then(shared), WITHIN_MS)
+      await settlesWithin(before === null ? shared() : before.then(shared), isStopping ? STOP_WITHIN_MS : WITHIN_MS)
     },
     async keepUp(signal) {
       if (clock.now().getTime() - readAt > FRESH_MS / 2) await shared()

@@ -257,7 +257,10 @@ class Attempt {
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
       if (end.kind !== 'ended') return this.#forgotten()
       hub.noteTimes(promptId, end.entry)
-      const [concluded] = await Promise.all([this.#conclude(end.entry, promptId), prints.catchUp()])
+      const [concluded] = await Promise.all([
+        this.#conclude(end.entry, promptId),
+        prints.catchUp({ isStopping: this.#stop.aborted }),
+      ])
       this.#deps.forgetter.add(promptId)
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
       return concluded
