@@ -8,6 +8,7 @@ import type { EventBus } from '../domain/events/event-bus.ts'
 import { createCancelJob } from '../domain/jobs/cancel.ts'
 import { createJobChores } from '../domain/jobs/chores.ts'
 import { createEngineDrain } from '../domain/jobs/drain-engine.ts'
+import { createEngineVerdicts } from '../domain/jobs/engine-verdicts.ts'
 import { createExpiry } from '../domain/jobs/expire.ts'
 import { createExtraDataKeeper } from '../domain/jobs/extra-data.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/housekeeping.ts'
@@ -67,6 +68,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer }
+  const verdicts = createEngineVerdicts()
   const poolWorkers = new Map<Worker, string>()
   const createPoolWorker: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
@@ -75,6 +77,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       onStored: reader.learn,
       mustBeActive: rules?.mustBeActive,
       fleet,
+      verdicts,
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
@@ -121,6 +124,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,
+    ...(fleet.hasLanes && { engineWord: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     onRecording(pool) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()
     },
@@ -136,6 +140,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     submit,
     submitPrompt: createSubmitPrompt({
       inspectWorkflow: createInspectWorkflow(workflows),
+      catalog: workflows.catalog,
       submit,
       ...(fleet.hasLanes && { placement: fleet }),
     }),

@@ -3,7 +3,18 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Progress } from '../../src/domain/jobs/job.ts'
-import { at, DAY_MS, hashOf, LOST, newOutput, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+import {
+  at,
+  DAY_MS,
+  hashOf,
+  keyClaim,
+  LOST,
+  newOutput,
+  START,
+  type StoreOpener,
+  shareStore,
+  Tenant,
+} from './store-under-test.ts'
 
 const PROGRESS: Progress = {
   value: 0.25,
@@ -202,6 +213,22 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.deepEqual((await tenant.find(canceled.job.id))?.completedAt, at(50))
       assert.deepEqual(await tenant.use(), { running: 0, queued: 2 })
       assert.deepEqual(await store().jobs.commit(kept.lease, { progress: PROGRESS }), { outcome: 'lost' })
+    })
+
+    test('a withdrawn job was never there: no record, no label, its key free, its room given back', async () => {
+      const tenant = await Tenant.create(store())
+      const job = await tenant.submit({ metadata: { scene: '9' } }, keyClaim('withdrawn'))
+      const claim = await tenant.claim()
+      const lease = { jobId: job.id, leaseId: claim?.leaseId ?? '' }
+      assert.equal(await store().jobs.withdraw({ jobId: job.id, leaseId: randomUUID() }, at(1)), false)
+      assert.equal(await store().jobs.withdraw(lease, at(1)), true)
+      assert.equal(await tenant.find(job.id), null)
+      assert.equal(await store().keys.findKey(tenant.accountId, 'withdrawn', at(1)), null)
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
+      assert.equal(await store().jobs.withdraw(lease, at(2)), false)
+      const { lease: other, job: canceled } = await tenant.run()
+      await store().jobs.cancel(tenant.accountId, canceled.id, at(1))
+      assert.equal(await store().jobs.withdraw(other, at(2)), false, 'a cancel was promised to somebody')
     })
 
     test('cancel ends a queued job at once, marks a running one, and repeats harmlessly', async () => {

@@ -1,6 +1,9 @@
+import type { GraphRefusal } from '../workflows/validation-result.ts'
+
 /**
  * The one vocabulary in which engines speak upward. A run yields `started` first and exactly one of `succeeded`, `failed`
- * and `interrupted` last; a failure is an event, not an exception. An iterator that throws means that the engine itself is
+ * and `interrupted` last; a failure is an event, not an exception. A run that the engine refuses never starts: all it yields is
+ * a failure with a `refusal`. An iterator that throws means that the engine itself is
  * gone: the attempt is lost, not the job.
  */
 export interface NodeRef {
@@ -48,6 +51,8 @@ export interface EngineFailure {
   readonly currentOutputs?: readonly string[]
   /** Nodes that this run itself finished before. */
   readonly executed?: readonly string[]
+  /** The engine refused the graph, so nothing of it ran: what it found, with names as they stand in the submitted graph. */
+  readonly refusal?: GraphRefusal
 }
 
 export type EngineEvent =

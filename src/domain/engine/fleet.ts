@@ -192,6 +192,11 @@ class EngineFleet implements AsyncDisposable {
     )
   }
 
+  /** Whether a job of this lane would be taken at once. */
+  hasRoomFor(lane: string): boolean {
+    return this.#members.some((member) => member.hasRoom() && this.#serves(member).includes(lane))
+  }
+
   cordon(engineId: string): EngineStatus {
     return this.#command(engineId, (member) => member.cordon())
   }

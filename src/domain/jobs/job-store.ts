@@ -162,6 +162,11 @@ export interface JobStore {
     until: Date,
   ): Promise<readonly { readonly jobId: string; readonly status: JobStatus }[]>
   commit(lease: Lease, change: RunChange): Promise<CommitOutcome>
+  /**
+   * Takes a running job back as if it had never been submitted, with its key and its hold, before its submit was answered.
+   * False: the lease is lost, or a cancel came.
+   */
+  withdraw(lease: Lease, now: Date): Promise<boolean>
   /** Gives jobs back to the queue at once, without spending an attempt (drain). A canceling job becomes canceled. */
   release(leases: readonly Lease[], now: Date): Promise<TouchedJob[]>
   /** queued -> canceled, running -> canceling; everything else stays. */

@@ -9,6 +9,7 @@ import type { EngineEvent } from '../engine/engine-event.ts'
 import type { EngineSlot } from '../engine/engine-slot.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { CommitPace } from './committer.ts'
+import type { EngineVerdicts } from './engine-verdicts.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'
 import type { Job } from './job.ts'
 import type { JobStore, Lease } from './job-store.ts'
@@ -29,7 +30,7 @@ export interface RunLimits {
 }
 
 export interface RunDeps {
-  readonly store: Pick<JobStore, 'commit' | 'reserveOutputNumbers'>
+  readonly store: Pick<JobStore, 'commit' | 'withdraw' | 'reserveOutputNumbers'>
   readonly storeBlob: StoreBlob
   readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
   readonly bus: EventBus<EngineEvent>
@@ -49,6 +50,8 @@ export interface RunDeps {
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
+  /** Absent: nobody waits for what an engine says to a graph. */
+  readonly verdicts?: EngineVerdicts
   /** Told of a job as the store has it now, before anybody else hears of the change. */
   readonly onStored?: (job: Job) => void
 }

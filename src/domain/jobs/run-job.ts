@@ -83,6 +83,7 @@ export class JobRun {
       committer: this.#committer,
       onFault: (cause, fault) => this.#failOutput(cause, fault),
     })
+    deps.verdicts?.asked(claim.job.id)
     this.done = this.#run()
   }
 
@@ -112,6 +113,7 @@ export class JobRun {
       this.#discard()
       return { ...this.#toEnd('discarded'), isShortOfRoom: true }
     } finally {
+      this.#deps.verdicts?.settled(this.lease.jobId)
       this.#outputs.cut('the run is over')
       this.#committer.stop()
       for (const timer of this.#timers) clearTimeout(timer)
@@ -218,6 +220,7 @@ export class JobRun {
     const after = applyEngineEvent(before, event)
     this.#state = after
     this.#recorder.take(event, this.#deps.clock.now().getTime())
+    if (event.type === 'started') this.#deps.verdicts?.settled(this.lease.jobId)
     if (after.outcome !== null) this.#terminalEvent = event
     else publishLive(this.#deps.bus, this.claim.job, event)
     if (after.reportedCount > this.#deps.limits.maxOutputs) {
@@ -287,6 +290,7 @@ export class JobRun {
 
   async #finish({ status, from, error }: Extract<RunVerdict, { verdict: 'finish' }>): Promise<void> {
     this.#isFinishing = true
+    if (await this.#withdraw()) return
     const { clock, bus, observer, extraData } = this.#deps
     const { id: jobId, accountId, startedAt } = this.claim.job
     const at = clock.now()
@@ -306,6 +310,22 @@ export class JobRun {
     bus.publishWork()
     const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()
     observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
+  }
+
+  /** True: the engine refused the graph while its submit still waits for an answer, and that is where the refusal goes. */
+  async #withdraw(): Promise<boolean> {
+    const { verdicts, store, clock, extraData, bus } = this.#deps
+    const { id: jobId, accountId } = this.claim.job
+    const refusal = this.#terminalEvent?.type === 'failed' ? this.#terminalEvent.failure.refusal : undefined
+    if (refusal === undefined || verdicts?.hold(jobId) !== true) return false
+    if (!(await store.withdraw(this.lease, clock.now()))) return false
+    this.#committer.stop()
+    this.version++
+    extraData.forget(jobId)
+    bus.publishChanged({ jobId, accountId, version: this.version, move: 'ended' })
+    bus.publishWork()
+    verdicts.refused(jobId, refusal)
+    return true
   }
 
   #commit(change: RunChange): Promise<CommitOutcome> {

@@ -4,14 +4,15 @@
  * the job is one like any other.
  */
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import type { NodeCatalog } from '../workflows/node-catalog.ts'
 import { toLackRefusal, withoutUnknowns } from '../workflows/node-errors.ts'
-import type { InspectWorkflow, Placement } from '../workflows/prepare.ts'
+import { hasOwnJudges, type InspectWorkflow, type Placement } from '../workflows/prepare.ts'
 import { pruneGraph } from '../workflows/prune-graph.ts'
-import type { NodeErrors, WorkflowError } from '../workflows/validation-result.ts'
+import type { Finding, GraphRefusal } from '../workflows/validation-result.ts'
 import { writeGraph } from '../workflows/write-graph.ts'
 import type { Job } from './job.ts'
 import type { Submission } from './submission.ts'
-import type { Submit } from './submit.ts'
+import { EngineRefusedError, type Submit } from './submit.ts'
 
 export interface PromptRequest {
   readonly accountId: string
@@ -25,11 +26,11 @@ export interface PromptRequest {
   readonly submission: Omit<Submission, 'outputs' | 'wholeWorkflow'>
 }
 
-export type PromptNodeErrors = Readonly<Record<string, NodeErrors>>
+export type PromptNodeErrors = GraphRefusal['nodeErrors']
 
 export type PromptOutcome =
   | { readonly outcome: 'accepted'; readonly job: Job; readonly nodeErrors: PromptNodeErrors }
-  | { readonly outcome: 'rejected'; readonly error: WorkflowError; readonly nodeErrors: PromptNodeErrors }
+  | { readonly outcome: 'rejected'; readonly error: Finding; readonly nodeErrors: PromptNodeErrors }
 
 /** Throws like a submit; a graph that cannot run at all is an outcome. */
 export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
@@ -37,11 +38,12 @@ export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
 export interface SubmitPromptDeps {
   readonly inspectWorkflow: InspectWorkflow
   readonly submit: Submit
+  readonly catalog: () => NodeCatalog
   /** Absent: whatever the catalog has, every engine can run. */
   readonly placement?: Placement
 }
 
-export function createSubmitPrompt({ inspectWorkflow, submit, placement }: SubmitPromptDeps): SubmitPrompt {
+export function createSubmitPrompt({ inspectWorkflow, submit, catalog, placement }: SubmitPromptDeps): SubmitPrompt {
   return async function submitPrompt(request) {
     const { accountId, targets } = request
     const inspected = await inspectWorkflow(accountId, request.workflow, {
@@ -57,7 +59,7 @@ export function createSubmitPrompt({ inspectWorkflow, submit, placement }: Submi
     const lacks = placement === undefined || placement.isCatalogOpen() ? [] : placement.findLacks(graph)
     if (lacks.length > 0) throw toLackRefusal(result, lacks)
     const text = isWhole ? whole : writeGraph(graph)
-    const job = await submit({
+    const submitted = submit({
       accountId,
       scopes: request.scopes,
       workflow: undefined,
@@ -66,9 +68,20 @@ export function createSubmitPrompt({ inspectWorkflow, submit, placement }: Submi
       priority: request.priority,
       idempotencyKey: null,
       id: request.id,
-      prepared: { text, graph, inputs, needs: placement?.laneOf(graph) ?? '' },
+      prepared: {
+        text,
+        graph,
+        inputs,
+        needs: placement?.laneOf(graph) ?? '',
+        isEngineJudged: hasOwnJudges(graph, catalog()),
+      },
       submission: { ...request.submission, outputs: result.goodOutputs, wholeWorkflow: isWhole ? null : whole },
     })
-    return { outcome: 'accepted', job, nodeErrors: result.nodeErrors }
+    try {
+      return { outcome: 'accepted', job: await submitted, nodeErrors: result.nodeErrors }
+    } catch (error) {
+      if (!(error instanceof EngineRefusedError)) throw error
+      return { outcome: 'rejected', ...error.graphRefusal }
+    }
   }
 }

@@ -13,6 +13,9 @@ import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Graph } from '../workflows/graph.ts'
 import { findModelNodes } from '../workflows/model-nodes.ts'
+import { toEngineRefusal } from '../workflows/node-errors.ts'
+import type { GraphRefusal } from '../workflows/validation-result.ts'
+import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data.ts'
 import type { Job, JobInput } from './job.ts'
 import type { JobStore, NewJob } from './job-store.ts'
@@ -48,6 +51,19 @@ export interface PreparedJob {
   readonly inputs: readonly JobInput[]
   /** The key of its lane. */
   readonly needs: string
+  /** Some class of it has rules that only its engine knows. */
+  readonly isEngineJudged?: boolean
+}
+
+/** The engine was handed the graph and would not have it: the job is withdrawn, as if it had never been accepted. */
+export class EngineRefusedError extends ServiceError {
+  readonly graphRefusal: GraphRefusal
+
+  constructor(graphRefusal: GraphRefusal) {
+    const { message, details } = toEngineRefusal(graphRefusal)
+    super('invalid_workflow', message, { details: details ?? {} })
+    this.graphRefusal = graphRefusal
+  }
 }
 
 export interface SubmitDeps {
@@ -68,6 +84,12 @@ export interface SubmitDeps {
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
   readonly isClosing?: () => boolean
+  /** Absent: whatever validation lets pass, the engine runs. */
+  readonly engineWord?: {
+    readonly verdicts: EngineVerdicts
+    /** Whether an engine that can run jobs of this lane has room now. */
+    hasRoomFor(lane: string): boolean
+  }
   readonly observer?: JobObserver
   /**
    * Told while the record is on its way to the store. A worker of this process may ask for work in the same breath: the store
@@ -109,8 +131,9 @@ export function createSubmit(deps: SubmitDeps): Submit {
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
     const { credentials, notes } = splitExtraData(request.extraData)
     const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt)
+    using expected = expectWord(id, prepared)
     try {
-      return await record(request, {
+      const job = await record(request, {
         id,
         accountId: request.accountId,
         pool,
@@ -128,6 +151,9 @@ export function createSubmit(deps: SubmitDeps): Submit {
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
       })
+      const refusal = (await expected?.answer()) ?? null
+      if (refusal !== null) throw new EngineRefusedError(refusal)
+      return job
     } catch (error) {
       if (credentials !== null) extraData.forget(id)
       throw error
@@ -138,6 +164,12 @@ export function createSubmit(deps: SubmitDeps): Submit {
     if (deps.mustRunModels === undefined) return
     const nodes = findModelNodes(graph)
     if (nodes.length > 0) await deps.mustRunModels({ accountId, scopes, extraData: given, nodes })
+  }
+
+  function expectWord(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
+    const { engineWord } = deps
+    if (isEngineJudged !== true || engineWord === undefined || !engineWord.hasRoomFor(needs)) return null
+    return engineWord.verdicts.expect(jobId)
   }
 
   async function record(request: SubmitRequest, job: NewJob): Promise<Job> {

@@ -11,8 +11,14 @@ import type { RunDeps, RunLimits } from './run-deps.ts'
 export type WorkerFleet = Pick<Fleet, 'inTurn' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
 
 export interface WorkerDeps
-  extends Pick<RunDeps, 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log' | 'onStored' | 'mustBeActive'> {
-  readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'>
+  extends Pick<
+    RunDeps,
+    'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log' | 'onStored' | 'mustBeActive' | 'verdicts'
+  > {
+  readonly store: Pick<
+    JobStore,
+    'claim' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reap' | 'reserveOutputNumbers'
+  >
   readonly fleet: WorkerFleet
   /** For leases and for the assets of outputs. */
   readonly newId: NewId

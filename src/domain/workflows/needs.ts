@@ -44,12 +44,19 @@ export function needsOf(graph: Graph, catalogs: readonly NodeCatalog[]): Needs {
     for (const [input, value] of chosenValues(node, catalogs)) {
       const areWeights = isWeights(value)
       if (areWeights) weights.add(value)
-      if (!areWeights && catalogs.every((catalog) => offers(catalog, [node.classType, input, value]))) continue
+      const offering = catalogs.filter((catalog) => offers(catalog, [node.classType, input, value]))
+      if (!areWeights && offering.length === catalogs.length) continue
+      if (offering.length === 0 && judgesItself(catalogs, node.classType)) continue
       choices.set(`${node.classType}\0${input}\0${value}`, [node.classType, input, value])
     }
   }
   const sorted = { classes: [...classes].sort(), choices: [...choices.keys()].sort().map((id) => choices.get(id)!) }
   return { key: keyOf(sorted), ...sorted, weights: [...weights].sort() }
+}
+
+/** A value that nobody lists may be right all the same: the class decides, on whichever engine. */
+function judgesItself(catalogs: readonly NodeCatalog[], classType: string): boolean {
+  return catalogs.some((catalog) => catalog.judgesItself?.(classType) === true)
 }
 
 function keyOf(needs: Pick<Needs, 'classes' | 'choices'>): string {
@@ -77,6 +84,7 @@ export function findLacks(graph: Graph, catalog: NodeCatalog, others: readonly N
     for (const [input, value] of chosenValues(node, [catalog])) {
       const choice: Choice = [classType, input, value]
       if (offers(catalog, choice)) continue
+      if (!isElsewhere(choice) && judgesItself([catalog], classType)) continue
       lacks.push({ nodeId, classType, input, value, isElsewhere: isElsewhere(choice) })
     }
   }

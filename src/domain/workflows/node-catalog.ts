@@ -35,6 +35,11 @@ export interface NodeCatalog {
    * them do; an engine with other self-checked inputs (CustomCombo.choice) must tell them apart here.
    */
   fileInputs?(classType: string): readonly string[]
+  /**
+   * Whether the class may judge values and links by rules of its own, which its description does not tell: then what the
+   * description says about choices, bounds and link types is no ground for a refusal. Absent: no class does.
+   */
+  judgesItself?(classType: string): boolean
   /** The self-checked inputs that name a folder: every file of the caller that lies directly in it belongs to the job. */
   folderInputs?(classType: string): readonly string[]
 }

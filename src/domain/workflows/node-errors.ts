@@ -5,7 +5,15 @@
  */
 import { type RefusalDetails, ServiceError } from '../errors.ts'
 import type { Lack } from './needs.ts'
-import type { NodeError, NodeErrors, NodeErrorType, ValidationResult, WorkflowError } from './validation-result.ts'
+import type {
+  Finding,
+  GraphRefusal,
+  NodeError,
+  NodeErrors,
+  NodeErrorType,
+  ValidationResult,
+  WorkflowError,
+} from './validation-result.ts'
 
 export interface FieldError {
   readonly field: string
@@ -17,7 +25,7 @@ export interface FieldError {
 const MAX_MESSAGE_LENGTH = 500
 const MAX_REPORTED_NODES = 200
 
-function fieldOf(error: NodeError): string {
+function fieldOf(error: Finding): string {
   const name = error.extra_info.input_name
   return typeof name === 'string' ? name : ''
 }
@@ -47,24 +55,41 @@ function clip(text: string): string {
   return text.length <= MAX_MESSAGE_LENGTH ? text : `${text.slice(0, MAX_MESSAGE_LENGTH)}...`
 }
 
-function toFieldError(error: NodeError): FieldError {
+function toFieldError(error: Finding): FieldError {
   return {
     field: fieldOf(error),
     reason: error.type === 'required_input_missing' ? 'missing_input' : error.type,
-    message: clip(TEXT[error.type](error)),
+    message: clip(isOurs(error) ? TEXT[error.type](error) : [error.message, error.details].filter(Boolean).join(': ')),
   }
+}
+
+/** A word that validation here uses as well. */
+function isOurs(error: Finding): error is NodeError {
+  return Object.hasOwn(TEXT, error.type)
 }
 
 /** null when nothing is wrong. */
 export function toRefusal(result: ValidationResult): ServiceError | null {
-  const faulty = Object.entries(result.nodeErrors)
-  if (faulty.length === 0) return result.error === null ? null : workflowRefusal(result.error)
+  const { nodeErrors, error } = result
+  if (Object.keys(nodeErrors).length === 0) return error === null ? null : workflowRefusal(error)
+  return refuseNodes(nodeErrors)
+}
+
+/** What an engine said when it was handed the graph. */
+export function toEngineRefusal({ error, nodeErrors }: GraphRefusal): ServiceError {
+  if (Object.keys(nodeErrors).length > 0) return refuseNodes(nodeErrors)
+  const text = [error.message, error.details].filter(Boolean).join(': ')
+  return refusal(clip(text === '' ? 'the engine refused the workflow and did not say why' : text), { node_errors: {} })
+}
+
+function refuseNodes(nodeErrors: GraphRefusal['nodeErrors']): ServiceError {
+  const faulty = Object.entries(nodeErrors)
   const reported = faulty
     .slice(0, MAX_REPORTED_NODES)
     .map(([id, node]): [string, FieldError[]] => [id, node.errors.map(toFieldError)])
   const [firstId, firstErrors] = reported[0]
   const count = faulty.reduce((sum, [, node]) => sum + node.errors.length, 0)
-  const first = `Node ${firstId} (${result.nodeErrors[firstId].class_type}): ${firstErrors[0]?.message ?? 'is invalid'}`
+  const first = `Node ${firstId} (${nodeErrors[firstId].class_type}): ${firstErrors[0]?.message ?? 'is invalid'}`
   const message = count > 1 ? `${first} (and ${count - 1} more)` : first
   return refusal(message, { node_errors: Object.fromEntries(reported) })
 }

@@ -44,6 +44,8 @@ export interface PreparedWorkflow {
   readonly outputs: readonly string[]
   /** The key of the lane in which it waits. */
   readonly needs: string
+  /** Some class of it has rules that only its engine knows. */
+  readonly isEngineJudged: boolean
 }
 
 /** Where a graph could run, among engines that differ. */
@@ -124,8 +126,15 @@ export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
     const { placement } = deps
     const refusal = placement === undefined ? toRefusal(result) : toPlacedRefusal(result, placement)
     if (refusal !== null) throw refusal
-    return { text: writeGraph(graph), graph, inputs, outputs, needs: placement?.laneOf(graph) ?? '' }
+    const isEngineJudged = hasOwnJudges(graph, deps.catalog())
+    return { text: writeGraph(graph), graph, inputs, outputs, needs: placement?.laneOf(graph) ?? '', isEngineJudged }
   }
+}
+
+export function hasOwnJudges(graph: Graph, catalog: NodeCatalog): boolean {
+  if (catalog.judgesItself === undefined) return false
+  for (const { classType } of graph.values()) if (catalog.judgesItself(classType)) return true
+  return false
 }
 
 function toPlacedRefusal(result: ValidationResult, placement: Placement): ServiceError | null {

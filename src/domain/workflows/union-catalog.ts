@@ -26,6 +26,7 @@ export function uniteCatalogs(catalogs: readonly NodeCatalog[]): NodeCatalog {
     find,
     classTypes: () => [...new Set(catalogs.flatMap((catalog) => catalog.classTypes()))],
     selfCheckedInputs: (classType) => owner(classType)?.selfCheckedInputs(classType) ?? [],
+    judgesItself: (classType) => catalogs.some((catalog) => catalog.judgesItself?.(classType) === true),
     fileInputs(classType) {
       const catalog = owner(classType)
       return catalog?.fileInputs?.(classType) ?? catalog?.selfCheckedInputs(classType) ?? []

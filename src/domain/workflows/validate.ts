@@ -65,7 +65,11 @@ const known = new WeakMap<NodeDefinition, ClassRules>()
 function rulesOfClass(definition: NodeDefinition, classType: string, catalog: NodeCatalog): ClassRules {
   let rules = known.get(definition)
   if (rules === undefined) {
-    rules = { spec: readNodeSpec(definition), selfChecked: new Set(catalog.selfCheckedInputs(classType)) }
+    rules = {
+      spec: readNodeSpec(definition),
+      selfChecked: new Set(catalog.selfCheckedInputs(classType)),
+      judgesItself: catalog.judgesItself?.(classType) === true,
+    }
     known.set(definition, rules)
   }
   return rules

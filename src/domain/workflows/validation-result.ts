@@ -38,6 +38,29 @@ export interface WorkflowError {
   readonly extra_info: Readonly<Record<string, unknown>>
 }
 
+/** One complaint, whoever made it: an engine may have words of its own. */
+export interface Finding {
+  readonly type: string
+  readonly message: string
+  readonly details: string
+  readonly extra_info: Readonly<Record<string, unknown>>
+}
+
+/** Why a graph cannot run, as whoever runs it says it. */
+export interface GraphRefusal {
+  readonly error: Finding
+  readonly nodeErrors: Readonly<
+    Record<
+      string,
+      {
+        readonly errors: readonly Finding[]
+        readonly dependent_outputs: readonly string[]
+        readonly class_type: string
+      }
+    >
+  >
+}
+
 export interface ValidationResult {
   /** At least one output can run. Surfaces that promise all or nothing look at `nodeErrors` as well. */
   readonly ok: boolean

@@ -2,8 +2,10 @@
  * A ComfyUI server without any computation, for tests: HTTP and socket as the real one, small graphs really run, and every
  * fault of the field behind a switch. In this process, or as one of its own (main.ts).
  */
+
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { posix } from 'node:path'
 import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
 import { metadataFrame, previewFrame, textFrame } from './binary-frames.ts'
 import { FakeExecutor, type Phase } from './executor.ts'
@@ -91,6 +93,8 @@ export async function startFakeComfy(options: FakeOptions = {}): Promise<FakeCom
   return fake
 }
 
+const MAX_PRINTED = 300
+
 class FakeServer implements FakeComfy {
   readonly faults: FakeFaults
   readonly files = new FakeFiles()
@@ -102,6 +106,9 @@ class FakeServer implements FakeComfy {
   readonly #sockets: FakeSockets
   readonly #connections = new Set<Socket>()
   readonly #gates = new Gates()
+  /** The newest pieces only, as ComfyUI keeps them. */
+  #printed: readonly object[] = []
+  #printedMicros = 0
   readonly #logSubscribers = new Set<string>()
   readonly #assets = new Map<string, string>()
   #server: Server | null = null
@@ -204,7 +211,7 @@ class FakeServer implements FakeComfy {
   }
 
   #isInputThere(name: string): boolean {
-    return this.files.get(`input/${name.replace(/ \[input\]$/, '')}`) !== undefined
+    return this.files.get(posix.join('input', name.replace(/ \[input\]$/, ''))) !== undefined
   }
 
   #greet(clientId: string): object[] {
@@ -241,6 +248,7 @@ class FakeServer implements FakeComfy {
       free: () => this.#executor.free(),
       deleteAsset: (id) => this.#deleteAsset(id),
       subscribeLogs: (clientId) => this.#logSubscribers.add(clientId),
+      printed: () => this.#printed,
     }
   }
 
@@ -305,7 +313,16 @@ class FakeServer implements FakeComfy {
 
   print(line: string): void {
     this.#options.onPrint?.(line)
-    const entries = [{ t: new Date().toISOString(), m: `${line}\n` }]
+    const { zoneMinutes, quietOutput } = this.faults
+    // As `print` does: the text, and then the end of the line.
+    const entries = [line, '\n'].map((m) => {
+      this.#printedMicros = Math.max(this.#printedMicros + 1, Date.now() * 1000)
+      const local = new Date(Math.floor(this.#printedMicros / 1000) + zoneMinutes * 60_000)
+      const micros = String(this.#printedMicros % 1000).padStart(3, '0')
+      return { t: local.toISOString().replace('Z', micros), m }
+    })
+    this.#printed = [...this.#printed, ...entries].slice(-MAX_PRINTED)
+    if (quietOutput) return
     for (const clientId of this.#logSubscribers)
       this.#sockets.send(clientId, JSON.stringify({ type: 'logs', data: { entries, size: null } }))
   }

@@ -77,6 +77,10 @@ export interface FakeFaults {
   noFeatures: boolean
   /** No `/internal/logs`. */
   noLogs: boolean
+  /** What is printed only shows in the record of the server: it has no terminal, and nothing flushes. */
+  quietOutput: boolean
+  /** What its local time is ahead of UTC, in minutes. */
+  zoneMinutes: number
   /** Only what a run needs is answered: 404 to every other question. */
   isBare: boolean
   /** `/interrupt` does not look at the id and stops whatever runs. */
@@ -119,6 +123,8 @@ export function noFaults(): FakeFaults {
     hasAssets: false,
     noFeatures: false,
     noLogs: false,
+    quietOutput: false,
+    zoneMinutes: 0,
     isBare: false,
     blindInterrupt: false,
   }

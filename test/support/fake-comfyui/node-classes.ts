@@ -13,6 +13,8 @@
  * | DemoPicker | loads one of the files that lie directly in the input folder, as nodes of other authors do |
  * | DemoPid | reports the id of the process that runs it |
  * | DemoSilent | an output node without any output |
+ * | DemoSigned | saves a picture and a sound with the prompt in them, as the savers of ComfyUI do |
+ * | DemoPicky | of another author, with a validator: takes any `mode` and `strength` of at most 6, and only links that it likes |
  */
 import { readFileSync } from 'node:fs'
 import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
@@ -32,6 +34,8 @@ export interface SavedFile {
 export interface NodeScope {
   readonly nodeId: string
   readonly inputs: Readonly<Record<string, unknown>>
+  /** The whole graph as JSON. */
+  readonly prompt: string
   sleep(ms: number): Promise<void>
   progress(value: number, max: number, preview?: Buffer): void
   text(text: string): void
@@ -131,6 +135,17 @@ export const RUN: Readonly<Record<string, Run>> = {
   DemoPicker: () => ({ outputs: [[BLACK]] }),
   DemoPid: () => ({ ui: { pid: [process.pid] } }),
   DemoSilent: () => ({}),
+  DemoSigned({ inputs, prompt, save }) {
+    const prefix = String(inputs.filename_prefix)
+    const sound = Buffer.from(`fLaC\0\0prompt=${prompt}\0sound`)
+    return {
+      ui: {
+        images: [save(prefix, 'output', 'png', toPng(BLACK, prompt))],
+        audio: [save(prefix, 'output', 'flac', sound)],
+      },
+    }
+  },
+  DemoPicky: () => ({ outputs: [[BLACK]] }),
 }
 
 const recorded = parseLosslessJson(
@@ -157,6 +172,18 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
   DemoVideo: defineClass('DemoVideo', { input: { required: { filename: string } }, output_node: true }),
   DemoPid: defineClass('DemoPid', { input: { required: { image } }, output_node: true }),
   DemoSilent: defineClass('DemoSilent', { input: { required: { image } }, output_node: true }),
+  DemoSigned: defineClass('DemoSigned', {
+    input: { required: { image, filename_prefix: string } },
+    output_node: true,
+  }),
+  DemoPicky: defineClass('DemoPicky', {
+    input: {
+      required: { strength: ['FLOAT', { default: 0.5, min: 0, max: 1 }] },
+      optional: { mode: [['soft', 'hard'], {}], like: ['MASK', {}], image: [['none'], { image_upload: true }] },
+    },
+    output: ['IMAGE'],
+    python_module: 'custom_nodes.demo',
+  }),
 }
 
 export interface Installed {

@@ -16,7 +16,8 @@ function chunk(type: string, data: Buffer): Buffer {
   return Buffer.concat([head, body, tail])
 }
 
-export function toPng({ width, height, color }: Picture): Buffer {
+/** `text`: written into it as ComfyUI writes the prompt. */
+export function toPng({ width, height, color }: Picture, text?: string): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
   header.writeUInt32BE(height, 4)
@@ -25,5 +26,7 @@ export function toPng({ width, height, color }: Picture): Buffer {
   for (let x = 0; x < width; x++) row.writeUIntBE(color & 0xffffff, 1 + x * 3, 3)
   const pixels = deflateSync(Buffer.concat(Array.from({ length: height }, () => row)), { level: 1 })
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-  return Buffer.concat([signature, chunk('IHDR', header), chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))])
+  const texts = text === undefined ? [] : [chunk('tEXt', Buffer.from(`prompt\0${text}`, 'latin1'))]
+  const parts = [chunk('IHDR', header), ...texts, chunk('IDAT', pixels), chunk('IEND', Buffer.alloc(0))]
+  return Buffer.concat([signature, ...parts])
 }

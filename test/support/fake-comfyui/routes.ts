@@ -23,6 +23,7 @@ export interface RouteParts {
   free(): void
   deleteAsset(id: string): boolean
   subscribeLogs(clientId: string): void
+  printed(): readonly object[]
 }
 
 type Body = Record<string, unknown>
@@ -43,6 +44,7 @@ const BARED: ReadonlySet<string> = new Set([
   'GET /features',
   'POST /history',
   'PATCH /internal/logs/subscribe',
+  'GET /internal/logs/raw',
 ])
 const SECRETS: ReadonlySet<string> = new Set(['auth_token_comfy_org', 'api_key_comfy_org'])
 
@@ -78,6 +80,11 @@ const ROUTES: readonly (readonly [method: string, pattern: RegExp, handler: Hand
   ['DELETE', /^\/assets\/[^/]+$/, deleteAsset],
   ['GET', /^\/view$/, view],
   ['PATCH', /^\/internal\/logs\/subscribe$/, subscribe],
+  [
+    'GET',
+    /^\/internal\/logs\/raw$/,
+    ({ faults, printed }, call) => (faults.noLogs ? missing(call) : json(call, { entries: printed(), size: null })),
+  ],
 ]
 
 export async function answer(parts: RouteParts, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,5 +1,6 @@
 /** As much of ComfyUI's validation as an adapter can meet: unknown classes, choices that are not installed, missing files. */
 import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
+import { NumberText } from '../../../src/lib/lossless-json.ts'
 
 type Graph = Record<string, { class_type: string; inputs: Record<string, unknown> }>
 
@@ -17,13 +18,27 @@ export function validatePrompt(graph: Graph, { classes, isInputThere }: PromptRu
     const definition = classes[classType]
     if (definition === undefined) return refuse(unknownClass(nodeId, classType), {})
     if (definition.output_node) outputs.push(nodeId)
-    const errors = Object.entries(inputs).flatMap(([name, value]) =>
-      findError(definition, { name, value, isInputThere }),
-    )
+    const errors =
+      classType === 'DemoPicky'
+        ? judgePicky(inputs)
+        : Object.entries(inputs).flatMap(([name, value]) => findError(definition, { name, value, isInputThere }))
     if (errors.length > 0) nodeErrors[nodeId] = { errors, dependent_outputs: [], class_type: classType }
   }
   if (Object.keys(nodeErrors).length > 0) return refuse(FAILED, nodeErrors)
   return outputs.length === 0 ? refuse(NO_OUTPUTS, {}) : { ok: true, outputs }
+}
+
+/** As a validator that takes every input: its own word is all that counts. */
+function judgePicky({ strength, image }: Record<string, unknown>): object[] {
+  if (Number(strength instanceof NumberText ? strength.value : strength) <= 6) return []
+  return [
+    {
+      type: 'custom_validation_failed',
+      message: 'Custom validation failed for node',
+      details: `strength - too strong for ${String(image ?? 'nothing')}`,
+      extra_info: { input_name: 'strength' },
+    },
+  ]
 }
 
 interface Given {

@@ -8,6 +8,13 @@ export const SERVER_ROWS: readonly FaultRow[] = [
   { name: 'no jobs API', faults: { noJobsApi: true }, since: 'birth', ends: 'succeeded', within: poll },
   { name: 'an asset store', faults: { hasAssets: true }, since: 'birth', ends: 'succeeded', within: poll },
   { name: 'no features', faults: { noFeatures: true }, since: 'birth', ends: 'succeeded', within: poll },
+  {
+    name: 'a server without a terminal, in another time zone',
+    faults: { quietOutput: true, zoneMinutes: 330 },
+    since: 'birth',
+    ends: 'succeeded',
+    within: poll,
+  },
   { name: 'no log subscription', faults: { noLogs: true }, since: 'birth', ends: 'succeeded', within: poll },
   {
     name: 'a server that answers only what a run needs',

@@ -5,6 +5,7 @@
 import { isJsonObject, type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError, type HttpClient, type StreamedAnswer } from './http.ts'
+import { multipartOf } from './multipart-body.ts'
 
 export interface QueueEntry {
   readonly promptId: string
@@ -49,7 +50,11 @@ export interface ComfyApi {
   objectInfo(scope: CallScope): Promise<string>
   /** False: the server has no such subscription. */
   subscribeLogs(clientId: string): Promise<boolean>
+  /** The newest pieces that the server printed, as it tells them; null: it keeps no record of them. */
+  printed(): Promise<JsonValue[] | null>
   deleteAsset(assetId: string): Promise<void>
+  /** Writes nothing over it. False: the server does not do that. */
+  emptyFile(place: FilePlace): Promise<boolean>
   head(place: FilePlace, scope: CallScope): Promise<StreamedAnswer>
 }
 
@@ -145,8 +150,26 @@ export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
       const { status } = await http.call('/internal/logs/subscribe', { ...small, method: 'PATCH', json })
       return status >= 200 && status < 300
     },
+    async printed() {
+      const entries = (await optional('/internal/logs/raw', {}))?.entries
+      return Array.isArray(entries) ? entries : null
+    },
     async deleteAsset(assetId) {
       await http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...small, method: 'DELETE' })
+    },
+    async emptyFile({ filename, subfolder, folder }) {
+      const form = multipartOf(
+        { subfolder, type: folder, overwrite: 'true' },
+        {
+          field: 'image',
+          filename,
+          contentType: 'application/octet-stream',
+          sizeBytes: 0,
+          read: async function* () {},
+        },
+      )
+      const { status } = await http.call('/upload/image', { ...small, method: 'POST', ...form })
+      return status === 200
     },
     head: (place, { signal }) =>
       http.stream(viewPath(place), {

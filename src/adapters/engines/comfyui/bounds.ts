@@ -64,6 +64,11 @@ export interface ComfyBounds {
 
   /** What is left of runs that are over is removed together with what comes within this time. */
   readonly forgetAfterMs: number
+  /** Inputs that are kept on a server for the runs to come. */
+  readonly maxStagedFiles: number
+  /** Files of a run go so long after the last of them was read; those that nobody reads, after the second figure. */
+  readonly removeAfterMs: number
+  readonly giveUpAfterMs: number
   /** The server frees on its own thread after it answered. */
   readonly freeSettleMs: number
   /** Of a failure's message and traceback. */
@@ -109,6 +114,9 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   catalogEveryMs: 300_000,
   catalogMinMs: 10_000,
   forgetAfterMs: 250,
+  maxStagedFiles: 500,
+  removeAfterMs: 10_000,
+  giveUpAfterMs: 900_000,
   freeSettleMs: 500,
   maxMessageBytes: 8_192,
   maxTracebackBytes: 65_536,

@@ -20,7 +20,9 @@ import { createForgetter, type Forgetter } from './forget-runs.ts'
 import { credentialsOf, type HttpClient, openHttp } from './http.ts'
 import { createHub, type Hub } from './hub.ts'
 import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
+import { createPrintLog, type PrintLog } from './print-log.ts'
 import { type Device, openPulse, type Pulse } from './pulse.ts'
+import { createRemover, type Remover } from './remove-files.ts'
 import { type RunDeps, runOnServer } from './run.ts'
 import { type EngineSocket, openSocket } from './socket.ts'
 import { createStage, type Stage } from './stage-inputs.ts'
@@ -103,6 +105,8 @@ class ServerEngine implements ComfyEngine {
   readonly #http: HttpClient
   readonly #api: ComfyApi
   readonly #hub: Hub
+  readonly #prints: PrintLog
+  readonly #remover: Remover
   readonly #stage: Stage
   readonly #stopper: Stopper
   readonly #forgetter: Forgetter
@@ -131,10 +135,19 @@ class ServerEngine implements ComfyEngine {
     this.#supervisor = supervisor
     this.#http = openHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createApi(this.#http, bounds)
-    this.#hub = createHub(bounds)
+    this.#hub = createHub({ ...bounds, onPrinted: (entries) => this.#prints.hear(entries) })
+    const tell = (text: string, at: number | null) => this.#hub.receiveLog(text, at)
+    this.#prints = createPrintLog({ api: this.#api, clock: options.clock, tell })
     this.#stopper = createStopper(this.#api)
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
-    this.#stage = createStage({ api: this.#api, bounds, maxUploadBytes: () => this.#pulse.state().maxUploadBytes })
+    const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
+    this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
+    this.#stage = createStage({
+      api: this.#api,
+      bounds,
+      remover: this.#remover,
+      maxUploadBytes: () => this.#pulse.state().maxUploadBytes,
+    })
     this.#pulse = this.#openPulse(options.clock)
     this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
     if (supervisor === null) return
@@ -183,14 +196,16 @@ class ServerEngine implements ComfyEngine {
     })
   }
 
-  /** Over the socket, where lines stand in order with events; a server that cannot do that is heard through its process. */
-  #subscribeLogs(clientId: string): void {
-    this.#api.subscribeLogs(clientId).then(
-      (isSubscribed) => {
-        this.#hearsProcess = !isSubscribed
-      },
-      (error) => this.#log.debug({ err: error }, 'the lines of an engine cannot be heard'),
-    )
+  /** From the server's own record and over the socket; a server that has neither is heard through its process. */
+  async #subscribeLogs(clientId: string): Promise<void> {
+    try {
+      const isSubscribed = await this.#api.subscribeLogs(clientId)
+      // While something runs, what was printed in the meantime is not nobody's.
+      if (this.#hub.attached() === 0) await this.#prints.begin()
+      this.#hearsProcess = !isSubscribed && !this.#prints.hasRecord()
+    } catch (error) {
+      this.#log.debug({ err: error }, 'the lines of an engine cannot be heard')
+    }
   }
 
   /** Once, before anything of ours is there. */
@@ -208,6 +223,7 @@ class ServerEngine implements ComfyEngine {
 
   #startAnew(reason: string | null): void {
     this.#stage.forget()
+    this.#remover.forget()
     this.#pulse.startAnew(reason)
   }
 
@@ -284,6 +300,9 @@ class ServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       hub: this.#hub,
+      prints: this.#prints,
+      remover: this.#remover,
+      closing: this.#closing.signal,
       socket: this.#socket,
       stage: this.#stage,
       stopper: this.#stopper,

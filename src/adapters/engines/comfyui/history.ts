@@ -8,6 +8,9 @@ export interface HistoryEntry {
   readonly cached: ReadonlySet<string>
   /** UI outputs by node, as far as the run came. */
   readonly outputs: readonly (readonly [nodeId: string, output: JsonObject])[]
+  /** By the server's clock; null when it does not tell. */
+  readonly startedAt: number | null
+  readonly endedAt: number | null
   /** By node; for nodes made by expansion the node that stands for them. */
   readonly meta: JsonObject
 }
@@ -24,6 +27,8 @@ export function readHistory(entry: JsonObject): HistoryEntry {
     error,
     cached: new Set(readIds(messages.get('execution_cached')?.nodes)),
     outputs: Object.entries(outputs).filter((pair): pair is [string, JsonObject] => isJsonObject(pair[1])),
+    startedAt: timeOf(messages, ['execution_start']),
+    endedAt: timeOf(messages, ['execution_success', 'execution_error', 'execution_interrupted']),
     meta: isJsonObject(entry.meta) ? entry.meta : {},
   }
 }
@@ -45,6 +50,11 @@ function readMessages(value: JsonValue | undefined): Messages {
     messages.set(message[0], isJsonObject(message[1]) ? message[1] : {})
   }
   return messages
+}
+
+function timeOf(messages: Messages, types: readonly string[]): number | null {
+  const times = types.map((type) => messages.get(type)?.timestamp)
+  return times.find((time) => typeof time === 'number') ?? null
 }
 
 function readIds(value: JsonValue | undefined): string[] {

@@ -1,7 +1,7 @@
 /**
  * Whose a message of the server is. The socket is shared by all runs on the engine; each is told only what carries its own
- * prompt id. The few frames without one (old previews, texts, printed lines) belong to the run that the server is executing,
- * if that is ours; those of strangers are dropped.
+ * prompt id. The few frames without one (old previews, texts) belong to the run that the server is executing, if that is ours;
+ * those of strangers are dropped. Printed lines belong to the run that was executed when they were printed.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { keepHead } from './cut-text.ts'
@@ -14,20 +14,42 @@ export interface RunListener {
   onQueueChange(): void
 }
 
+export interface RunTimes {
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+}
+
+export interface HubOptions {
+  readonly maxLogLineBytes: number
+  /** Pieces that the socket brought. */
+  onPrinted(entries: JsonValue | undefined): void
+}
+
 export interface Hub {
   receive(message: EngineMessage): void
-  /** A line that the server's process printed, from wherever it was heard. */
-  receiveLog(text: string): void
+  /**
+   * What the server's process printed, from wherever it was heard; `at`: when, by the server's clock. It belongs to the run that the
+   * server executed then; without a time, to the one that it executes now or has executed last.
+   */
+  receiveLog(text: string, at?: number | null): void
+  /** When the server began and ended a run, by its own clock. */
+  noteTimes(promptId: string, times: RunTimes): void
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
   attached(): number
   queueRemaining(): number | null
 }
 
+// Times of messages are cut to milliseconds.
+const CLOCK_STEP_MS = 1
+// Colours, cursor moves, titles: meant for a terminal.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they begin with one
+const TERMINAL_CODES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g
 const ENDS: ReadonlySet<string> = new Set(['execution_success', 'execution_interrupted'])
 
-export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: number }): Hub {
+export function createHub({ maxLogLineBytes, onPrinted }: HubOptions): Hub {
   const listeners = new Map<string, RunListener>()
+  const times = new Map<string, RunTimes>()
   /** The prompt that the server executes, when it is one of ours. */
   let current: string | null = null
   /** The one that it executed last: what it printed may arrive a moment after its end. */
@@ -41,7 +63,7 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
   function onJson(message: JsonMessage): void {
     const { type, data } = message
     if (type === 'status') onStatus(data)
-    else if (type === 'logs') onLogs(data.entries)
+    else if (type === 'logs') onPrinted(data.entries)
     else onRunMessage(message)
   }
 
@@ -55,6 +77,7 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
       current = told
       printing = told
     }
+    if (told !== null && typeof data.timestamp === 'number') noteMoment(told, message, data.timestamp)
     listenerOf(promptId)?.onMessage(message)
     if (isEnd(message) && current === promptId) current = null
   }
@@ -67,14 +90,30 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
     for (const listener of listeners.values()) listener.onQueueChange()
   }
 
-  function onLogs(entries: JsonValue | undefined): void {
-    if (!Array.isArray(entries)) return
-    for (const entry of entries) if (isJsonObject(entry) && typeof entry.m === 'string') receiveLog(entry.m)
+  function noteMoment(promptId: string, message: JsonMessage, at: number): void {
+    if (!listeners.has(promptId)) return
+    if (message.type === 'execution_start') times.set(promptId, { startedAt: at, endedAt: null })
+    else if (isEnd(message)) noteTimes(promptId, { startedAt: null, endedAt: at })
   }
 
-  function receiveLog(text: string): void {
-    const listener = listenerOf(printing)
-    if (listener !== undefined && text !== '') listener.onLog(keepHead(lastState(text), maxLogLineBytes))
+  function noteTimes(promptId: string, { startedAt, endedAt }: RunTimes): void {
+    const known = times.get(promptId)
+    const both = { startedAt: startedAt ?? known?.startedAt ?? null, endedAt: endedAt ?? known?.endedAt ?? null }
+    times.set(promptId, both)
+  }
+
+  function printerAt(at: number): string | null {
+    for (const [promptId, { startedAt, endedAt }] of times) {
+      if (startedAt === null) continue
+      if (at >= startedAt - CLOCK_STEP_MS && (endedAt === null || at <= endedAt + CLOCK_STEP_MS)) return promptId
+    }
+    return null
+  }
+
+  function receiveLog(text: string, at: number | null = null): void {
+    const listener = listenerOf(at === null || times.size === 0 ? printing : printerAt(at))
+    const shown = withoutCodes(text)
+    if (listener !== undefined && shown !== '') listener.onLog(keepHead(lastState(shown), maxLogLineBytes))
   }
 
   return {
@@ -86,11 +125,13 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
         )
     },
     receiveLog,
+    noteTimes,
     attach(promptId, listener) {
       listeners.set(promptId, listener)
     },
     detach(promptId) {
       listeners.delete(promptId)
+      times.delete(promptId)
       if (current === promptId) current = null
       if (printing === promptId) printing = null
     },
@@ -102,6 +143,10 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
 function isEnd({ type, data }: JsonMessage): boolean {
   if (type === 'executing') return data.node === null
   return ENDS.has(type) || (type === 'execution_error' && data.exception_type !== 'ExecutionBlocked')
+}
+
+function withoutCodes(text: string): string {
+  return text.includes('\u001b') ? text.replaceAll(TERMINAL_CODES, '') : text
 }
 
 /** A progress bar paints over itself: only what it showed last is worth keeping, as a line of its own. */

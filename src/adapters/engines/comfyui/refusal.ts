@@ -1,5 +1,6 @@
 /** The body with which a server refuses a graph, as a failure of the job. Pure. */
 import type { EngineFailure } from '../../../domain/engine/engine-event.ts'
+import type { Finding, GraphRefusal } from '../../../domain/workflows/validation-result.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { keepHead } from './cut-text.ts'
 import type { FailureBounds, FailureCode } from './failure.ts'
@@ -26,24 +27,31 @@ const WEIGHTS = /\.(?:safetensors|sft|ckpt|pt|pt2|pth|bin|pkl|gguf|onnx)$/i
 const MAX_SHOWN_FAULTS = 8
 const UNKNOWN_CLASS: ReadonlySet<string> = new Set(['missing_node_type', 'invalid_prompt'])
 
-export function toRefusal(body: JsonValue, bounds: Pick<FailureBounds, 'maxMessageBytes' | 'redact'>): Refusal {
+/** `restore`: gives names that were rewritten for the server back as the caller wrote them. */
+export function toRefusal(
+  told: JsonValue,
+  bounds: Pick<FailureBounds, 'maxMessageBytes' | 'redact'>,
+  restore: (text: string) => string = (text) => text,
+): Refusal {
+  const body = showAs(told, (text) => restore(bounds.redact(text)))
   const error = isJsonObject(body) && isJsonObject(body.error) ? body.error : {}
-  const faults = isJsonObject(body) && isJsonObject(body.node_errors) ? readFaults(body.node_errors) : []
+  const faults = readFaults(body)
   const [first] = faults
   const info = isJsonObject(error.extra_info) ? error.extra_info : {}
   const message = faults.length === 0 ? describe(error) : faults.slice(0, MAX_SHOWN_FAULTS).map(toLine).join('; ')
   return {
     isAboutFiles: faults.some(({ type }) => type === 'custom_validation_failed'),
-    unknownChoices: faults.flatMap(({ type, received }) =>
+    unknownChoices: readFaults(told).flatMap(({ type, received }) =>
       type === 'value_not_in_list' && typeof received === 'string' ? [received] : [],
     ),
     failure: {
       code: toCode(toText(error.type) ?? '', faults),
-      message: keepHead(bounds.redact(`the engine refused the workflow: ${message}`), bounds.maxMessageBytes),
+      message: keepHead(`the engine refused the workflow: ${message}`, bounds.maxMessageBytes),
       nodeId: first?.nodeId ?? toText(info.node_id),
       classType: first?.classType ?? toText(info.class_type),
       traceback: null,
       exceptionType: 'ValidationError',
+      refusal: { error: toFinding(error), nodeErrors: readNodeErrors(body) },
     },
   }
 }
@@ -64,7 +72,8 @@ function toLine({ nodeId, classType, message, details }: NodeFault): string {
   return `node ${nodeId}${classType === null ? '' : ` (${classType})`}: ${message}${details === '' ? '' : `: ${details}`}`
 }
 
-function readFaults(nodeErrors: JsonObject): NodeFault[] {
+function readFaults(body: JsonValue): NodeFault[] {
+  const nodeErrors = isJsonObject(body) && isJsonObject(body.node_errors) ? body.node_errors : {}
   return Object.entries(nodeErrors).flatMap(([nodeId, node]) => {
     if (!isJsonObject(node) || !Array.isArray(node.errors)) return []
     const classType = toText(node.class_type)
@@ -77,6 +86,44 @@ function readFaults(nodeErrors: JsonObject): NodeFault[] {
       received: isJsonObject(fault.extra_info) ? (fault.extra_info.received_value ?? null) : null,
     }))
   })
+}
+
+function readNodeErrors(body: JsonValue): GraphRefusal['nodeErrors'] {
+  const told = isJsonObject(body) && isJsonObject(body.node_errors) ? body.node_errors : {}
+  const nodes = Object.entries(told).flatMap(([nodeId, node]) => {
+    if (!isJsonObject(node)) return []
+    const { errors, dependent_outputs: outputs, class_type: classType } = node
+    return [
+      [
+        nodeId,
+        {
+          errors: (Array.isArray(errors) ? errors : []).filter(isJsonObject).map(toFinding),
+          dependent_outputs: (Array.isArray(outputs) ? outputs : []).filter((id) => typeof id === 'string'),
+          class_type: toText(classType) ?? '',
+        },
+      ] as const,
+    ]
+  })
+  return Object.fromEntries(nodes)
+}
+
+/** Without tracebacks: they show the server's folders. */
+function toFinding(told: JsonObject): Finding {
+  const info = isJsonObject(told.extra_info) ? told.extra_info : {}
+  return {
+    type: toText(told.type) ?? '',
+    message: toText(told.message) ?? '',
+    details: toText(told.details) ?? '',
+    extra_info: 'traceback' in info ? { ...info, traceback: [] } : info,
+  }
+}
+
+/** Every text in it as it may be shown. */
+function showAs(value: JsonValue, show: (text: string) => string): JsonValue {
+  if (typeof value === 'string') return show(value)
+  if (Array.isArray(value)) return value.map((item) => showAs(item, show))
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, showAs(item, show)]))
 }
 
 /** An accepted graph may still have lost some of its outputs: the server then lists what is wrong with them. */

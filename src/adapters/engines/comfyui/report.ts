@@ -1,5 +1,5 @@
 /**
- * A node's UI output as a report: items with a file name become files of the server, everything else is kept as a value.
+ * A node's UI output as a report: items that name a file become files of the server, everything else is kept as a value.
  * Files of the attempt's own folder get names as the rest of the service gives them: numbers that no other job of the
  * account has. The same file keeps its name however often it is reported.
  */
@@ -7,8 +7,12 @@ import type { EngineRun } from '../../../domain/engine/engine.ts'
 import type { NodeReport, ReportedFile, ReportedItem } from '../../../domain/engine/engine-event.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { isMediaType, typeFromName } from '../../../lib/mime.ts'
+import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi, FilePlace } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
+import type { LeftFiles } from './left-files.ts'
+import type { OwnNames } from './metadata/own-names.ts'
+import { restoreFile } from './metadata/restore-file.ts'
 import { readFile } from './read-file.ts'
 import { withoutFolder } from './rewrite-graph.ts'
 
@@ -18,6 +22,12 @@ export interface ReporterDeps {
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
   /** The attempt's own, within the output folder. */
   readonly folder: string
+  /** What was rewritten for the server: files are handed on with the caller's graph in them. */
+  names(): OwnNames
+  /** Told of every file, so that it can be removed from the server in the end. */
+  readonly left: LeftFiles
+  /** An earlier attempt could not read what was reported: whether a file is there is asked before it is taken for one. */
+  readonly isDoubted: boolean
   readonly onUnreadable: (error: unknown) => void
 }
 
@@ -35,6 +45,9 @@ interface FoundFile extends FilePlace {
 
 // `name_00001_.png`, and the few savers that leave the last underscore out.
 const NUMBERED = /^(.*)_(\d{5,})(_?\.\w{1,16})$/
+const OK = 200
+/** The folders that a file can be in; an item without one of these words may be anything that has a name. */
+const FOLDERS: ReadonlySet<unknown> = new Set(['output', 'temp', 'input'])
 const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
 /** Keys under which a plain text may be the path of a scene. */
 const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
@@ -54,20 +67,33 @@ export function createReporter(deps: ReporterDeps): ToReport {
   }
 
   async function readItem(key: string, item: JsonValue): Promise<FoundFile | JsonValue> {
-    if (isJsonObject(item) && typeof item.filename === 'string' && item.filename !== '') return toFile(item)
+    if (isJsonObject(item) && typeof item.filename === 'string' && item.filename !== '') {
+      const file = toFile(item)
+      const isCertain = FOLDERS.has(item.type) && !deps.isDoubted
+      return isCertain || (await isFileThere(file)) ? file : item
+    }
     if (typeof item !== 'string' || !SCENE_KEYS.has(key) || !SCENE.test(item)) return item
     const place = placeOfPath(item)
     const isThere = await isFileThere(place)
     return isThere ? { ...place, assetId: null, contentType: typeFromName(item) } : item
   }
 
+  /** Asked again for a while: a file may show late. */
   async function isFileThere(place: FilePlace): Promise<boolean> {
+    for (let attempt = 1; ; attempt++) {
+      const status = await statusOf(place)
+      if (status === OK || attempt >= bounds.fileTries) return status === OK
+      await sleep(bounds.fileRetryMs)
+    }
+  }
+
+  async function statusOf(place: FilePlace): Promise<number | null> {
     try {
       const { status, body } = await api.head(place, {})
       body.destroy()
-      return status === 200
+      return status
     } catch {
-      return false
+      return null
     }
   }
 
@@ -102,11 +128,12 @@ export function createReporter(deps: ReporterDeps): ToReport {
 
   function toReportedFile(file: FoundFile): ReportedFile {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
-    const { contentType, assetId } = file
+    const { contentType } = file
+    deps.left.reported(file)
     async function* read() {
-      yield* readFile(api, file, bounds)
-      // Only servers with an asset store can remove a file, and only what we have is removed.
-      if (assetId !== null) await api.deleteAsset(assetId).catch(() => {})
+      const bytes = readFile(api, file, bounds)
+      yield* file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
+      await deps.left.read(file)
     }
     return { kind: 'file', filename, subfolder, folder: file.folder, contentType, read: () => watched(read()) }
   }

@@ -26,7 +26,7 @@ export interface FreshOutputs {
 }
 
 const PREFIX_INPUT = 'filename_prefix'
-const BREAKER_INPUT = 'atelier_run'
+export const BREAKER_INPUT = 'atelier_run'
 // Names that resolving a reference writes anywhere in a graph.
 const CONTENT_NAME = /^[0-9a-f]{64}\.\w{1,16}$/
 
@@ -75,6 +75,13 @@ function intoFolder(prefix: string, folder: string): string {
   const path = prefix.replaceAll('\\', '/')
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.split('/').includes('..')) return prefix
   return `${folder}/${prefix}`
+}
+
+/** The way back: a text of the server with the names that stand in the submitted graph. */
+export function createRestore({ staged, folder }: Pick<Rewriting, 'staged' | 'folder'>): (text: string) => string {
+  const names = [...staged].map(([name, stagedName]) => [stagedName, name] as const)
+  return (text) =>
+    names.reduce((result, [stagedName, name]) => result.replaceAll(stagedName, name), text.replaceAll(`${folder}/`, ''))
 }
 
 /** What the user sees as the subfolder of a file. */

@@ -19,11 +19,21 @@ import type { Forgetter } from './forget-runs.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
 import type { Hub } from './hub.ts'
+import { createLeftFiles, type LeftFiles } from './left-files.ts'
 import { missingReports } from './missing-reports.ts'
+import type { PrintLog } from './print-log.ts'
 import { earlierPromptIds, promptIdOf } from './prompt-id.ts'
 import { type Refusal, toRefusal } from './refusal.ts'
+import type { Remover } from './remove-files.ts'
 import { createReporter } from './report.ts'
-import { countReachable, type FreshOutputs, namesToStage, rewriteGraph } from './rewrite-graph.ts'
+import {
+  BREAKER_INPUT,
+  countReachable,
+  createRestore,
+  type FreshOutputs,
+  namesToStage,
+  rewriteGraph,
+} from './rewrite-graph.ts'
 import { TellingListener } from './run-listener.ts'
 import { InputTooLargeError, type Stage } from './stage-inputs.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
@@ -32,6 +42,10 @@ import { silenceError, watchLife } from './watch-life.ts'
 
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
+  readonly prints: PrintLog
+  readonly remover: Remover
+  /** Aborted when the engine closes. */
+  readonly closing: AbortSignal
   readonly stage: Stage
   readonly forgetter: Forgetter
   readonly log: Log
@@ -76,11 +90,14 @@ class Attempt {
   readonly #folder: string
   readonly #failureBounds: FailureBounds
   readonly #teller: RunTeller
+  readonly #left: LeftFiles
   /** Outputs that were made anew because nothing was told of them. */
   #healed: readonly string[] = []
   /** Names of the inputs on the server. */
   #staged: ReadonlySet<string> = new Set()
   #isBroughtAgain = false
+  /** By the names that stand in the graph. */
+  #stagedNames: ReadonlyMap<string, string> = new Map()
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
@@ -92,13 +109,30 @@ class Attempt {
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
-    const toReport = createReporter({ api, bounds, folder: this.#folder, reserveOutputNumbers, onUnreadable })
+    this.#left = createLeftFiles({ ...deps, folder: this.#folder, ...bounds })
+    const left = this.#left
+    const names = () => ({ folder: this.#folder, staged: this.#stagedNames, extraInput: BREAKER_INPUT })
+    const toReport = createReporter({
+      api,
+      bounds,
+      folder: this.#folder,
+      names,
+      left,
+      isDoubted: attempt > 1,
+      reserveOutputNumbers,
+      onUnreadable,
+    })
     this.#teller = new RunTeller({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
   }
 
   /** Ends with exactly one outcome, or throws EngineLostError. */
   async run(): Promise<void> {
-    await this.#teller.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+    try {
+      await this.#teller.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+    } finally {
+      this.#deps.stage.letGo(this.#stagedNames)
+      await this.#left.over()
+    }
   }
 
   async #rounds(): Promise<EngineEvent> {
@@ -168,6 +202,8 @@ class Attempt {
       throw silent.aborted ? silenceError(this.#deps) : error
     })
     this.#staged = new Set(staged.values())
+    this.#deps.stage.letGo(this.#stagedNames)
+    this.#stagedNames = staged
     return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
   }
 
@@ -177,7 +213,8 @@ class Attempt {
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
-    const refusal = toRefusal(body, this.#failureBounds)
+    const restore = createRestore({ staged: this.#stagedNames, folder: this.#folder })
+    const refusal = toRefusal(body, this.#failureBounds, restore)
     if (isQueued) await this.#takeBack(promptId)
     else if (this.#bringAgain(refusal)) return { type: 'again', why: 'files' }
     this.#deps.onSurprise()
@@ -207,21 +244,28 @@ class Attempt {
     promptId: string,
     { listener, clientId }: { listener: TellingListener; clientId: string },
   ): Promise<RoundEnd> {
-    const { hub, printedAfterMs } = this.#deps
+    const { hub, prints, printedAfterMs } = this.#deps
+    const over = new AbortController()
     this.#teller.start()
     // Very old servers give an id of their own.
     hub.attach(promptId, listener)
     try {
       const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
       listener.wake(follower)
+      void prints.keepUp(over.signal)
       const end = await follower.follow()
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
       if (end.kind !== 'ended') return this.#forgotten()
-      const concluded = await this.#conclude(end.entry, promptId)
+      hub.noteTimes(promptId, end.entry)
+      const [concluded] = await Promise.all([
+        this.#conclude(end.entry, promptId),
+        prints.catchUp({ isStopping: this.#stop.aborted }),
+      ])
       this.#deps.forgetter.add(promptId)
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
       return concluded
     } finally {
+      over.abort(LEFT)
       hub.detach(promptId)
     }
   }

@@ -3,7 +3,7 @@
  * there and the server's own cache finds what it has computed from it. What has been brought is remembered for as long as
  * the server process lives; after that it is asked first.
  */
-import { extname } from 'node:path'
+import { posix } from 'node:path'
 import type { EngineInput } from '../../../domain/engine/engine.ts'
 import { isJsonObject } from '../../../lib/lossless-json.ts'
 import { extensionFromType } from '../../../lib/mime.ts'
@@ -11,11 +11,18 @@ import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'
+import { escapeJson } from './metadata/own-names.ts'
 import { multipartOf } from './multipart-body.ts'
+import type { Remover } from './remove-files.ts'
+
+const { basename, extname } = posix
 
 /** The folder within the server's input folder. */
 const FOLDER = 'atelier'
 const ANNOTATION = / \[(?:input|output|temp)\]$/
+/** Leads from a folder to itself. */
+const HERE = './'
+const MAX_PATH_BYTES = 1_000
 const EXTENSION = /^\.\w{1,16}$/
 
 export class InputTooLargeError extends Error {
@@ -28,6 +35,8 @@ export class InputTooLargeError extends Error {
 export interface Stage {
   /** Staged names by the names that stand in the graph. Throws CallError or InputTooLargeError. */
   bring(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
+  /** The files of a run are no longer needed for it: those used longest ago make room when there are too many. */
+  letGo(staged: ReadonlyMap<string, string>): void
   /** The server may have lost what it was given. */
   forget(): void
   /**
@@ -40,11 +49,16 @@ export interface Stage {
 export interface StageDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
+  readonly remover: Pick<Remover, 'removeFile'>
   /** null: not known. */
   maxUploadBytes(): number | null
 }
 
-export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
+export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps): Stage {
+  /** By staged name, the one used longest ago first. */
+  const kept = new Map<string, { users: number; path: string | null }>()
+  const going = new Map<string, Promise<void>>()
+
   /** By staged name; several runs that need the same file wait for one upload. */
   let brought = new Map<string, Promise<string>>()
   let subfolder = FOLDER
@@ -106,12 +120,61 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
     return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : subfolder, answer.name)
   }
 
-  function bringShared(name: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const filename = stagedName(name, input)
+  /** Before anything is awaited: what is being brought must not be made room of. */
+  function use(filename: string): void {
+    const { users = 0, path = null } = kept.get(filename) ?? {}
+    kept.delete(filename)
+    kept.set(filename, { users: users + 1, path })
+  }
+
+  function letGo(filenames: Iterable<string>): void {
+    for (const filename of filenames) {
+      const entry = kept.get(filename)
+      if (entry !== undefined) entry.users--
+    }
+    for (const [filename, { users, path }] of kept) {
+      if (kept.size <= bounds.maxStagedFiles) return
+      if (users <= 0) remove(filename, path)
+    }
+  }
+
+  function remove(filename: string, path: string | null): void {
+    kept.delete(filename)
+    brought.delete(filename)
+    if (path === null) return
+    const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
+    const gone = remover
+      .removeFile({ filename: basename(path), subfolder: folder, folder: 'input' })
+      .finally(() => going.delete(filename))
+    going.set(filename, gone)
+  }
+
+  async function bringAll(
+    wanted: ReadonlyMap<string, readonly [filename: string, input: EngineInput]>,
+    signal: AbortSignal,
+  ): Promise<Map<string, string>> {
+    const staged = new Map<string, string>()
+    const taken = new Set<string>()
+    for (const [name, [filename, input]] of wanted) {
+      const path = await bringShared(filename, input, signal).catch((error) => {
+        // The upload was somebody else's, and they gave up: this run still needs the file.
+        if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
+        return bringShared(filename, input, signal)
+      })
+      const entry = kept.get(filename)
+      if (entry !== undefined) entry.path = path
+      staged.set(name, spell(path, name, taken))
+    }
+    return staged
+  }
+
+  function bringShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     const known = brought.get(filename)
     if (known !== undefined) return known
     const here = brought
-    const work = bringOne(filename, input, signal)
+    const gone = going.get(filename)
+    const work =
+      gone === undefined ? bringOne(filename, input, signal) : gone.then(() => bringOne(filename, input, signal))
     here.set(filename, work)
     work.catch(() => here.delete(filename))
     return work
@@ -119,19 +182,16 @@ export function createStage({ api, bounds, maxUploadBytes }: StageDeps): Stage {
 
   return {
     async bring(inputs, signal) {
-      const staged = new Map<string, string>()
-      for (const [name, input] of inputs) {
-        staged.set(
-          name,
-          await bringShared(name, input, signal).catch((error) => {
-            // The upload was somebody else's, and they gave up: this run still needs the file.
-            if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
-            return bringShared(name, input, signal)
-          }),
-        )
+      const wanted = new Map([...inputs].map(([name, input]) => [name, [stagedName(name, input), input] as const]))
+      for (const [filename] of wanted.values()) use(filename)
+      try {
+        return await bringAll(wanted, signal)
+      } catch (error) {
+        letGo([...wanted.values()].map(([filename]) => filename))
+        throw error
       }
-      return staged
     },
+    letGo: (staged) => letGo([...staged.values()].map((path) => basename(path))),
     forget() {
       brought = new Map()
     },
@@ -151,4 +211,21 @@ function stagedName(name: string, { hash, contentType }: EngineInput): string {
   const written = extname(name.replace(ANNOTATION, ''))
   const extension = EXTENSION.test(written) ? written.toLowerCase() : `.${extensionFromType(contentType) ?? 'bin'}`
   return `${hash}${extension}`
+}
+
+/**
+ * The path as the graph of this run has it. No two names of a graph get the same text, though their bytes be one file, and none
+ * gets a shorter one: so the graph that the server writes into its files can be turned back, in place. A file beside the user's
+ * own has one name only, for nodes that compare.
+ */
+function spell(path: string, name: string, taken: Set<string>): string {
+  const cut = path.lastIndexOf('/') + 1
+  const missing = Math.min(escapeJson(name).length, MAX_PATH_BYTES) - path.length
+  let spelled =
+    cut === 0 || missing <= 0
+      ? path
+      : path.slice(0, cut) + HERE.repeat(Math.ceil(missing / HERE.length)) + path.slice(cut)
+  while (cut > 0 && taken.has(spelled)) spelled = spelled.slice(0, cut) + HERE + spelled.slice(cut)
+  taken.add(spelled)
+  return spelled
 }

@@ -86,7 +86,8 @@ export class RunTeller {
   /** The last word, behind everything that still waits. Throws what kept a report from being made. */
   async end(event: EngineEvent): Promise<void> {
     await this.#turns
-    this.start()
+    const isRefused = event.type === 'failed' && event.failure.refusal !== undefined
+    if (!isRefused) this.start()
     this.#deps.emit(event)
   }
 

@@ -41,6 +41,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
       const input = toCommitInput(lease, change, clock.now())
       return toCommitOutcome(await write.call('commit', input, change.log?.text.length))
     },
+    withdraw: ({ jobId, leaseId }, now) => write.call('withdraw', { jobId, leaseId, now: now.getTime() }),
     async release(leases, now) {
       if (leases.length === 0) return []
       return write.call('release', { leases: leases.map(toLeaseFields), now: now.getTime() })

@@ -49,6 +49,32 @@ export function prepareRemoveJobs(database: DatabaseSync): (input: RemoveInput) 
   }
 }
 
+export interface WithdrawInput {
+  readonly jobId: string
+  readonly leaseId: string
+  readonly now: number
+}
+
+/** A job that ends before its submit was answered: its key may be used again, and nothing of it is charged or listed. */
+export function prepareWithdraw(database: DatabaseSync): (input: WithdrawInput) => boolean {
+  const selectHeld = prepareRows<[seq: number, accountId: string]>(
+    database,
+    `SELECT seq, account_id FROM job WHERE id = ? AND lease_id = ? AND status = 'running'`,
+  )
+  const dropKey = database.prepare('DELETE FROM idempotency_key WHERE account_id = ? AND job_id = ?')
+  const endJob = prepareEndJob(database)
+  const removeJob = prepareRemoveJob(database)
+  return ({ jobId, leaseId, now }) => {
+    const held = selectHeld.get(jobId, leaseId)
+    if (held === undefined) return false
+    const [seq, accountId] = held
+    endJob({ seq, accountId, from: 'running', to: 'failed', at: now, error: null, isLost: true })
+    removeJob(seq, now)
+    dropKey.run(accountId, jobId)
+    return true
+  }
+}
+
 // Unlisted files of a job are records with its deadline: they go like every other record past its life.
 const PARTS = ['job_workflow', 'job_log', 'job_output', 'job_submission', 'job_run', 'job_hidden']
 

@@ -28,7 +28,7 @@ import {
 } from './queued-calls.ts'
 import { prepareTakeRequests } from './rate-limit.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
-import { prepareExpireJobs, prepareRemoveJobs } from './retention.ts'
+import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './retention.ts'
 import { prepareHideHistory } from './run-records.ts'
 import { prepareSubmit } from './submit.ts'
 import { prepareKeepProgress, prepareSweepCalls } from './unfinished-calls.ts'
@@ -43,6 +43,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     renew: prepareRenew(database),
     commit: prepareCommit(database, { completeJob }),
     release: prepareRelease(database),
+    withdraw: prepareWithdraw(database),
     cancel: prepareCancel(database, { completeJob }),
     reap: prepareReap(database),
     expireJobs: prepareExpireJobs(database),
