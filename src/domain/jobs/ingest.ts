@@ -26,9 +26,15 @@ export interface IngestDeps {
 
 export interface Ingest {
   add(draft: OutputDraft): void
-  /** Resolves when fewer than `count` are under way. */
-  fewerThan(count: number): Promise<void>
+  /** Resolves when so little waits to be stored that more may come. */
+  hasRoom(): Promise<void>
+  /** Resolves when nothing is under way. */
+  allStored(): Promise<void>
 }
+
+// What may wait to be stored before whoever makes outputs is asked to wait too.
+const MAX_WAITING = 64
+const MAX_WAITING_BYTES = 67_108_864
 
 export function createIngest(deps: IngestDeps): Ingest {
   const earlier = [...deps.earlier]
@@ -36,7 +42,8 @@ export function createIngest(deps: IngestDeps): Ingest {
   let underWay = 0
   let bytes = 0
   let hasFailed = false
-  let waiting: { readonly count: number; readonly resolve: () => void }[] = []
+  let heldBytes = 0
+  let waiting: { readonly isReady: () => boolean; readonly resolve: () => void }[] = []
 
   async function store(draft: OutputDraft): Promise<Output> {
     deps.signal.throwIfAborted()
@@ -55,16 +62,22 @@ export function createIngest(deps: IngestDeps): Ingest {
     else earlier.splice(same, 1)
   }
 
-  function settle(): void {
+  function settle(draft: OutputDraft): void {
     underWay--
-    const free = waiting.filter(({ count }) => underWay < count)
-    waiting = waiting.filter(({ count }) => underWay >= count)
+    heldBytes -= draft.heldBytes
+    const free = waiting.filter(({ isReady }) => isReady())
+    waiting = waiting.filter((each) => !free.includes(each))
     for (const { resolve } of free) resolve()
+  }
+
+  async function until(isReady: () => boolean): Promise<void> {
+    if (!isReady()) await new Promise<void>((resolve) => waiting.push({ isReady, resolve }))
   }
 
   return {
     add(draft) {
       underWay++
+      heldBytes += draft.heldBytes
       const stored = deps.limit(() => store(draft))
       stored.catch(() => {})
       const before = last
@@ -77,12 +90,11 @@ export function createIngest(deps: IngestDeps): Ingest {
           if (!hasFailed) deps.onError(error)
           hasFailed = true
         }
-        settle()
+        settle(draft)
       })()
     },
-    async fewerThan(count) {
-      if (underWay >= count) await new Promise<void>((resolve) => waiting.push({ count, resolve }))
-    },
+    hasRoom: () => until(() => underWay < MAX_WAITING && heldBytes <= MAX_WAITING_BYTES),
+    allStored: () => until(() => underWay === 0),
   }
 }
 

@@ -46,6 +46,8 @@ export interface RunDeps {
   checkLease(lease: Lease): Promise<void>
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
+  /** Gives the job back to the queue as if it had not been taken. */
+  handBack(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
   /** Told of a job as the store has it now, before anybody else hears of the change. */
   readonly onStored?: (job: Job) => void

@@ -13,7 +13,7 @@ function open(budgetBytes: number) {
     ledger.release(buffer)
     return buffer
   }
-  const cache = createResultCache({ budgetBytes, ledger })
+  const cache = createResultCache({ budgetBytes, plainBudgetBytes: budgetBytes, ledger })
   return { cache, ledger, keep }
 }
 

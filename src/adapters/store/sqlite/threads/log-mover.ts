@@ -12,6 +12,8 @@ export interface LogMover {
   close(): Promise<void>
 }
 
+const HEAP_MB = 128
+
 export function createLogMover(path: string, onTrouble: (error: Error) => void): LogMover {
   let worker: Worker | null = null
   let isBusy = false
@@ -20,7 +22,11 @@ export function createLogMover(path: string, onTrouble: (error: Error) => void):
 
   function start(): Worker {
     const workerData: CheckpointerData = { path }
-    const started = new Worker(new URL('./checkpointer.ts', import.meta.url), { workerData, name: 'checkpointer' })
+    const started = new Worker(new URL('./checkpointer.ts', import.meta.url), {
+      workerData,
+      name: 'checkpointer',
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    })
     started.on('message', () => {
       isBusy = false
     })
