@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './api-keys.ts'
 import { prepareListAudit } from './audit.ts'
-import { prepareKnownBlobs } from './blobs.ts'
+import { prepareKnownBlobs, prepareStoredBytes } from './blobs.ts'
 import { prepareCanPay } from './call-pool.ts'
 import { prepareCheckLedger } from './check-ledger.ts'
 import { prepareListDeployments, preparePoolLoads } from './deployments.ts'
@@ -46,6 +46,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findInFolders: prepareFindInFolders(database),
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
+    storedBytes: prepareStoredBytes(database),
     findUse: prepareFindUse(database),
     findRecord: prepareFindRecord(database, { completeJob }),
     listLive: prepareListLive(database, { completeJob }),
