@@ -17,6 +17,8 @@ export interface IngestDeps {
   readonly limit: Semaphore
   /** For all outputs of the job together. */
   readonly maxBytes: number
+  /** What the account may still keep; asked once, when the first output comes. */
+  storageLeft(): Promise<number>
   readonly signal: AbortSignal
   /** Outputs that an earlier attempt of the job committed: the same bytes from the same node are not shown twice. */
   readonly earlier: readonly Output[]
@@ -41,6 +43,7 @@ export function createIngest(deps: IngestDeps): Ingest {
   let last: Promise<void> = Promise.resolve()
   let underWay = 0
   let bytes = 0
+  let left: Promise<number> | null = null
   let hasFailed = false
   let heldBytes = 0
   let waiting: { readonly isReady: () => boolean; readonly resolve: () => void }[] = []
@@ -48,8 +51,12 @@ export function createIngest(deps: IngestDeps): Ingest {
   async function store(draft: OutputDraft): Promise<Output> {
     deps.signal.throwIfAborted()
     const { signal } = deps
-    const maxBytes = Math.max(0, deps.maxBytes - bytes)
-    const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal })
+    left ??= deps.storageLeft()
+    const storageLeft = await left
+    const maxBytes = Math.max(0, Math.min(deps.maxBytes, storageLeft) - bytes)
+    const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal }).catch((error: unknown) => {
+      throw storageLeft < deps.maxBytes && isTooLarge(error) ? new StorageQuotaError({ cause: error }) : error
+    })
     bytes += sizeBytes
     const { nodeId, name, type, contentType, place } = draft
     const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
@@ -98,6 +105,18 @@ export function createIngest(deps: IngestDeps): Ingest {
   }
 }
 
+/** The account has no room for what its job made. */
+class StorageQuotaError extends Error {
+  constructor(options: ErrorOptions) {
+    super('the account keeps as much as it may', options)
+    this.name = 'StorageQuotaError'
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ServiceError && error.refusal === 'payload_too_large'
+}
+
 /** A disk can be emptied, and crowds disperse: the same job may succeed later, and it is no fault of its own. */
 export function isShortOfRoom(error: unknown): boolean {
   return error instanceof ServiceError && (error.refusal === 'storage_full' || error.refusal === 'queue_full')
@@ -111,8 +130,14 @@ export function toIngestError(error: unknown): JobError {
   if (error instanceof ServiceError && error.refusal === 'queue_full') {
     return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
   }
-  if (error instanceof ServiceError && error.refusal === 'payload_too_large') {
+  if (isTooLarge(error)) {
     return toJobError('output_too_large', 'the outputs of the job are larger than this service keeps')
+  }
+  if (error instanceof StorageQuotaError) {
+    return toJobError(
+      'storage_quota',
+      'an output could not be kept: the account keeps as much as it may; delete assets, or wait until jobs expire',
+    )
   }
   return toJobError('output_unreadable', 'an output could not be read from the engine')
 }

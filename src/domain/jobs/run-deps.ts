@@ -18,8 +18,8 @@ import type { SecondChances } from './second-chances.ts'
 
 export interface RunLimits {
   readonly maxAttempts: number
-  /** null: a run may take as long as it likes. */
-  readonly maxRunMs: number | null
+  /** For a job of this account; null: it may take as long as it likes. */
+  maxRunMs(accountId: string): number | null
   /** How long an interrupted engine may take to answer before it is given up. */
   readonly cancelGraceMs: number
   /** How long outputs may take after the engine has finished. */
@@ -31,6 +31,8 @@ export interface RunLimits {
 export interface RunDeps {
   readonly store: Pick<JobStore, 'commit' | 'reserveOutputNumbers'>
   readonly storeBlob: StoreBlob
+  /** What the account may still keep. */
+  readonly storageLeft?: (accountId: string) => Promise<number>
   readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
   readonly bus: EventBus<EngineEvent>
   readonly extraData: ExtraDataKeeper

@@ -134,7 +134,7 @@ export class JobRun {
   }
 
   #startEngine(run: EngineRun): void {
-    const { maxRunMs } = this.#deps.limits
+    const maxRunMs = this.#deps.limits.maxRunMs(run.accountId)
     if (maxRunMs !== null) this.#after(maxRunMs, () => this.#interruptFor({ cause: 'timeout', limitMs: maxRunMs }))
     this.#isPumping = true
     this.#pumpEnd = this.#pump(run)

@@ -45,6 +45,7 @@ export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: Run
     newId: deps.newId,
     limit: deps.ingestLimit,
     maxBytes: deps.limits.maxOutputBytes,
+    storageLeft: async () => deps.storageLeft?.(job.accountId) ?? Number.POSITIVE_INFINITY,
     signal: stop.signal,
     earlier: job.outputs,
     onReady(output) {

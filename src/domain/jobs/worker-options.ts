@@ -11,7 +11,7 @@ import type { RunDeps, RunLimits } from './run-deps.ts'
 export type WorkerFleet = Pick<Fleet, 'inTurn' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
 
 export interface WorkerDeps
-  extends Pick<RunDeps, 'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log' | 'onStored'> {
+  extends Pick<RunDeps, 'storeBlob' | 'storageLeft' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log' | 'onStored'> {
   readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'>
   readonly fleet: WorkerFleet
   /** For leases and for the assets of outputs. */
@@ -35,7 +35,8 @@ export interface WorkerDeps
   readonly firstProgressMs?: number
   readonly outputLingerMs?: number
   readonly maxAttempts?: number
-  readonly maxRunMs?: number | null
+  /** The same for everybody, or each account's own. */
+  readonly maxRunMs?: number | null | RunLimits['maxRunMs']
   readonly cancelGraceMs?: number
   readonly maxIngestMs?: number
   readonly maxOutputs?: number
@@ -64,6 +65,7 @@ export interface WorkerOptions {
 }
 
 export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
+  const { maxRunMs = null } = deps
   return {
     pool: deps.pool,
     workers: deps.workers,
@@ -83,7 +85,7 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     },
     limits: {
       maxAttempts: deps.maxAttempts ?? MAX_ATTEMPTS,
-      maxRunMs: deps.maxRunMs ?? null,
+      maxRunMs: typeof maxRunMs === 'function' ? maxRunMs : () => maxRunMs,
       cancelGraceMs: deps.cancelGraceMs ?? 10_000,
       maxIngestMs: deps.maxIngestMs ?? 600_000,
       maxOutputs: deps.maxOutputs ?? 10_000,

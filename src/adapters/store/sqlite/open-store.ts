@@ -28,7 +28,7 @@ import { prepareDataDirectory } from './data-directory.ts'
 import { createDeploymentStore } from './deployment-store.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
-import { createJobStore } from './job-store.ts'
+import { createJobCancels, createJobStore } from './job-store.ts'
 import { createKeyStore } from './key-store.ts'
 import { createLedgerStore } from './ledger-store.ts'
 import { createLimitStore } from './limit-store.ts'
@@ -68,6 +68,7 @@ export interface OperatorStores {
   readonly apiKeys: KeyStore
   readonly ledger: LedgerStore
   readonly deployments: DeploymentStore
+  readonly cancels: Pick<JobStore, 'cancel'>
 }
 
 export interface SqliteStore extends OperatorStores, AsyncDisposable {
@@ -149,6 +150,7 @@ function createOperatorStores(channels: StoreChannels): OperatorStores {
     apiKeys: createKeyStore(channels),
     ledger: createLedgerStore(channels),
     deployments: createDeploymentStore(channels),
+    cancels: createJobCancels(channels),
   }
 }
 

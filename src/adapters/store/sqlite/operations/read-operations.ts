@@ -17,7 +17,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './find-assets.ts'
-import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
+import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
 import { prepareFindLanes } from './lanes.ts'
@@ -34,6 +34,7 @@ export function prepareReadOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
   return {
     findJob: prepareFindJob(database, { completeJob }),
+    findOwner: prepareFindOwner(database),
     findWorkflow: prepareFindWorkflow(database),
     findLog: prepareFindLog(database),
     listJobs: prepareListJobs(database, { completeJob }),
