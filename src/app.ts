@@ -74,7 +74,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
-  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, clock, log })
+  const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
+  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
   const bus = openBus()
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })

@@ -27,6 +27,7 @@ import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
+import { cancelJob } from './surfaces/admin/operations/cancel-job.ts'
 import { reloadModels } from './surfaces/admin/operations/reload-models.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
@@ -88,6 +89,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     operations: [
       createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
+      (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
     ],
   })
 }

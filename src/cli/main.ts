@@ -7,6 +7,7 @@ import { ConfigError } from '../config/config-error.ts'
 import { addAccounts } from './admin/accounts.ts'
 import { addCredits } from './admin/credits.ts'
 import { addDeployments } from './admin/deployments.ts'
+import { addJobs } from './admin/jobs.ts'
 import { addKeys } from './admin/keys.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
@@ -55,6 +56,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addKeys,
     addCredits,
     addDeployments,
+    addJobs,
     addDoctor,
     addMigrate,
     addVerify,

@@ -7,6 +7,7 @@ import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain
 import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.ts'
 import { createModelPlacement } from '../domain/assets/model-placement.ts'
 import { openShelf } from '../domain/assets/open-shelf.ts'
+import { createStorageRooms } from '../domain/assets/storage-rooms.ts'
 import { createStoreBlob } from '../domain/assets/store-blob.ts'
 import { createUploadAsset } from '../domain/assets/upload.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -19,17 +20,22 @@ export interface AssetParts {
   readonly store: Store
   readonly opened: Blobs
   readonly maxUploadBytes: PerAccount
+  /** What an account may keep; null: as much as it likes. */
+  readonly storageLimitOf: (accountId: string) => number | null
   readonly clock: Clock
   readonly log: Log
 }
 
 export type AssetActions = ReturnType<typeof createAssetActions>
 
-export function createAssetActions(config: AssetsConfig, { store, opened, maxUploadBytes, clock, log }: AssetParts) {
+export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
+  const { store, opened, maxUploadBytes, clock, log } = parts
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
+  const rooms = createStorageRooms({ assets, clock, limitOf: parts.storageLimitOf })
   const shared = {
     assets,
+    rooms,
     blobs,
     clock,
     newId: newUuidV4,
@@ -37,6 +43,7 @@ export function createAssetActions(config: AssetsConfig, { store, opened, maxUpl
     retentionMs: config.retentionMs,
   }
   return {
+    rooms,
     uploadAsset: createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes }),
     assetFromHash: createAssetFromHash(shared),
     hasBlob: createHasBlob(shared),

@@ -85,7 +85,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       maxOvertakes: parts.maxOvertakes,
       workers,
       previewOutputs: config.previewOutputs,
-      maxRunMs: config.maxRunMs,
+      maxRunMs: toRunLimit(config.maxRunMs, rules),
+      storageLeft: parts.assets.rooms.leftFor,
       cancelGraceMs: config.cancelGraceMs,
     })
     for (const other of poolWorkers.keys())
@@ -154,6 +155,14 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     recover,
     lanes,
     housekeeping: createHousekeeping({ tasks: chores, log }),
+  }
+}
+
+function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accountId: string) => number | null {
+  return (accountId) => {
+    const seconds = rules?.limitsOf(accountId).runSeconds ?? null
+    if (seconds === null) return maxRunMs
+    return Math.min(seconds * 1000, maxRunMs ?? Number.POSITIVE_INFINITY)
   }
 }
 

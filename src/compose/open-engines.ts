@@ -1,8 +1,8 @@
 /** The engines that the configuration names, as one fleet. */
 import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../adapters/engines/comfyui/engine.ts'
 import { openEmbeddedEngine } from '../adapters/engines/embedded/engine.ts'
-import { readChildEnvironment } from '../config/child-environment.ts'
-import type { Config, EngineConfig } from '../config/config.ts'
+import { readChildEnvironment, readThreadEnvironment } from '../config/child-environment.ts'
+import type { Config } from '../config/config.ts'
 import type { FleetConfig } from '../config/fleet-config.ts'
 import type { Engine } from '../domain/engine/engine.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet.ts'
@@ -76,7 +76,7 @@ interface Resident {
 
 async function openResident(config: Config, parts: FleetParts): Promise<Resident> {
   const { overrides } = parts
-  const engine = overrides.engine ?? (await openEmbedded(config.engine, parts))
+  const engine = overrides.engine ?? (await openEmbedded(config, parts))
   const { urls, launches, concurrency } = config.fleet
   const others = (urls.length + launches.length) * concurrency
   const member = toResidentEngine(engine, {
@@ -87,10 +87,16 @@ async function openResident(config: Config, parts: FleetParts): Promise<Resident
   return { engine, member }
 }
 
-function openEmbedded(config: EngineConfig, { clock, log, runModel }: FleetParts): Promise<Engine> {
+/** Of the memory, what one job may have where several accounts share it: one of them must not leave nothing for the others. */
+const SHARE_OF_JOB = 0.5
+
+function openEmbedded({ kind, engine: config }: Config, { clock, log, runModel }: FleetParts): Promise<Engine> {
   return openEmbeddedEngine({
     threads: config.threads,
     memoryLimitBytes: config.memoryBytes,
+    runMemoryBytes: config.memoryBytes * (kind === 'local' ? 1 : SHARE_OF_JOB),
+    nodeTimeoutMs: config.nodeTimeoutMs,
+    environment: readThreadEnvironment(),
     maxImagePixels: config.maxImagePixels,
     customNodes: { folders: config.nodeFolders, timeoutMs: config.nodeTimeoutMs },
     runModel,

@@ -140,7 +140,7 @@ export function judgeFiles({ files, problems }: FoundFiles, options: JudgeOption
 }
 
 export async function openModels(
-  { catalogs }: Pick<RouterConfig, 'catalogs'>,
+  { catalogs, hasSandbox }: Pick<RouterConfig, 'catalogs' | 'hasSandbox'>,
   parts: ModelsParts,
 ): Promise<OpenedModels> {
   const { clock, log, builtIn, openProvider } = parts
@@ -167,7 +167,8 @@ export async function openModels(
       const same = before?.providers.get(rules.provider)
       providers.set(rules.provider, same?.rules === text ? same : openOne(rules, text))
     }
-    const entries = [...read.models, ...parts.models].map((model) => ({
+    const offered = read.models.filter(({ provider }) => hasSandbox || provider !== 'sandbox')
+    const entries = [...offered, ...parts.models].map((model) => ({
       model,
       checkInput: createCheckInput(model, compileSchema),
     }))

@@ -23,7 +23,7 @@ import type { OpenProvider } from './open-models.ts'
 
 export interface ProviderParts {
   readonly secrets: Pick<Secrets, 'providers'>
-  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'rooms'>
   readonly assetStore: Pick<AssetStore, 'mint'>
   readonly signer: ContentSigner
   readonly observeExchange: ObserveExchange
@@ -96,6 +96,7 @@ export function openProviders(parts: ProviderParts): OpenedProviders {
       clock,
       log,
       maxBytes: parts.maxAssetBytes,
+      storageLeft: assets.rooms.leftFor,
       downloadHeaders: createDownloadHeaders(() => settings, opened, clock),
     }),
     [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),

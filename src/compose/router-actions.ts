@@ -27,7 +27,7 @@ export interface RouterParts {
   readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
   readonly models: OpenedModels
   readonly blobs: Blobs['blobs']
-  readonly assets: Pick<AssetActions, 'storeBlob'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'rooms'>
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
   readonly observer: CallObserver
@@ -56,6 +56,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     store: store.calls,
     hostAssets: models.hostAssets,
     storeBlob: parts.assets.storeBlob,
+    rooms: parts.assets.rooms,
     clock,
     log,
     observer,

@@ -1,4 +1,58 @@
-/** What processes that we start inherit: everything but our own settings, among which are secrets. */
-export function readChildEnvironment(environment: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('ATELIER_')))
+/**
+ * What processes and threads that we start get of our environment: what a program needs to be found, to speak a language and to
+ * find its libraries and graphics cards. Everything else stays here, because any variable may hold a secret: our own settings,
+ * and whatever the operator's platform put beside them.
+ */
+const NAMES: ReadonlySet<string> = new Set([
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'LANG',
+  'LANGUAGE',
+  'TZ',
+  'TMPDIR',
+  'TEMP',
+  'TMP',
+  'LD_LIBRARY_PATH',
+  'DYLD_LIBRARY_PATH',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'VIRTUAL_ENV',
+  'SYSTEMROOT',
+  'WINDIR',
+  'COMSPEC',
+  'PATHEXT',
+  'USERPROFILE',
+  'APPDATA',
+  'LOCALAPPDATA',
+])
+const NAME_STARTS = ['LC_', 'XDG_'] as const
+/** Of an engine with a graphics card: its drivers, its Python, where its weights are kept. */
+const ENGINE_NAME_STARTS = [
+  ...['CUDA', 'NVIDIA_', 'NCCL_', 'CUBLAS_', 'CUDNN_', 'HIP_', 'HSA_', 'ROCR_', 'ROCM_', 'MIOPEN_', 'GPU_', 'ONEAPI_'],
+  ...['PYTHON', 'PYTORCH_', 'TORCH', 'TRITON_', 'XFORMERS_', 'CONDA_', 'OMP_', 'MKL_', 'OPENBLAS_'],
+  ...['HF_', 'HUGGINGFACE_', 'TRANSFORMERS_', 'COMFYUI_'],
+] as const
+const SECRET_WORD = /TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|KEY/
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+function pick(environment: Environment, starts: readonly string[], names: ReadonlySet<string>): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(environment).filter(([given]) => {
+      const name = given.toUpperCase()
+      return names.has(name) || (starts.some((start) => name.startsWith(start)) && !SECRET_WORD.test(name))
+    }),
+  )
+}
+
+/** For an engine that we launch. Whatever else it needs can stand in its command: `env NAME=value program`. */
+export function readChildEnvironment(environment: Environment = process.env): NodeJS.ProcessEnv {
+  return pick(environment, [...NAME_STARTS, ...ENGINE_NAME_STARTS], NAMES)
+}
+
+/** For threads of the built-in engine and the programs that they start. Threads find their compiled code by the last name. */
+export function readThreadEnvironment(environment: Environment = process.env): NodeJS.ProcessEnv {
+  return pick(environment, NAME_STARTS, new Set([...NAMES, 'NODE_COMPILE_CACHE']))
 }

@@ -63,6 +63,7 @@ export const ENV = {
   recycleAge: 'ATELIER_RECYCLE_AGE',
   catalogs: 'ATELIER_CATALOGS',
   providers: 'ATELIER_PROVIDERS',
+  sandboxModels: 'ATELIER_SANDBOX_MODELS',
   routerDeadline: 'ATELIER_ROUTER_DEADLINE',
   routerMaxBody: 'ATELIER_ROUTER_MAX_BODY',
   routerMaxResult: 'ATELIER_ROUTER_MAX_RESULT',

@@ -18,6 +18,7 @@ export interface RouterConfig {
   readonly maxWaiting: number
   readonly maxWaitMs: number
   readonly creditsPerUsd: number
+  readonly hasSandbox: boolean
 }
 
 type ToAbsolute = (name: SettingName, path: string) => string
@@ -36,5 +37,6 @@ export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): R
     maxWaiting: values.routerMaxWaiting,
     maxWaitMs: values.routerMaxWait,
     creditsPerUsd: values.creditsPerUsd,
+    hasSandbox: values.sandboxModels,
   }
 }

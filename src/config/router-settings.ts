@@ -1,7 +1,7 @@
 /** Settings of the Model Router: how long, how large and how many its calls may be, and where its catalogue lies. */
 import type { SettingName } from './env.ts'
 import { readBlock } from './read-block.ts'
-import { readList, readPath, readWordOr } from './read-choice.ts'
+import { readChoice, readList, readPath, readWordOr } from './read-choice.ts'
 import { readBytes, readCount, readDurationMs } from './read-quantity.ts'
 import { readUsdMicros } from './read-usd.ts'
 import type { Setting } from './setting.ts'
@@ -10,6 +10,8 @@ const SECOND = 1000
 const DAY = 86_400_000
 const KIB = 1024
 const GIB = 2 ** 30
+
+const readOnOff = readChoice(['on', 'off'])
 
 export const ROUTER_SETTINGS = {
   catalogs: {
@@ -27,6 +29,13 @@ export const ROUTER_SETTINGS = {
     help: 'Keys and settings of providers: a JSON file, or, in the config file, the object itself; see docs/router.md. `none`: only `sandbox` and `local` models run.',
     isBlock: true,
     isSecret: true,
+  },
+  sandboxModels: {
+    group: 'Router',
+    argument: '<on or off>',
+    fallback: 'on',
+    read: (text: string) => readOnOff(text) === 'on',
+    help: 'Whether the `sandbox/*` models are offered, which cost nothing and are there for tests. `off` suits an installation that is open to the public.',
   },
   routerDeadline: {
     group: 'Router',

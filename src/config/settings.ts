@@ -187,9 +187,9 @@ export const SETTINGS = {
   maxRunTime: {
     group: 'Jobs',
     argument: '<duration>',
-    fallback: 'none',
+    fallback: '1h',
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: YEAR })),
-    help: 'The longest time that one job may run; then it fails.',
+    help: 'The longest time that one job may run; then it fails with `timeout`. Where accounts have tiers, the smaller of this and their `runSeconds` counts. `none`: no limit.',
   },
   cancelGrace: {
     group: 'Jobs',
@@ -275,7 +275,7 @@ export const SETTINGS = {
     argument: '<duration>',
     fallback: '10m',
     read: readDurationMs({ min: 100, max: 30 * DAY }),
-    help: 'The longest time that one call of such a node may take; then its job fails and its thread is ended.',
+    help: 'The longest time that one call of a node may take, built-in or your own; then its job fails and its thread is ended.',
   },
   ...FLEET_SETTINGS,
   logLevel: {

@@ -66,6 +66,30 @@ export function testAssetStore(opener: StoreOpener): void {
       assert.equal(await store().assets.remove(stranger.accountId, asset.id, START), 'not_found')
     })
 
+    test('what an account keeps is counted, equal bytes once, until their last record is gone', async () => {
+      const tenant = await Tenant.create(store())
+      const stranger = await Tenant.create(store())
+      const { assets } = store()
+      const stored = () => assets.storedBytes(tenant.accountId)
+      assert.equal(await stored(), 0)
+      const first = await minted(tenant, { hash: hashOf('kept'), sizeBytes: 100 })
+      const second = await minted(tenant, { hash: hashOf('kept'), sizeBytes: 100, filePath: 'other.png' })
+      await minted(tenant, { hash: hashOf('kept'), sizeBytes: 100 })
+      await minted(stranger, { hash: hashOf('kept'), sizeBytes: 100 })
+      assert.equal(await stored(), 100)
+      const { lease } = await tenant.run({ expiresAt: at(500) })
+      const outputs = [
+        newOutput({ hash: hashOf('made'), sizeBytes: 7 }),
+        newOutput({ hash: hashOf('kept'), sizeBytes: 100 }),
+      ]
+      await store().jobs.commit(lease, { outputs })
+      assert.equal(await stored(), 107)
+      await assets.remove(tenant.accountId, first.id, START)
+      await assets.remove(tenant.accountId, second.id, START)
+      assert.equal(await stored(), 107)
+      assert.equal(await assets.storedBytes(stranger.accountId), 100)
+    })
+
     test('the same hash, path and tags give the same record; any difference a new one', async () => {
       const tenant = await Tenant.create(store())
       const asset = await minted(tenant, { tags: ['t'] })

@@ -73,6 +73,22 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       assert.equal((await first.find(jobs[0].id))?.status, 'running')
     })
 
+    test('among equally busy accounts turns go round, however much one of them has waiting', async () => {
+      const first = await Tenant.create(store(), { maxRunning: 1 })
+      const second = await first.neighbour({ maxRunning: 1 })
+      const third = await first.neighbour({ maxRunning: 1 })
+      for (let count = 0; count < 5; count += 1) await first.submit()
+      for (let count = 0; count < 5; count += 1) await second.submit()
+      for (let count = 0; count < 2; count += 1) await third.submit()
+      const names = new Map([first, second, third].map(({ accountId }, index) => [accountId, index + 1]))
+      const owners: (number | undefined)[] = []
+      for (let claim = await first.claim(); claim !== null; claim = await first.claim()) {
+        owners.push(names.get(claim.job.accountId))
+        await first.succeed({ jobId: claim.job.id, leaseId: claim.leaseId })
+      }
+      assert.deepEqual(owners, [1, 2, 3, 1, 2, 3, 1, 2, 1, 2, 1, 2])
+    })
+
     test('an account at its limit does not stand in the way of another', async () => {
       const busy = await Tenant.create(store(), { maxRunning: 1 })
       const other = await busy.neighbour()

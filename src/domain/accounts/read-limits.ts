@@ -7,6 +7,7 @@ type Reader<Value> = (value: unknown) => Value
 const MAX_COUNT = 1_000_000
 const MAX_MICROS = 1_000_000_000_000_000
 const MAX_BYTES = 2 ** 46
+const MAX_SECONDS = 365 * 86_400
 const MAX_CLASSES = 10_000
 const MAX_CLASS_LENGTH = 256
 const MAX_MODELS = 1000
@@ -23,6 +24,8 @@ const READERS: { readonly [Name in keyof AccountLimits]: Reader<AccountLimits[Na
   committedSpendMicros: orNull(readInteger(0, MAX_MICROS)),
   streams: readInteger(0, MAX_COUNT),
   uploadBytes: orNull(readInteger(0, MAX_BYTES)),
+  storageBytes: orNull(readInteger(0, MAX_BYTES)),
+  runSeconds: orNull(readInteger(1, MAX_SECONDS)),
   allowNodes: orNull(readClasses),
   denyNodes: readClasses,
   allowModels: orNull(readModels),

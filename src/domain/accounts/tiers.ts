@@ -19,6 +19,10 @@ export interface AccountLimits {
   readonly streams: number
   /** The largest uploaded file; null: the service's own limit. */
   readonly uploadBytes: number | null
+  /** What it may keep: uploads, outputs and answers of models, the same bytes once; null: no limit. Where bytes are taken in. */
+  readonly storageBytes: number | null
+  /** How long one job may run; null: the service's own limit. In the worker. */
+  readonly runSeconds: number | null
   /** Node classes that workflows may use; null: all. */
   readonly allowNodes: readonly string[] | null
   /** Node classes that they may not, also when allowed above. */
@@ -51,6 +55,8 @@ export const BASE_LIMITS: AccountLimits = {
   committedSpendMicros: null,
   streams: 100,
   uploadBytes: null,
+  storageBytes: null,
+  runSeconds: null,
   allowNodes: null,
   denyNodes: [],
   allowModels: null,
@@ -59,13 +65,27 @@ export const BASE_LIMITS: AccountLimits = {
   creditFloorMicros: 0,
 }
 
+const GIB = 2 ** 30
+
 /** What an installation starts with: its own tiers replace these as a whole. */
 export const DEFAULT_TIERS: Tiers = {
   defaultName: 'free',
   byName: new Map([
-    ['free', BASE_LIMITS],
-    ['standard', { ...BASE_LIMITS, concurrentJobs: 3, queuedJobs: 1000, routerConcurrency: 10, streams: 500 }],
-    ['pro', { ...BASE_LIMITS, concurrentJobs: 5, queuedJobs: 10_000, routerConcurrency: 40, streams: 2000 }],
+    ['free', { ...BASE_LIMITS, storageBytes: 20 * GIB, runSeconds: 1800 }],
+    [
+      'standard',
+      {
+        ...BASE_LIMITS,
+        ...{ concurrentJobs: 3, queuedJobs: 1000, routerConcurrency: 10, streams: 500, storageBytes: 200 * GIB },
+      },
+    ],
+    [
+      'pro',
+      {
+        ...BASE_LIMITS,
+        ...{ concurrentJobs: 5, queuedJobs: 10_000, routerConcurrency: 40, streams: 2000, storageBytes: 1024 * GIB },
+      },
+    ],
   ]),
 }
 

@@ -76,6 +76,8 @@ export interface AssetStore {
   expire(now: Date, limit: number): Promise<number>
   /** Forgets blobs that nothing has referenced since before `cutoff` and returns their hashes; the caller then removes the bytes. */
   retireBlobs(cutoff: Date, limit: number): Promise<string[]>
+  /** What the account keeps: its assets, the same bytes once, and answers of models. */
+  storedBytes(accountId: string): Promise<number>
   /** Which of these hashes are known, that is announced or referenced. */
   knownBlobs(hashes: readonly string[]): Promise<string[]>
 }

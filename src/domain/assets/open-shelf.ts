@@ -13,6 +13,7 @@ import type { AssetShelf, ShelfFolder, ShelfPlace, ShelfUpload } from './asset-s
 import type { AssetStore } from './asset-store.ts'
 import type { BlobStore, PendingBlob } from './blob-store.ts'
 import { readFilePath } from './file-path.ts'
+import type { StorageRooms } from './storage-rooms.ts'
 import { settleBlob } from './store-blob.ts'
 
 export interface ShelfDeps {
@@ -21,6 +22,7 @@ export interface ShelfDeps {
   readonly clock: Clock
   readonly newId: NewId
   readonly maxBytes: PerAccount
+  readonly rooms: Pick<StorageRooms, 'admit'>
   readonly retentionMs: number | null
 }
 
@@ -87,7 +89,10 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
 
   return {
     async receive(source, { accountId, signal }) {
-      const pending = await blobs.receive(toAsync(source), { maxBytes: forAccount(deps.maxBytes, accountId), signal })
+      const admission = await deps.rooms.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
+        blobs.receive(toAsync(source), { maxBytes, signal }),
+      )
+      const { pending } = admission
       return {
         sizeBytes: pending.sizeBytes,
         async place(upload) {
@@ -95,13 +100,21 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
             // Judged before anything is kept: what passes names one file, and no way out of its folder.
             readFilePath(pathOf(upload.folder, upload.name))
           } catch (error) {
+            admission.end()
             await pending.discard()
             throw error
           }
-          await settleBlob(pending, deps)
-          return inTurn(upload.accountId, () => mint(upload, pending))
+          try {
+            await settleBlob(pending, deps)
+            return await inTurn(upload.accountId, () => mint(upload, pending))
+          } finally {
+            admission.end()
+          }
         },
-        discard: () => pending.discard(),
+        discard() {
+          admission.end()
+          return pending.discard()
+        },
       }
     },
     find: (accountId, place) => findOnShelf(deps, accountId, place),

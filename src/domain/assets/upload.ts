@@ -15,6 +15,7 @@ import { type FilePath, readFilePath } from './file-path.ts'
 import { keyReuse, toKeyClaim } from './key-reuse.ts'
 import type { ModelPlacement } from './model-placement.ts'
 import { checkSafetensors } from './safetensors-header.ts'
+import type { StorageRooms } from './storage-rooms.ts'
 import { settleBlob } from './store-blob.ts'
 
 export interface UploadRequest {
@@ -46,12 +47,13 @@ export interface UploadDeps {
   readonly clock: Clock
   readonly newId: NewId
   readonly maxBytes: PerAccount
+  readonly rooms: Pick<StorageRooms, 'admit'>
   /** null: uploads live for ever unless they say otherwise. */
   readonly retentionMs: number | null
 }
 
 export function createUploadAsset(deps: UploadDeps): UploadAsset {
-  const { assets, blobs, keys, placement, clock, newId, maxBytes, retentionMs } = deps
+  const { assets, blobs, keys, placement, clock, newId, maxBytes, rooms, retentionMs } = deps
 
   /** Everything that can be refused without reading the file is refused here. */
   async function admit(request: UploadRequest) {
@@ -100,14 +102,12 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     return { asset: outcome.asset, createdNew: outcome.outcome === 'minted' && outcome.newToAccount }
   }
 
-  return async function uploadAsset(request) {
-    const { filePath, contentType, tags } = await admit(request)
+  async function keep(
+    pending: PendingBlob,
+    request: UploadRequest,
+    { filePath, contentType, tags }: { filePath: FilePath; contentType: string; tags: readonly string[] },
+  ): Promise<AssetCreation> {
     const { model } = filePath
-    const source = model === null ? request.source : checkSafetensors(request.source)
-    const pending = await blobs.receive(source, {
-      maxBytes: forAccount(maxBytes, request.accountId),
-      signal: request.signal,
-    })
     await judge(pending, request, filePath)
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending
@@ -117,6 +117,20 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     } catch (error) {
       await undo?.()
       throw error
+    }
+  }
+
+  return async function uploadAsset(request) {
+    const { filePath, contentType, tags } = await admit(request)
+    const { model } = filePath
+    const source = model === null ? request.source : checkSafetensors(request.source)
+    const admission = await rooms.admit(request.accountId, forAccount(maxBytes, request.accountId), (most) =>
+      blobs.receive(source, { maxBytes: most, signal: request.signal }),
+    )
+    try {
+      return await keep(admission.pending, request, { filePath, contentType, tags })
+    } finally {
+      admission.end()
     }
   }
 }

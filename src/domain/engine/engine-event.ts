@@ -22,6 +22,8 @@ export interface ReportedFile {
   readonly folder: 'output' | 'temp' | 'input'
   /** From the engine when it says so, else null. */
   readonly contentType: string | null
+  /** Set when the bytes lie in our own memory until they are read. */
+  readonly heldBytes?: number
   read(): AsyncIterable<Uint8Array>
 }
 

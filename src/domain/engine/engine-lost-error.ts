@@ -13,15 +13,18 @@ export class EngineLostError extends Error {
   readonly code: EngineLossCode
   /** The engine itself is unfit until it was restarted: recycle it, or send nothing there. */
   readonly isUnfit: boolean
+  /** Another run is known to be the cause: this one is run again without having spent an attempt. */
+  readonly isBlameless: boolean
 
   constructor(
     code: EngineLossCode,
     message: string,
-    options: { readonly cause?: unknown; readonly isUnfit?: boolean } = {},
+    options: { readonly cause?: unknown; readonly isUnfit?: boolean; readonly isBlameless?: boolean } = {},
   ) {
     super(message, { cause: options.cause })
     this.name = 'EngineLostError'
     this.code = code
     this.isUnfit = options.isUnfit ?? false
+    this.isBlameless = options.isBlameless ?? false
   }
 }

@@ -6,7 +6,7 @@
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../engine/engine-event.ts'
 import type { Graph } from '../workflows/graph.ts'
 import type { JobError, Progress } from './job.ts'
-import { toJsonText } from './json-text.ts'
+import { copyHead, toJsonText } from './json-text.ts'
 import { appendLog, EMPTY_LOG, keepTail, type LogTail } from './logs.ts'
 import {
   completeProgress,
@@ -129,7 +129,7 @@ function applyReport(
 function signItem(item: ReportedItem): string {
   if (item.kind === 'file') return `${item.folder}/${item.subfolder}/${item.filename}`
   const text = typeof item.value === 'string' ? item.value : toJsonText(item.value)
-  return `${text.length}:${text.slice(0, SIGNATURE_VALUE_LENGTH)}`
+  return `${text.length}:${copyHead(text, SIGNATURE_VALUE_LENGTH)}`
 }
 
 function toJobError(failure: EngineFailure): JobError {

@@ -11,7 +11,8 @@ import type { Job } from './job.ts'
 import type { JobStore } from './job-store.ts'
 import { type JobObserver, silentObserver } from './observer.ts'
 
-export type CancelJob = (accountId: string, jobId: string) => Promise<Job>
+/** `through`: what writes it, for an operator whose changes leave a line in the audit log. */
+export type CancelJob = (accountId: string, jobId: string, through?: Pick<JobStore, 'cancel'>) => Promise<Job>
 
 export interface CancelDeps {
   readonly store: Pick<JobStore, 'cancel'>
@@ -25,8 +26,8 @@ export function createCancelJob(deps: CancelDeps): CancelJob {
   const { store, bus, clock, extraData } = deps
   const observer = deps.observer ?? silentObserver
 
-  return async function cancelJob(accountId, jobId) {
-    const result = isUuid(jobId) ? await store.cancel(accountId, jobId, clock.now()) : NOT_FOUND
+  return async function cancelJob(accountId, jobId, through = store) {
+    const result = isUuid(jobId) ? await through.cancel(accountId, jobId, clock.now()) : NOT_FOUND
     if (result.outcome === 'not_found') throw new ServiceError('not_found', 'there is no job with this id')
     const { job } = result
     if (result.outcome === 'already_terminal') return job

@@ -22,6 +22,7 @@ const OWN_FAILURES: ReadonlySet<string> = new Set([
   'timeout',
   'output_too_large',
   'too_many_outputs',
+  'storage_quota',
 ])
 
 export function chargeOf(

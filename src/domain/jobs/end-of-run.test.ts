@@ -6,6 +6,7 @@ const FACTS: RunFacts = {
   outcome: null,
   stop: null,
   lossReason: null,
+  isBlameless: false,
   deservesSecondChance: false,
   attempt: 1,
   maxAttempts: 3,
@@ -67,4 +68,10 @@ test('a worker ends only jobs that it holds', () => {
     assert.deepEqual(verdict.verdict === 'finish' && verdict.from, ['running', 'canceling'])
   }
   assert.deepEqual(canceled.verdict === 'finish' && canceled.from, ['canceling'])
+})
+
+test('a run that another one took down is run again, however often, and spends no attempt', () => {
+  const facts = { ...FACTS, lossReason: 'its thread ended', isBlameless: true, attempt: 3 }
+  assert.deepEqual(decideEnd(facts), { verdict: 'requeue', isAttemptSpent: false })
+  assert.equal(end({ ...facts, stop: { cause: 'cancel' } }), 'canceled:-')
 })

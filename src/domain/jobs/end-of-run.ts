@@ -18,6 +18,8 @@ export interface RunFacts {
   readonly stop: StopCause | null
   /** The engine broke off without an outcome, for this reason; null: it did not. */
   readonly lossReason: string | null
+  /** It broke off because of another run. */
+  readonly isBlameless: boolean
   /** What failed may have been the engine: the job is tried once more. */
   readonly deservesSecondChance: boolean
   readonly attempt: number
@@ -31,20 +33,22 @@ export type RunVerdict =
       readonly from: readonly JobStatus[]
       readonly error: JobError | null
     }
-  /** The attempt is spent, not the job. */
-  | { readonly verdict: 'requeue' }
+  /** The job goes back to the queue; its attempt is spent unless it was lost without its fault. */
+  | { readonly verdict: 'requeue'; readonly isAttemptSpent: boolean }
+
+const TRY_AGAIN: RunVerdict = { verdict: 'requeue', isAttemptSpent: true }
 
 export function decideEnd(facts: RunFacts): RunVerdict {
   const { outcome, stop, lossReason, attempt, maxAttempts } = facts
   if (stop?.cause === 'failed') {
-    return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : fail(stop.error)
+    return stop.mayPass && attempt < maxAttempts ? TRY_AGAIN : fail(stop.error)
   }
   if (outcome?.kind === 'succeeded') {
     return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
   }
   if (outcome?.kind === 'failed') {
     const isWorthIt = facts.deservesSecondChance && stop === null && attempt < maxAttempts
-    return isWorthIt ? { verdict: 'requeue' } : fail(outcome.error)
+    return isWorthIt ? TRY_AGAIN : fail(outcome.error)
   }
   if (stop?.cause === 'cancel') {
     return { verdict: 'finish', status: 'canceled', from: ['canceling'], error: null }
@@ -53,7 +57,8 @@ export function decideEnd(facts: RunFacts): RunVerdict {
     return fail(toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`))
   }
   if (lossReason === null) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
-  if (attempt < maxAttempts) return { verdict: 'requeue' }
+  if (facts.isBlameless) return { verdict: 'requeue', isAttemptSpent: false }
+  if (attempt < maxAttempts) return TRY_AGAIN
   return fail(
     toJobError(
       'engine_lost',

@@ -17,6 +17,8 @@ export interface IngestDeps {
   readonly limit: Semaphore
   /** For all outputs of the job together. */
   readonly maxBytes: number
+  /** What the account may still keep; asked once, when the first output comes. */
+  storageLeft(): Promise<number>
   readonly signal: AbortSignal
   /** Outputs that an earlier attempt of the job committed: the same bytes from the same node are not shown twice. */
   readonly earlier: readonly Output[]
@@ -26,23 +28,35 @@ export interface IngestDeps {
 
 export interface Ingest {
   add(draft: OutputDraft): void
-  /** Resolves when fewer than `count` are under way. */
-  fewerThan(count: number): Promise<void>
+  /** Resolves when so little waits to be stored that more may come. */
+  hasRoom(): Promise<void>
+  /** Resolves when nothing is under way. */
+  allStored(): Promise<void>
 }
+
+// What may wait to be stored before whoever makes outputs is asked to wait too.
+const MAX_WAITING = 64
+const MAX_WAITING_BYTES = 67_108_864
 
 export function createIngest(deps: IngestDeps): Ingest {
   const earlier = [...deps.earlier]
   let last: Promise<void> = Promise.resolve()
   let underWay = 0
   let bytes = 0
+  let left: Promise<number> | null = null
   let hasFailed = false
-  let waiting: { readonly count: number; readonly resolve: () => void }[] = []
+  let heldBytes = 0
+  let waiting: { readonly isReady: () => boolean; readonly resolve: () => void }[] = []
 
   async function store(draft: OutputDraft): Promise<Output> {
     deps.signal.throwIfAborted()
     const { signal } = deps
-    const maxBytes = Math.max(0, deps.maxBytes - bytes)
-    const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal })
+    left ??= deps.storageLeft()
+    const storageLeft = await left
+    const maxBytes = Math.max(0, Math.min(deps.maxBytes, storageLeft) - bytes)
+    const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal }).catch((error: unknown) => {
+      throw storageLeft < deps.maxBytes && isTooLarge(error) ? new StorageQuotaError({ cause: error }) : error
+    })
     bytes += sizeBytes
     const { nodeId, name, type, contentType, place } = draft
     const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
@@ -55,16 +69,22 @@ export function createIngest(deps: IngestDeps): Ingest {
     else earlier.splice(same, 1)
   }
 
-  function settle(): void {
+  function settle(draft: OutputDraft): void {
     underWay--
-    const free = waiting.filter(({ count }) => underWay < count)
-    waiting = waiting.filter(({ count }) => underWay >= count)
+    heldBytes -= draft.heldBytes
+    const free = waiting.filter(({ isReady }) => isReady())
+    waiting = waiting.filter((each) => !free.includes(each))
     for (const { resolve } of free) resolve()
+  }
+
+  async function until(isReady: () => boolean): Promise<void> {
+    if (!isReady()) await new Promise<void>((resolve) => waiting.push({ isReady, resolve }))
   }
 
   return {
     add(draft) {
       underWay++
+      heldBytes += draft.heldBytes
       const stored = deps.limit(() => store(draft))
       stored.catch(() => {})
       const before = last
@@ -77,13 +97,24 @@ export function createIngest(deps: IngestDeps): Ingest {
           if (!hasFailed) deps.onError(error)
           hasFailed = true
         }
-        settle()
+        settle(draft)
       })()
     },
-    async fewerThan(count) {
-      if (underWay >= count) await new Promise<void>((resolve) => waiting.push({ count, resolve }))
-    },
+    hasRoom: () => until(() => underWay < MAX_WAITING && heldBytes <= MAX_WAITING_BYTES),
+    allStored: () => until(() => underWay === 0),
   }
+}
+
+/** The account has no room for what its job made. */
+class StorageQuotaError extends Error {
+  constructor(options: ErrorOptions) {
+    super('the account keeps as much as it may', options)
+    this.name = 'StorageQuotaError'
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ServiceError && error.refusal === 'payload_too_large'
 }
 
 /** A disk can be emptied, and crowds disperse: the same job may succeed later, and it is no fault of its own. */
@@ -99,8 +130,14 @@ export function toIngestError(error: unknown): JobError {
   if (error instanceof ServiceError && error.refusal === 'queue_full') {
     return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
   }
-  if (error instanceof ServiceError && error.refusal === 'payload_too_large') {
+  if (isTooLarge(error)) {
     return toJobError('output_too_large', 'the outputs of the job are larger than this service keeps')
+  }
+  if (error instanceof StorageQuotaError) {
+    return toJobError(
+      'storage_quota',
+      'an output could not be kept: the account keeps as much as it may; delete assets, or wait until jobs expire',
+    )
   }
   return toJobError('output_unreadable', 'an output could not be read from the engine')
 }

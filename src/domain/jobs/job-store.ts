@@ -184,5 +184,7 @@ export interface JobStore {
 
   /** The first of `count` consecutive numbers for output names of this account, folder and prefix; the first ever is 1. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number): Promise<number>
+  /** Whose job this is, for operators; null when there is none. */
+  findOwner(jobId: string): Promise<string | null>
   countByStatus(): Promise<Readonly<Record<JobStatus, number>>>
 }

@@ -18,6 +18,8 @@ export interface OutputDraft {
   readonly contentType: string
   /** Absent for what was no file. */
   readonly place?: OutputPlace
+  /** What it occupies of our memory until it is stored. */
+  readonly heldBytes: number
   read(): AsyncIterable<Uint8Array>
 }
 
@@ -50,6 +52,7 @@ export function toOutputDraft(reported: Reported, rules: OutputRules): OutputDra
     name: `${toPlainName(reported)}.${isText ? 'txt' : 'json'}`,
     type: 'text',
     contentType: isText ? 'text/plain' : 'application/json',
+    heldBytes: 2 * text.length,
     read: () => encode(text),
   }
 }
@@ -83,6 +86,7 @@ function toFileDraft(reported: Reported, file: ReportedFile, { previewOutputs }:
       subfolder: toSubfolder(file.subfolder),
       isUnlisted: file.folder === 'temp' && !previewOutputs,
     },
+    heldBytes: file.heldBytes ?? 0,
     read: () => file.read(),
   }
 }

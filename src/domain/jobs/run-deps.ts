@@ -19,8 +19,8 @@ import type { SecondChances } from './second-chances.ts'
 
 export interface RunLimits {
   readonly maxAttempts: number
-  /** null: a run may take as long as it likes. */
-  readonly maxRunMs: number | null
+  /** For a job of this account; null: it may take as long as it likes. */
+  maxRunMs(accountId: string): number | null
   /** How long an interrupted engine may take to answer before it is given up. */
   readonly cancelGraceMs: number
   /** How long outputs may take after the engine has finished. */
@@ -32,6 +32,8 @@ export interface RunLimits {
 export interface RunDeps {
   readonly store: Pick<JobStore, 'commit' | 'withdraw' | 'reserveOutputNumbers'>
   readonly storeBlob: StoreBlob
+  /** What the account may still keep. */
+  readonly storageLeft?: (accountId: string) => Promise<number>
   readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
   readonly bus: EventBus<EngineEvent>
   readonly extraData: ExtraDataKeeper
@@ -49,6 +51,8 @@ export interface RunDeps {
   checkLease(lease: Lease): Promise<void>
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
+  /** Gives the job back to the queue as if it had not been taken. */
+  handBack(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
   /** Absent: nobody waits for what an engine says to a graph. */
   readonly verdicts?: EngineVerdicts

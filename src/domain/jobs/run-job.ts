@@ -27,9 +27,6 @@ import { publishLive, toTerminalEvent } from './run-notices.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs, toFault } from './run-outputs.ts'
 import { createRunRecorder } from './run-record.ts'
 
-// How many outputs may wait to be stored before the engine is asked to wait too.
-const MAX_WAITING_OUTPUTS = 64
-
 export class JobRun {
   readonly claim: Claim
   readonly lease: Lease
@@ -55,6 +52,7 @@ export class JobRun {
   #mayRetry = true
   #isEngineLost = false
   #lossReason = ''
+  #isBlameless = false
   #isPumping = false
   #pumpEnd: Promise<void> = Promise.resolve()
   #isStuck = false
@@ -150,7 +148,7 @@ export class JobRun {
   }
 
   #startEngine(run: EngineRun): void {
-    const { maxRunMs } = this.#deps.limits
+    const maxRunMs = this.#deps.limits.maxRunMs(run.accountId)
     if (maxRunMs !== null) this.#after(maxRunMs, () => this.#interruptFor({ cause: 'timeout', limitMs: maxRunMs }))
     this.#isPumping = true
     this.#pumpEnd = this.#pump(run)
@@ -163,13 +161,14 @@ export class JobRun {
     if (this.#state.outcome?.kind === 'interrupted' && this.#stop === null) await this.#deps.checkLease(this.lease)
     if (this.#isEngineLost) this.#outputs.cut('the engine is gone')
     this.#after(this.#deps.limits.maxIngestMs, () => this.#outputs.cut('storing outputs took too long'))
-    await this.#outputs.fewerThan(1)
+    await this.#outputs.allStored()
     if (this.#isDiscarded) return null
     this.#isFinishing = true
     return decideEnd({
       outcome: this.#isIngestCut ? { kind: 'interrupted' } : this.#state.outcome,
       stop: this.#stop,
       lossReason: this.#isEngineLost ? this.#lossReason : null,
+      isBlameless: this.#isBlameless,
       deservesSecondChance: this.#deservesSecondChance(),
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
@@ -198,7 +197,7 @@ export class JobRun {
         if (step.done) break
         this.#take(step.value)
         if (this.#state.outcome !== null) return void events.return?.().catch(() => {})
-        await this.#outputs.fewerThan(MAX_WAITING_OUTPUTS)
+        await this.#outputs.hasRoom()
       }
       throw new Error('the engine ended the run without an outcome')
     } catch (error) {
@@ -237,7 +236,9 @@ export class JobRun {
     this.#isEngineLost = true
     this.#lossReason = cause instanceof EngineLostError ? cause.message : 'the engine broke off'
     if (cause instanceof EngineLostError && cause.isUnfit) this.#isStuck = true
-    this.#place.slot.lose(this.#lossReason)
+    this.#isBlameless = cause instanceof EngineLostError && cause.isBlameless
+    // A thread that another run took down has been replaced: there is nothing to wait for.
+    if (!this.#isBlameless) this.#place.slot.lose(this.#lossReason)
   }
 
   #failOutput(cause: unknown, { error, mayPass, loss }: OutputFault): void {
@@ -283,6 +284,7 @@ export class JobRun {
   async #carryOut(verdict: RunVerdict): Promise<void> {
     if (verdict.verdict === 'finish') return this.#finish(verdict)
     this.#committer.stop()
+    if (!verdict.isAttemptSpent) return this.#deps.handBack(this.lease)
     if (this.#deservesSecondChance()) this.#deps.secondChances.give(this.lease.jobId)
     this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
     await this.#deps.surrender(this.lease)
@@ -349,6 +351,7 @@ export class JobRun {
       outcome: { kind: 'failed', error },
       stop: null,
       lossReason: null,
+      isBlameless: false,
       deservesSecondChance: false,
       attempt: 0,
       maxAttempts: 0,

@@ -22,8 +22,10 @@ export interface OutputFault {
 
 export interface RunOutputs {
   add(reported: readonly Reported[]): void
-  /** Resolves when fewer than `count` are under way. */
-  fewerThan(count: number): Promise<void>
+  /** Resolves when so little waits to be stored that more may come. */
+  hasRoom(): Promise<void>
+  /** Resolves when nothing is under way. */
+  allStored(): Promise<void>
   /** What is still under way is given up. */
   cut(reason: string): void
   readonly isCut: boolean
@@ -43,6 +45,7 @@ export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: Run
     newId: deps.newId,
     limit: deps.ingestLimit,
     maxBytes: deps.limits.maxOutputBytes,
+    storageLeft: async () => deps.storageLeft?.(job.accountId) ?? Number.POSITIVE_INFINITY,
     signal: stop.signal,
     earlier: job.outputs,
     onReady(output) {
@@ -58,7 +61,8 @@ export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: Run
         if (draft !== null) ingest.add(draft)
       }
     },
-    fewerThan: (count) => ingest.fewerThan(count),
+    hasRoom: () => ingest.hasRoom(),
+    allStored: () => ingest.allStored(),
     cut: (reason) => stop.abort(new Error(reason)),
     get isCut() {
       return stop.signal.aborted

@@ -4,6 +4,7 @@
  * bounded whatever a node reports; it is written once, with the end of the run.
  */
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../engine/engine-event.ts'
+import { copyHead } from './json-text.ts'
 
 /** A file as the engine named it, or a plain value. */
 export type ShownItem =
@@ -116,7 +117,7 @@ export function toShownOutput(report: NodeReport): Readonly<Record<string, reado
 
 function toShownItem(item: ReportedItem): ShownItem {
   if (item.kind === 'file') return { filename: item.filename, subfolder: item.subfolder, type: item.folder }
-  if (typeof item.value === 'string') return item.value.slice(0, MAX_TEXT_LENGTH)
+  if (typeof item.value === 'string') return copyHead(item.value, MAX_TEXT_LENGTH)
   return toPlainValue(item.value)
 }
 

@@ -13,7 +13,16 @@ export type WorkerFleet = Pick<Fleet, 'inTurn' | 'offers' | 'take' | 'hasOther' 
 export interface WorkerDeps
   extends Pick<
     RunDeps,
-    'storeBlob' | 'blobs' | 'bus' | 'extraData' | 'clock' | 'log' | 'onStored' | 'mustBeActive' | 'verdicts'
+    | 'storeBlob'
+    | 'storageLeft'
+    | 'blobs'
+    | 'bus'
+    | 'extraData'
+    | 'clock'
+    | 'log'
+    | 'onStored'
+    | 'mustBeActive'
+    | 'verdicts'
   > {
   readonly store: Pick<
     JobStore,
@@ -41,7 +50,8 @@ export interface WorkerDeps
   readonly firstProgressMs?: number
   readonly outputLingerMs?: number
   readonly maxAttempts?: number
-  readonly maxRunMs?: number | null
+  /** The same for everybody, or each account's own. */
+  readonly maxRunMs?: number | null | RunLimits['maxRunMs']
   readonly cancelGraceMs?: number
   readonly maxIngestMs?: number
   readonly maxOutputs?: number
@@ -70,6 +80,7 @@ export interface WorkerOptions {
 }
 
 export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
+  const { maxRunMs = null } = deps
   return {
     pool: deps.pool,
     workers: deps.workers,
@@ -89,7 +100,7 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     },
     limits: {
       maxAttempts: deps.maxAttempts ?? MAX_ATTEMPTS,
-      maxRunMs: deps.maxRunMs ?? null,
+      maxRunMs: typeof maxRunMs === 'function' ? maxRunMs : () => maxRunMs,
       cancelGraceMs: deps.cancelGraceMs ?? 10_000,
       maxIngestMs: deps.maxIngestMs ?? 600_000,
       maxOutputs: deps.maxOutputs ?? 10_000,

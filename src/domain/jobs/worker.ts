@@ -78,6 +78,7 @@ class ClaimingWorker implements Worker {
       secondChances: createSecondChances(),
       checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       surrender: (lease) => this.#surrender(lease),
+      handBack: (lease) => this.#giveBack([lease]),
     }
   }
 

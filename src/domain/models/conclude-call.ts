@@ -5,7 +5,9 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import { toBareType } from '../../lib/mime.ts'
+import type { StorageRooms } from '../assets/storage-rooms.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
+import { ServiceError } from '../errors.ts'
 import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
 import { type HostAssets, mayNameAssets } from './hosting.ts'
 import type { LiveCall } from './live-call.ts'
@@ -18,6 +20,7 @@ export interface ConcludeDeps {
   readonly store: Pick<CallStore, 'finish'>
   readonly hostAssets: HostAssets
   readonly storeBlob: StoreBlob
+  readonly rooms: Pick<StorageRooms, 'leftFor' | 'noteLoose'>
   readonly clock: Clock
   readonly log: Log
   readonly limits: ResultLimits
@@ -67,11 +70,20 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
     const hosted = hosting instanceof Promise ? await hosting : hosting
     const storing = putAway(deps, call, hosted.result)
     const stored = storing instanceof Promise ? await storing : storing
-    if (stored instanceof RouterError) return finish(call, { fate: 'spend', end: stored, chargeMicros: 0 })
     const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
     warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
-    const end: CallEnd = { kind: 'result', result: { ...stored, costMicros: chargeMicros } }
-    const fate: CallFate = stored.sizeBytes > limits.maxReplayBytes && !call.isQueued ? 'spend' : 'keep'
+    if (stored instanceof RouterError) {
+      // The provider did its work; that the account has no room for it is the account's own affair.
+      return finish(call, {
+        fate: 'spend',
+        end: stored,
+        chargeMicros: stored.refusal === 'too_large' ? chargeMicros : 0,
+      })
+    }
+    const { isKept, ...made } = stored
+    const end: CallEnd = { kind: 'result', result: { ...made, costMicros: chargeMicros } }
+    const isTooLargeToKeep = !isKept || (stored.sizeBytes > limits.maxReplayBytes && !call.isQueued)
+    const fate: CallFate = isTooLargeToKeep ? 'spend' : 'keep'
     const replayUntil = hosted.hasForeignUrls ? untilForgotten(call, limits, clock.now()) : null
     return finish(call, { fate, end, chargeMicros, replayUntil })
   }
@@ -145,7 +157,8 @@ function parse(body: Buffer): unknown {
   }
 }
 
-type Stored = Omit<CallResult, 'costMicros'>
+/** `isKept`: it may be told again. */
+type Stored = Omit<CallResult, 'costMicros'> & { readonly isKept: boolean }
 
 /** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
 function putAway(
@@ -155,21 +168,35 @@ function putAway(
 ): Stored | Promise<Stored | RouterError> {
   // Without a key nobody can ask for it again: the bytes in hand are all that is needed.
   if (Buffer.isBuffer(body) && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))) {
-    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length }
+    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: true }
   }
   return storeBody(deps, call, { body, contentType })
 }
 
 async function storeBody(
-  { storeBlob, limits, log }: ConcludeDeps,
+  { storeBlob, rooms, limits, log }: ConcludeDeps,
   call: DrivenCall,
   { body, contentType }: Pick<ProviderResult, 'body' | 'contentType'>,
 ): Promise<Stored | RouterError> {
+  const { accountId } = call.live.ref
+  const left = await rooms.leftFor(accountId)
+  // What is in hand is delivered, once, also to an account that can keep no more.
+  if (Buffer.isBuffer(body) && body.length > left && !call.isQueued) {
+    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
+  }
   try {
     const source = Buffer.isBuffer(body) ? toChunks(body) : body
-    const { hash, sizeBytes } = await storeBlob(source, { maxBytes: limits.maxResultBytes })
-    return { contentType, body: { kind: 'blob', hash }, sizeBytes }
+    const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
+    const { hash, sizeBytes } = await storeBlob(source, { maxBytes })
+    // Without a key no record holds it; it lies there all the same until it is collected.
+    if (!call.isKeyed && !call.isQueued) rooms.noteLoose(accountId, sizeBytes)
+    return { contentType, body: { kind: 'blob', hash }, sizeBytes, isKept: true }
   } catch (error) {
+    const isFull =
+      left < limits.maxResultBytes && error instanceof ServiceError && error.refusal === 'payload_too_large'
+    if (isFull) {
+      return new RouterError('too_large', 'the result is larger than what the account may still keep; delete assets')
+    }
     log.error({ err: error, callId: call.live.ref.id, model: call.live.model.id }, 'a result could not be stored')
     return new RouterError('provider_failed', 'the provider answered, and its answer could not be read or stored')
   }
@@ -243,7 +270,7 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
     try {
       const outcome = await store.finish(live.ref, {
         fate,
-        end: isRemembered && !(told instanceof RouterError) && told !== null ? withOwnBytes(told) : toStoredEnd(told),
+        end: isRemembered && canBeStored(told) ? withOwnBytes(told) : toStoredEnd(told),
         chargeMicros,
         memo: `${live.model.id} ${live.ref.id}`,
         at,
@@ -263,6 +290,12 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
 function isSilence(end: CallEnd | RouterError): boolean {
   const refusal = end instanceof RouterError ? end : end.kind === 'refusal' ? end.refusal : null
   return refusal === null || refusal.upstreamStatus === null
+}
+
+/** Neither a refusal of ours nor bytes that are too many for the record. */
+function canBeStored(end: CallEnd | RouterError | null): end is CallEnd {
+  if (end === null || end instanceof RouterError) return false
+  return end.kind !== 'result' || end.result.body.kind !== 'inline' || end.result.sizeBytes <= INLINE_BYTES
 }
 
 function toStoredEnd(end: CallEnd | RouterError | null): CallEnd | null {

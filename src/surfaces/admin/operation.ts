@@ -8,6 +8,7 @@ import type { AccountDirectory } from '../../domain/accounts/account-directory.t
 import type { KeyStore } from '../../domain/accounts/key-store.ts'
 import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
 import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
+import type { JobStore } from '../../domain/jobs/job-store.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 export interface AuditedStores {
@@ -15,6 +16,7 @@ export interface AuditedStores {
   readonly apiKeys: KeyStore
   readonly ledger: LedgerStore
   readonly deployments: DeploymentStore
+  readonly cancels: Pick<JobStore, 'cancel'>
 }
 
 /** What is about to be changed. Details must not hold a secret. */

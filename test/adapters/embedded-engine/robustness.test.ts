@@ -105,10 +105,109 @@ test('a node that takes its compute thread down fails its own job only', async (
   assert.equal(after.at(-1)?.type, 'succeeded')
 })
 
-test('when the engine thread is lost its runs throw, and the next run finds a new thread', async () => {
+test('the run that takes the engine thread down fails, its neighbours are lost without blame, the next run succeeds', async () => {
   await using engine = await openTestEngine()
-  const lost = engine.run({ 1: { class_type: 'TestExit', inputs: { where: 'inline' } }, 2: show('1') })
-  await assert.rejects(lost, /the engine thread ended/)
+  const started = Promise.withResolvers<void>()
+  const neighbour = engine.run(
+    { 1: { class_type: 'TestEndless', inputs: {} }, 2: show('1') },
+    {
+      onEvent(event) {
+        if (event.type === 'log') started.resolve()
+      },
+    },
+  )
+  const lost = assert.rejects(neighbour, { name: 'EngineLostError', isBlameless: true, message: /engine thread ended/ })
+  await started.promise
+  const events = await engine.run({ 1: { class_type: 'TestExit', inputs: { where: 'inline' } }, 2: show('1') })
+  assert.match(lastOf(events, 'failed').failure.message, /took the engine thread down, which was replaced/)
+  await lost
+  assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
+})
+
+test('a node that blocks the engine thread itself is ended after its time, and fails its own run', async () => {
+  await using engine = await openTestEngine({ nodeTimeoutMs: 500 })
+  const events = await engine.run({ 1: { class_type: 'TestBlock', inputs: { where: 'inline' } }, 2: show('1') })
+  assert.match(lastOf(events, 'failed').failure.message, /did not finish within 0.5 s \(setting nodeTimeout\)/)
+  assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
+})
+
+test('a node that blocks a compute thread fails after its time', async () => {
+  await using engine = await openTestEngine({ nodeTimeoutMs: 500 })
+  const events = await engine.run({ 1: { class_type: 'TestBlock', inputs: { where: 'compute' } }, 2: show('1') })
+  const { failure } = lastOf(events, 'failed')
+  assert.deepEqual([failure.exceptionType, failure.nodeId], ['TimeoutError', '1'])
+  assert.match(failure.message, /TestBlock did not finish within 500 ms \(setting nodeTimeout\); its thread was ended/)
+  assert.equal((await engine.run({ 1: empty(256), 2: show('1') })).at(-1)?.type, 'succeeded')
+})
+
+test('while a long call holds the only compute thread, short calls of others go on', async () => {
+  await using engine = await openTestEngine()
+  const isTaken = Promise.withResolvers<void>()
+  const held = engine.run(
+    { 1: { class_type: 'TestBlock', inputs: { where: 'compute' } }, 2: show('1') },
+    {
+      onEvent(event) {
+        if (event.type === 'node_started') isTaken.resolve()
+      },
+    },
+  )
+  const heldEnds = assert.rejects(held, /the engine thread ended/)
+  await isTaken.promise
+  assert.equal((await engine.run({ 1: empty(256, 5), 2: show('1') })).at(-1)?.type, 'succeeded')
+  await engine[Symbol.asyncDispose]()
+  await heldEnds
+})
+
+test('texts and lists that multiply end their own run before they fill the memory', async () => {
+  await using engine = await openTestEngine()
+  const doubled: GraphJson = { n0: { class_type: 'PrimitiveString', inputs: { value: 'x'.repeat(1024) } } }
+  for (let index = 1; index <= 20; index++) {
+    const text = [`n${index - 1}`, 0]
+    doubled[`n${index}`] = {
+      class_type: 'StringConcatenate',
+      inputs: { string_a: text, string_b: text, delimiter: '' },
+    }
+  }
+  doubled.out = show('n20')
+  const nested: GraphJson = { n0: { class_type: 'PrimitiveInt', inputs: { value: 1 } } }
+  for (let index = 1; index <= 9; index++) {
+    const ten = Array.from({ length: 10 }, (_, input) => [`inputs.input${input}`, [`n${index - 1}`, 0]])
+    nested[`n${index}`] = { class_type: 'CreateList', inputs: Object.fromEntries(ten) }
+  }
+  nested.out = show('n9')
+  const folded: GraphJson = { n0: { class_type: 'PrimitiveString', inputs: { value: 'x' } } }
+  for (let index = 1; index <= 30; index += 2) {
+    const ten = Array.from({ length: 10 }, (_, input) => [`inputs.input${input}`, [`n${index - 1}`, 0]])
+    folded[`n${index}`] = { class_type: 'CreateList', inputs: Object.fromEntries(ten) }
+    folded[`n${index + 1}`] = { class_type: 'TestFold', inputs: { values: [`n${index}`, 0] } }
+  }
+  folded.out = show('n30')
+  const cases: [GraphJson, RegExp][] = [
+    [doubled, /the text would be 33554432 characters long; at most 16777216 are allowed/],
+    [nested, /the list would have 1000000 elements; at most 100000 are allowed/],
+    [folded, /the texts and lists of this result take more than 64 MiB/],
+  ]
+  for (const [graph, message] of cases) {
+    const { failure } = lastOf(await engine.run(graph), 'failed')
+    assert.equal(failure.exceptionType, 'MemoryError')
+    assert.match(failure.message, message)
+  }
+  assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
+})
+
+test('what a run holds of texts is bounded, and a neighbour with little is not asked to pay for it', async () => {
+  await using engine = await openTestEngine({ values: { totalBytes: 8_388_608, runBytes: 6_291_456 } })
+  const long = { class_type: 'PrimitiveString', inputs: { value: 'x'.repeat(1_048_576) } }
+  const graph: GraphJson = { out: { class_type: 'StringFormat', inputs: { f_string: '{a}' } } }
+  for (let index = 0; index < 8; index++) {
+    graph[`t${index}`] = long
+    graph[`n${index}`] = { class_type: 'StringTrim', inputs: { string: [`t${index}`, 0], mode: 'Both' } }
+    graph.out.inputs[`values.${'abcdefgh'[index]}`] = [`n${index}`, 0]
+  }
+  graph.shown = show('out')
+  const { failure } = lastOf(await engine.run(graph), 'failed')
+  assert.equal(failure.exceptionType, 'MemoryError')
+  assert.match(failure.message, /a running job may hold 6 MiB of texts and lists/)
   assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
 })
 

@@ -8,6 +8,7 @@ import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.t
 import type { BlobStore } from '../../../src/domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans, GRACE_MS } from '../../../src/domain/assets/collect.ts'
 import { createModelPlacement } from '../../../src/domain/assets/model-placement.ts'
+import { createStorageRooms } from '../../../src/domain/assets/storage-rooms.ts'
 import { createStoreBlob } from '../../../src/domain/assets/store-blob.ts'
 import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
 import { openBlake3 } from '../../../src/lib/blake3.ts'
@@ -30,6 +31,7 @@ async function openParts() {
     ...shared,
     ...UNLIMITED,
     keys: store.keys,
+    rooms: createStorageRooms({ ...shared, limitOf: () => null }),
     placement,
     newId: newUuidV4,
     retentionMs: null,

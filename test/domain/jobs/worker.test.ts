@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { text as readText } from 'node:stream/consumers'
+import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createFakeEngine } from '../../support/fake-engine.ts'
 import { ACCOUNT, GATED, HANG, node, SAVE } from './job-rig.ts'
@@ -383,3 +384,27 @@ jobTest('a worker that missed every notice finds its work by looking', async (ri
   )
   await rig.untilStatus(id, 'succeeded')
 })
+
+/** Is lost again and again, each time because of another run, before it gets through. */
+function createInnocentEngine(losses: number) {
+  const engine = createFakeEngine()
+  const run = engine.run.bind(engine)
+  let left = losses
+  return Object.assign(engine, {
+    async *run(...[asked, options]: Parameters<typeof run>): ReturnType<typeof run> {
+      if (left-- > 0) throw new EngineLostError('engine_restarted', 'its thread ended', { isBlameless: true })
+      yield* run(asked, options)
+    },
+  })
+}
+
+jobTest(
+  'a job whose neighbours take the engine down is run again, and has spent no attempt',
+  async (rig) => {
+    rig.worker.start()
+    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.equal(job.attempt, 1)
+    assert.equal(job.outputs.length, 1)
+  },
+  { engine: createInnocentEngine(5) },
+)

@@ -9,6 +9,7 @@ import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.t
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../../../src/domain/assets/content.ts'
 import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/from-hash.ts'
 import { createModelPlacement } from '../../../src/domain/assets/model-placement.ts'
+import { createStorageRooms } from '../../../src/domain/assets/storage-rooms.ts'
 import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
 import { openBlake3 } from '../../../src/lib/blake3.ts'
 import { newUuidV4 } from '../../../src/lib/ids.ts'
@@ -69,7 +70,12 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
   const contentLinks = createDirectLinks(clock)
   postAssets(app, {
     kit,
-    uploadAsset: createUploadAsset({ ...shared, keys: store.keys, maxBytes: maxUploadBytes }),
+    uploadAsset: createUploadAsset({
+      ...shared,
+      keys: store.keys,
+      maxBytes: maxUploadBytes,
+      rooms: createStorageRooms({ ...shared, limitOf: () => null }),
+    }),
     maxUploadBytes,
     contentLinks,
   })

@@ -1,7 +1,7 @@
 /**
  * The built-in engine seen from the main thread: an Engine that does all its work elsewhere. Here, runs become messages,
- * events become an iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the runs on
- * it throw (the attempt is lost, not the job) and a new thread takes its place.
+ * events become an iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was
+ * working on fails, the others throw (the attempt is lost, not the job), and a new thread takes its place.
  */
 import type { Engine, EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
@@ -14,6 +14,7 @@ import { createCatalog } from './catalog.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
 import { openInputFiles } from './files/input-files.ts'
+import type { ValueLimits } from './run/value-budget.ts'
 import { openEngineThread } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
 
@@ -30,13 +31,23 @@ export interface CustomNodeOptions {
 
 const NODE_HEAP_BYTES = 536_870_912
 const NODE_LOAD_TIMEOUT_MS = 60_000
-const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [], timeoutMs: 600_000 }
+const NODE_TIMEOUT_MS = 600_000
+const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [], timeoutMs: NODE_TIMEOUT_MS }
+const VALUE_LIMITS: ValueLimits = { totalBytes: 268_435_456, runBytes: 134_217_728 }
 
 export interface EmbeddedEngineOptions {
   /** How many compute threads run heavy nodes. */
   readonly threads: number
   /** What tensors of all runs and of the cache may occupy together. */
   readonly memoryLimitBytes: number
+  /** Of that, what one run may have at a time; all of it unless said otherwise. */
+  readonly runMemoryBytes?: number
+  /** What texts, lists and numbers may occupy: of all runs together, and of each. */
+  readonly values?: ValueLimits
+  /** The longest time that one call of a built-in node may take. */
+  readonly nodeTimeoutMs?: number
+  /** Of the threads and of the programs that nodes start; absent: ours. */
+  readonly environment?: NodeJS.ProcessEnv
   /** The largest picture that is decoded, all frames of an animation together. */
   readonly maxImagePixels: number
   readonly log: Log
@@ -73,8 +84,18 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promis
   const catalog = createCatalog(await loadNodes(nodeModules, nodes.declarations))
   const { timeoutMs, heapBytes = NODE_HEAP_BYTES } = options.customNodes ?? NO_NODE_FOLDERS
   const custom = { nodes, limits: { timeoutMs, heapBytes, bufferBytes: memoryLimitBytes } }
-  const data = { threads, memoryLimitBytes, maxImagePixels, nodeModules, custom, letters }
-  const thread = await openEngineThread({ data, log })
+  const data = {
+    threads,
+    memoryLimitBytes,
+    runMemoryBytes: options.runMemoryBytes ?? memoryLimitBytes,
+    values: options.values ?? VALUE_LIMITS,
+    nodeTimeoutMs: options.nodeTimeoutMs ?? NODE_TIMEOUT_MS,
+    maxImagePixels,
+    nodeModules,
+    custom,
+    letters,
+  }
+  const thread = await openEngineThread({ data, environment: options.environment, log })
 
   async function* run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent, void, undefined> {
     const { accountId, jobId, graph, inputs, extraData, reserveOutputNumbers } = engineRun

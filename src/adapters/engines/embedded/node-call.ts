@@ -12,6 +12,7 @@ import { Interrupted, NodeError } from './node-error.ts'
 import { HEADER_BYTES } from './tensor/memory.ts'
 import { elementCount, Tensor } from './tensor/tensor.ts'
 import { Blocker, eachTensor, type Value } from './value.ts'
+import { weighResult } from './value-weight.ts'
 
 /** What a call needs to know beside its inputs; plain data that crosses threads. */
 export interface CallSurroundings {
@@ -33,6 +34,7 @@ export interface CallHost {
   log(text: string): void
   text(text: string): void
   allocate(bytes: number): SharedArrayBuffer
+  reserve: NodeContext['reserve']
   reserveNumbers(folder: 'output' | 'temp', subfolder: string, prefix: string, count: number): Promise<number>
   readonly runModel: NodeContext['runModel']
 }
@@ -79,6 +81,7 @@ function createContext(call: CallSurroundings, host: CallHost): NodeContext {
     log: host.log,
     text: host.text,
     allocate: (shape) => allocateTensor(host, shape),
+    reserve: host.reserve,
     files: toFiles(call.files),
     reserveNumbers: host.reserveNumbers,
     runModel: host.runModel,
@@ -108,6 +111,8 @@ function checkResult(node: EngineNode, result: CallResult): CallResult {
   if (!Array.isArray(outputs) || outputs.length !== types.length) {
     throw new NodeError('TypeError', `the node must return ${types.length} outputs`)
   }
+  // First: it bounds every later walk.
+  weighResult(result)
   for (const value of outputs) eachTensor(value, () => {})
   return { ...result, outputs: outputs.map((value, slot) => toOutput(types[slot], value)) }
 }

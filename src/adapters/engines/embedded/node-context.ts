@@ -34,6 +34,12 @@ export interface NodeContext {
   text(text: string): void
   /** Memory within the engine's limit. Contents are undefined: write every element. */
   allocate(shape: readonly number[]): Tensor
+  /**
+   * Counts memory that the call is about to take by other means, such as a decoder, against the engine's limit until it is
+   * given back; `besideBytes` must be free as well. Waits while others have such memory and there is not enough for all;
+   * rejects with NodeError when there will not be. A call may hold one reservation at a time.
+   */
+  reserve(bytes: number, besideBytes?: number): Promise<() => void>
   readonly files: {
     /** null when the run holds no file of this name. */
     find(name: string): InputFile | null

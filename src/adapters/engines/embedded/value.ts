@@ -27,7 +27,7 @@ export function valueTypeName(value: Value): string {
 }
 
 // Values come out of nodes, some of them written by users: nesting is bounded so that a walk cannot exhaust the stack.
-const MAX_DEPTH = 64
+export const MAX_DEPTH = 64
 
 /** Visits every tensor inside a value. Throws TypeError for what is not a value at all. */
 export function eachTensor(value: Value, visit: (tensor: Tensor) => void, depth = 0): void {

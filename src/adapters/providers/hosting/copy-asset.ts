@@ -20,6 +20,8 @@ export interface CopyDeps {
   readonly newId: NewId
   readonly clock: Clock
   readonly maxBytes: number
+  /** What the account may still keep; left out: as much as it likes. */
+  readonly storageLeft?: (accountId: string) => Promise<number>
 }
 
 export interface CopyRequest {
@@ -63,9 +65,10 @@ async function keep(
   source: AsyncIterable<Uint8Array>,
   contentType: string,
   { accountId, callId, index, lifetimeMs, signal }: CopyRequest,
-  { storeBlob, assets, sign, newId, clock, maxBytes }: CopyDeps,
+  { storeBlob, assets, sign, newId, clock, maxBytes, storageLeft }: CopyDeps,
 ): Promise<string> {
-  const { hash, sizeBytes } = await storeBlob(source, { maxBytes, signal })
+  const left = (await storageLeft?.(accountId)) ?? Number.POSITIVE_INFINITY
+  const { hash, sizeBytes } = await storeBlob(source, { maxBytes: Math.max(0, Math.min(maxBytes, left)), signal })
   if (sizeBytes === 0) throw new Error('the asset is empty')
   const createdAt = clock.now()
   const expiresAt = new Date(createdAt.getTime() + lifetimeMs)

@@ -65,6 +65,7 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
       }
       return hashes
     },
+    storedBytes: (accountId) => read.call('storedBytes', accountId),
     knownBlobs: async (hashes) => (hashes.length === 0 ? [] : read.call('knownBlobs', hashes)),
   }
 }

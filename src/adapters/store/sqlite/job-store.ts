@@ -46,10 +46,16 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
       if (leases.length === 0) return []
       return write.call('release', { leases: leases.map(toLeaseFields), now: now.getTime() })
     },
+    ...createJobCancels({ write }),
+    reserveOutputNumbers: outputNumbers.reserve,
+  }
+}
+
+export function createJobCancels({ write }: Pick<StoreChannels, 'write'>): Pick<JobStore, 'cancel'> {
+  return {
     async cancel(accountId, jobId, now) {
       return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime() }))
     },
-    reserveOutputNumbers: outputNumbers.reserve,
   }
 }
 
@@ -57,7 +63,10 @@ function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
   return answer === null ? { outcome: 'not_found' } : { outcome: answer[0], job: toJob(answer[1]) }
 }
 
-type JobReads = Pick<JobStore, 'find' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'>
+type JobReads = Pick<
+  JobStore,
+  'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
+>
 
 function createJobReads(read: StoreChannels['read']): JobReads {
   return {
@@ -69,6 +78,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
     findLanes: (known) => read.call('findLanes', known),
+    findOwner: (jobId) => read.call('findOwner', jobId),
     countByStatus: () => read.call('countByStatus', null),
   }
 }

@@ -28,7 +28,7 @@ import { prepareDataDirectory, type StoreFiles } from './data-directory.ts'
 import { createDeploymentStore } from './deployment-store.ts'
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts'
 import { createIdempotencyStore } from './idempotency-store.ts'
-import { createJobStore } from './job-store.ts'
+import { createJobCancels, createJobStore } from './job-store.ts'
 import { createKeyStore } from './key-store.ts'
 import { createLedgerStore } from './ledger-store.ts'
 import { createLimitStore } from './limit-store.ts'
@@ -67,6 +67,7 @@ export interface OperatorStores {
   readonly apiKeys: KeyStore
   readonly ledger: LedgerStore
   readonly deployments: DeploymentStore
+  readonly cancels: Pick<JobStore, 'cancel'>
 }
 
 export interface SqliteStore extends OperatorStores, AsyncDisposable {
@@ -180,6 +181,7 @@ function createOperatorStores(channels: StoreChannels): OperatorStores {
     apiKeys: createKeyStore(channels),
     ledger: createLedgerStore(channels),
     deployments: createDeploymentStore(channels),
+    cancels: createJobCancels(channels),
   }
 }
 

@@ -40,6 +40,7 @@ export async function callNode(
   const work = pixelWork(allowedCheckpoints)
   const context: NodeContext = {
     ...work,
+    reserve: async () => () => {},
     nodeId: '1',
     progress: work.checkpoint,
     preview() {},

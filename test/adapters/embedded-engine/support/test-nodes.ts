@@ -211,6 +211,30 @@ const testEndless = defineNode({
   },
 })
 
+/** Works without end and never looks up. */
+const testBlock = defineNode({
+  ...facts,
+  classType: 'TestBlock',
+  displayName: 'TestBlock',
+  required: { where: string() },
+  outputs: [{ type: 'INT' }],
+  cost: ({ where }) => (where === 'inline' ? 'inline' : 'compute'),
+  run() {
+    for (;;);
+  },
+})
+
+/** Many values become one that holds them. */
+const testFold = defineListNode({
+  ...facts,
+  classType: 'TestFold',
+  displayName: 'TestFold',
+  required: { values: anything({}) },
+  outputs: [{ type: '*' }],
+  cost: 'inline',
+  run: ({ values }) => ({ outputs: [[...values]] }),
+})
+
 const testExit = defineNode({
   ...facts,
   classType: 'TestExit',
@@ -260,6 +284,8 @@ export const nodes: readonly EngineNode[] = [
   demoSteps,
   testEndless,
   testExit,
+  testBlock,
+  testFold,
   testNonsense,
   testCounter,
 ]

@@ -21,6 +21,7 @@ export interface DescribeOptions {
 }
 
 const MAX_REASON_LENGTH = 1000
+const HEAP_MB = 512
 
 function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim().slice(0, MAX_REASON_LENGTH)
@@ -50,6 +51,7 @@ async function askThread(data: DescribeThreadData, timeoutMs: number) {
     execArgv: [],
     stdout: true,
     stderr: true,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
   })
   worker.stdout.resume()
   worker.stderr.resume()

@@ -7,7 +7,7 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { CallResult } from '../node-context.ts'
 import { Interrupted, NodeError } from '../node-error.ts'
 import type { ComputeTask } from '../run/call-node.ts'
-import { answerMemory, type ThreadPool, toNodeError } from '../threads/compute-pool.ts'
+import { createMemoryAnswers, type ThreadPool, toNodeError, tookTooLong } from '../threads/compute-pool.ts'
 import { openMemoryDesk } from '../threads/memory-line.ts'
 import { fromWireResult } from '../threads/wire-result.ts'
 import { type Recognise, toWireRecord } from '../wire-value.ts'
@@ -122,10 +122,12 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
 
   function openThread(): void {
     const { port1, port2 } = new MessageChannel()
-    const desk = openMemoryDesk((bytes) => {
-      thread.hasMemory = true
-      return answerMemory(thread.job?.task ?? null, bytes)
-    })
+    const desk = openMemoryDesk(
+      createMemoryAnswers(() => {
+        thread.hasMemory = true
+        return thread.job?.task ?? null
+      }),
+    )
     const worker = new Worker(new URL('./node-thread.ts', import.meta.url), {
       // No variables: the service's own hold secrets.
       env: {},
@@ -194,7 +196,7 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
       if (!isReady && now - since > LOAD_LIMIT_MS) end(thread, unloadable(new Error('it takes too long')))
       if (job === null) continue
       if (isCancelled(job)) stop(thread, now)
-      else if (now - since > limits.timeoutMs) end(thread, tooLong(job, limits.timeoutMs))
+      else if (now - since > limits.timeoutMs) end(thread, tookTooLong(job.task, limits.timeoutMs))
       else if (looks % MEMORY_LOOK_EVERY === 0) void weigh(thread)
     }
     keepWatch()
@@ -244,12 +246,6 @@ function nameOf({ job }: Thread): string {
 function unloadable(error: Error | null): NodeError {
   const why = error?.message ?? 'its thread ended'
   return new NodeError('RuntimeError', `the custom nodes could not be loaded again (${why}); restart the service`)
-}
-
-function tooLong({ task }: Job, timeoutMs: number): NodeError {
-  const limit = timeoutMs < 1000 ? `${timeoutMs} ms` : `${timeoutMs / 1000} s`
-  const message = `${task.node.classType} did not finish within ${limit} (setting nodeTimeout); its thread was ended`
-  return new NodeError('TimeoutError', message)
 }
 
 function tooMuch({ task }: Job, bytes: number): NodeError {

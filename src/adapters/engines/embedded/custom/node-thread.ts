@@ -12,7 +12,7 @@ import { allocateTensor } from '../node-call.ts'
 import { type FailureText, Interrupted, NodeError, toFailureText } from '../node-error.ts'
 import { readInputs } from '../read-inputs.ts'
 import { createCollectGarbage } from '../threads/collect-garbage.ts'
-import { createAllocate } from '../threads/memory-line.ts'
+import { openMemoryLine } from '../threads/memory-line.ts'
 import { toWireResult } from '../threads/wire-result.ts'
 import { fromWireRecord } from '../wire-value.ts'
 import { createCall, type NodeCall } from './call.ts'
@@ -29,7 +29,7 @@ const { port, memory, nodes, bufferBytes } = await new Promise<NodeThreadStart>(
   publicPort.once('message', resolve),
 )
 const post = (message: FromNodeThread) => port.postMessage(message)
-const allocate = createAllocate(memory)
+const { allocate } = openMemoryLine(memory)
 const collectGarbage = createCollectGarbage()
 
 let current: NodeCall | null = null

@@ -1,6 +1,6 @@
 /**
- * Image files as tensors. Decoding is sharp's, with a bound on pixels that counts every frame; what comes out is RGB or
- * RGBA in 8 or 16 bit, turned upright. Anything that is not a whole image of a known format is a node error that names
+ * Image files as tensors. Decoding is sharp's, with a bound on pixels that counts every frame and with its memory reserved from
+ * what the header says before the first pixel is read; what comes out is RGB or RGBA in 8 or 16 bit, turned upright. Anything that is not a whole image of a known format is a node error that names
  * the fault and never a path.
  */
 import { open } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import type { InputFile } from '../node-context.ts'
 import { NodeError } from '../node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { inBlocks } from '../tensor/map-pixels.ts'
-import type { PixelWork, Tensor } from '../tensor/tensor.ts'
+import type { DecodeWork, PixelWork, Tensor } from '../tensor/tensor.ts'
 
 export interface DecodeOptions {
   /** As the graph names the file, for messages. */
@@ -73,11 +73,52 @@ function checkSize(metadata: Metadata, { name, maxPixels }: DecodeOptions): void
   if (pixels > maxPixels) throw tooLarge(pixels, maxPixels)
 }
 
-export async function decodeImage(file: InputFile, options: DecodeOptions): Promise<DecodedImage> {
+/** Channels that a file may decode to at most, and the floats that nodes make of a pixel: three colours and a mask. */
+const MAX_CHANNELS = 4
+const FLOAT_BYTES = 16
+const TURNED = 2
+
+/** What sharp holds at its peak: the pixels as it collects them and as it hands them over, and once more to turn them. */
+export function decoderBytes({ width, height, depth, orientation = 1 }: Metadata): number {
+  const copies = 2 + (orientation >= TURNED ? 1 : 0)
+  return width * height * MAX_CHANNELS * (depth === 'uchar' ? 1 : 2) * copies
+}
+
+/** The height is that of all frames. */
+export function tensorBytes({ width, height }: Metadata): number {
+  return width * height * FLOAT_BYTES
+}
+
+/** Decodes a picture and hands it to `use`; its memory is counted until that is done. */
+export async function withDecodedImage<Result>(
+  file: InputFile,
+  options: DecodeOptions,
+  { work, use }: { readonly work: DecodeWork; use(image: DecodedImage): Result },
+): Promise<Result> {
+  const metadata = await readHeader(file, options)
+  const giveBack = await work.reserve(decoderBytes(metadata), tensorBytes(metadata))
+  try {
+    const image = await decode(file, metadata, options)
+    work.checkpoint()
+    return use(image)
+  } finally {
+    giveBack()
+  }
+}
+
+async function readHeader(file: InputFile, options: DecodeOptions): Promise<Metadata> {
   try {
     // Reading the header costs nothing, whatever it promises; the limit is ours to check and to explain.
     const metadata = await sharp(file.path, { limitInputPixels: false, pages: -1 }).metadata()
     checkSize(metadata, options)
+    return metadata
+  } catch (error) {
+    throw await toNodeError(error, file, options)
+  }
+}
+
+async function decode(file: InputFile, metadata: Metadata, options: DecodeOptions): Promise<DecodedImage> {
+  try {
     const settings = { limitInputPixels: options.maxPixels, failOn: 'error', ignoreIcc: true } as const
     const isDeep = metadata.depth === 'ushort'
     const frames = metadata.pages ?? 1

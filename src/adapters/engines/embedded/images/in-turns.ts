@@ -7,7 +7,8 @@ import sharp from 'sharp'
 import { NodeError } from '../node-error.ts'
 import { BYTE_TO_FLOAT, toBytes } from '../tensor/bytes.ts'
 import { BLOCK_ELEMENTS } from '../tensor/map-pixels.ts'
-import { type PixelWork, type Tensor, viewOf } from '../tensor/tensor.ts'
+import { type DecodeWork, type PixelWork, type Tensor, viewOf } from '../tensor/tensor.ts'
+import { decoderBytes, tensorBytes } from './decode.ts'
 
 async function inTurns(count: number, checkpoint: () => void, work: (from: number, to: number) => void): Promise<void> {
   for (let from = 0; from < count; from += BLOCK_ELEMENTS) {
@@ -42,20 +43,28 @@ export async function toPngs(images: Tensor, { checkpoint }: Pick<PixelWork, 'ch
 /** The picture in a file as [1, height, width, 3]. */
 export async function fromFile(
   bytes: Uint8Array,
-  { allocate, checkpoint, maxPixels }: PixelWork & { readonly maxPixels: number },
+  { allocate, checkpoint, reserve, maxPixels }: DecodeWork & { readonly maxPixels: number },
 ): Promise<Tensor> {
-  const { data, info } = await sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error' })
-    .autoOrient()
-    .toColourspace('srgb')
-    .removeAlpha()
-    .raw({ depth: 'uchar' })
-    .toBuffer({ resolveWithObject: true })
-    .catch(() => {
-      throw new NodeError('PIL.UnidentifiedImageError', `a picture is damaged or has more than ${maxPixels} pixels`)
+  const fail = () => {
+    throw new NodeError('PIL.UnidentifiedImageError', `a picture is damaged or has more than ${maxPixels} pixels`)
+  }
+  const metadata = await sharp(bytes, { limitInputPixels: false }).metadata().catch(fail)
+  if (metadata.width * metadata.height > maxPixels) fail()
+  const giveBack = await reserve(decoderBytes(metadata), tensorBytes(metadata))
+  try {
+    const { data, info } = await sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error' })
+      .autoOrient()
+      .toColourspace('srgb')
+      .removeAlpha()
+      .raw({ depth: 'uchar' })
+      .toBuffer({ resolveWithObject: true })
+      .catch(fail)
+    const result = allocate([1, info.height, info.width, 3])
+    await inTurns(result.data.length, checkpoint, (from, to) => {
+      for (let i = from; i < to; i++) result.data[i] = BYTE_TO_FLOAT[data[i]]
     })
-  const result = allocate([1, info.height, info.width, 3])
-  await inTurns(result.data.length, checkpoint, (from, to) => {
-    for (let i = from; i < to; i++) result.data[i] = BYTE_TO_FLOAT[data[i]]
-  })
-  return result
+    return result
+  } finally {
+    giveBack()
+  }
 }

@@ -1,14 +1,14 @@
 /** Frames and sound of a video file, or of a part of one, as tensors. */
 import { NodeError } from '../node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
-import { type PixelWork, Tensor } from '../tensor/tensor.ts'
+import { type DecodeWork, type PixelWork, Tensor } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'
 import { type MediaFile, openArgs, runFfmpeg, unreadable } from './ffmpeg.ts'
 import { type Probe, probeFrames, probeMedia, type VideoStream } from './probe.ts'
 import { readAudioStream, type TimeWindow, windowArgs } from './read-audio.ts'
 import type { BitDepth, FileVideo } from './video.ts'
 
-export interface ReadWork extends PixelWork {
+export interface ReadWork extends DecodeWork {
   readonly maxImagePixels: number
 }
 
@@ -146,6 +146,16 @@ export interface FramesRequest {
   readonly positions: ReadonlySet<number> | null
 }
 
+// The frame here, and those that ffmpeg keeps: references of the codec, and one per thread.
+const DECODER_THREADS = 4
+const HELD_FRAMES = 1 + DECODER_THREADS + 6
+const FLOAT_BYTES = 4
+
+/** What decoding takes beside the frames that are kept. */
+function decoderBytes({ width, height, bitDepth }: VideoStream): number {
+  return width * height * 3 * (bitDepth === 8 ? 1 : 2) * HELD_FRAMES
+}
+
 async function decode(request: FramesRequest, store: FrameStore, work: ReadWork): Promise<boolean> {
   const { video, facts } = request
   const { stream } = facts
@@ -153,7 +163,7 @@ async function decode(request: FramesRequest, store: FrameStore, work: ReadWork)
     const { isDone, complaint } = await runFfmpeg({
       args: [
         ...windowArgs(frameWindow(video.window, stream.fps)),
-        ...['-max_pixels', String(work.maxImagePixels)],
+        ...['-max_pixels', String(work.maxImagePixels), '-threads', String(DECODER_THREADS)],
         ...openArgs(video.file),
         ...['-map', `0:${stream.index}`, ...mode, '-pix_fmt', stream.bitDepth === 8 ? 'rgb24' : 'rgb48le'],
         ...['-c:v', 'rawvideo', '-f', 'rawvideo', 'pipe:1'],
@@ -182,8 +192,9 @@ export async function readFrames(request: FramesRequest, work: ReadWork): Promis
     positions === null
       ? { count: facts.frameCount, isWanted: () => true }
       : { count: positions.size, isWanted: (index: number) => positions.has(index) }
+  const giveBack = await work.reserve(decoderBytes(facts.stream), wanted.count * width * height * 3 * FLOAT_BYTES)
   const store = new FrameStore(facts.stream, work, wanted)
-  const isDone = await decode(request, store, work)
+  const isDone = await decode(request, store, work).finally(giveBack)
   const frames = store.frames()
   // A file with a damaged end still shows what came before, as players do.
   if (frames.shape[0] === 0) {

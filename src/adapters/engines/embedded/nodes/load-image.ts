@@ -1,5 +1,5 @@
 import { defineNode } from '../define-node.ts'
-import { decodeImage, toImageTensor, toMaskTensor } from '../images/decode.ts'
+import { type DecodedImage, toImageTensor, toMaskTensor, withDecodedImage } from '../images/decode.ts'
 import { choice, inputFile } from '../input-kinds.ts'
 import type { InputFile, NodeContext } from '../node-context.ts'
 import { NodeError } from '../node-error.ts'
@@ -15,10 +15,9 @@ function contentOf({ image }: { readonly image?: string }, context: Pick<NodeCon
   return image === undefined ? null : findImage(image, context).hash
 }
 
-async function decode(name: string, context: NodeContext) {
-  const decoded = await decodeImage(findImage(name, context), { name, maxPixels: context.maxImagePixels })
-  context.checkpoint()
-  return decoded
+function decode<Result>(name: string, context: NodeContext, use: (image: DecodedImage) => Result): Promise<Result> {
+  const options = { name, maxPixels: context.maxImagePixels }
+  return withDecodedImage(findImage(name, context), options, { work: context, use })
 }
 
 const ALPHA = 3
@@ -35,8 +34,9 @@ export const loadImage = defineNode({
   cost: 'compute',
   changeValue: contentOf,
   async run({ image }, context) {
-    const decoded = await decode(image, context)
-    return { outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)] }
+    return decode(image, context, (decoded) => ({
+      outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
+    }))
   },
 })
 
@@ -57,6 +57,6 @@ export const loadImageMask = defineNode({
   cost: 'compute',
   changeValue: contentOf,
   async run({ image, channel }, context) {
-    return { outputs: [toMaskTensor(await decode(image, context), CHANNELS[channel], context)] }
+    return decode(image, context, (decoded) => ({ outputs: [toMaskTensor(decoded, CHANNELS[channel], context)] }))
   },
 })

@@ -3,8 +3,10 @@ import { NumberText } from '../../../../lib/lossless-json.ts'
 import { pythonJsonDumps, pythonRepr, pythonStr } from '../../../../lib/python-values.ts'
 import { defineNode } from '../define-node.ts'
 import { anything } from '../input-kinds.ts'
+import { refuseLongText } from '../python/text-limit.ts'
 import { Tensor } from '../tensor/tensor.ts'
 import { Blocker, isJsonOnly, type Value } from '../value.ts'
+import { weighValue } from '../value-weight.ts'
 
 const INDENT = 4
 const ESCAPE = /\\(?:u([0-9a-f]{4})|.)/g
@@ -34,6 +36,9 @@ function toText(value: Value): string {
   return readable(pythonJsonDumps(value, { indent: INDENT }))
 }
 
+// A value of this weight is written in well under a millisecond.
+const INLINE_BYTES = 65_536
+
 export const previewAny = defineNode({
   classType: 'PreviewAny',
   displayName: 'Preview as Text',
@@ -43,9 +48,11 @@ export const previewAny = defineNode({
   required: { source: anything({}) },
   outputs: [{ type: 'STRING' }],
   isOutputNode: true,
-  cost: 'inline',
+  // A text is shown as it is; anything else has to be written.
+  cost: ({ source }) => (typeof source === 'string' || weighValue(source) <= INLINE_BYTES ? 'inline' : 'compute'),
   run({ source }) {
     const text = toText(source)
+    refuseLongText(text.length)
     return { outputs: [text], report: { text: [{ kind: 'value', value: text }] } }
   },
 })

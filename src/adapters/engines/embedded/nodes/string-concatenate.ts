@@ -1,5 +1,6 @@
 import { defineNode, values } from '../define-node.ts'
 import { string } from '../input-kinds.ts'
+import { refuseLongText } from '../python/text-limit.ts'
 
 export const stringConcatenate = defineNode({
   classType: 'StringConcatenate',
@@ -14,5 +15,8 @@ export const stringConcatenate = defineNode({
   },
   outputs: [{ type: 'STRING' }],
   cost: 'inline',
-  run: ({ string_a: a, string_b: b, delimiter }) => values(a + delimiter + b),
+  run({ string_a: a, string_b: b, delimiter }) {
+    refuseLongText(a.length + delimiter.length + b.length)
+    return values(a + delimiter + b)
+  },
 })

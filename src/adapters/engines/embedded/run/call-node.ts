@@ -6,7 +6,7 @@ import type { Cost, EngineNode } from '../define-node.ts'
 import { type CallHost, type CallSurroundings, performCall } from '../node-call.ts'
 import type { CallResult } from '../node-context.ts'
 import { readInputs } from '../read-inputs.ts'
-import type { MemoryLedger } from '../tensor/memory.ts'
+import type { MemoryLedger, MemoryOwner } from '../tensor/memory.ts'
 import type { CallInputs } from './map-calls.ts'
 import { buffersOf } from './result-cache.ts'
 
@@ -36,13 +36,19 @@ export interface CallNodeDeps {
   readonly cancelFlag: Int32Array<SharedArrayBuffer>
 }
 
+/** What a call gets of its run; its memory comes from here. */
+export type RunHost = Omit<CallHost, 'allocate' | 'reserve' | 'isCancelled'>
+
 export type NodeCalls = (
   node: EngineNode,
   inputs: CallInputs,
-  around: { readonly call: CallSurroundings; readonly host: Omit<CallHost, 'allocate' | 'isCancelled'> },
+  around: { readonly call: CallSurroundings; readonly host: RunHost },
 ) => CallOutcome | Promise<CallOutcome>
 
+/** The calls of one run. */
 export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): NodeCalls {
+  const owner: MemoryOwner = { liveBytes: 0 }
+
   function runOnPool(pool: ComputePool, task: ComputeTask, free: () => void): Promise<CallOutcome> {
     // The inputs stay alive until the thread is done, even when the run has been given up meanwhile.
     const inputBuffers = buffersOf([Object.values(task.inputs)])
@@ -62,16 +68,26 @@ export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): No
 
   return function callNode(node, inputs, { call, host: parts }) {
     const allocated: SharedArrayBuffer[] = []
+    const reserved: (() => void)[] = []
+    let isOver = false
     const free = () => {
+      isOver = true
       for (const buffer of allocated.splice(0)) ledger.release(buffer)
+      for (const end of reserved.splice(0)) end()
     }
     const host: CallHost = {
       ...parts,
       isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
       allocate(bytes) {
-        const buffer = ledger.allocate(bytes)
+        const buffer = ledger.allocate(bytes, owner)
         allocated.push(buffer)
         return buffer
+      },
+      async reserve(bytes, besideBytes = 0) {
+        const end = await ledger.reserveInTurn(bytes, { besideBytes, owner })
+        if (isOver) end()
+        else reserved.push(end)
+        return end
       },
     }
     const read = readInputs(node, inputs)

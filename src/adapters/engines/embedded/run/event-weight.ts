@@ -1,4 +1,5 @@
 /** What an event costs while somebody keeps it, and which ones may be left out when too much is kept. */
+import { weighJson } from '../value-weight.ts'
 import type { RunEvent } from './run-event.ts'
 
 const EVENT_WEIGHT = 256
@@ -10,7 +11,7 @@ export function weightOf(event: RunEvent): number {
   if (event.type !== 'node_report') return EVENT_WEIGHT
   let weight = EVENT_WEIGHT
   for (const items of Object.values(event.report)) {
-    for (const item of items) weight += item.kind === 'file' ? item.bytes.byteLength : EVENT_WEIGHT
+    for (const item of items) weight += item.kind === 'file' ? item.bytes.byteLength : weighJson(item.value)
   }
   return weight
 }

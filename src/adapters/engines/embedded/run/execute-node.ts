@@ -3,12 +3,13 @@
  * as its input lists ask for) and its result is kept. Order and parallelism are run-graph.ts's business.
  */
 import type { NodeRef } from '../../../../domain/engine/engine-event.ts'
-import { type CallHost, type CallSurroundings, findFile, namesInFolder } from '../node-call.ts'
+import { type CallSurroundings, findFile, namesInFolder } from '../node-call.ts'
 import type { InputFile, MadeReport } from '../node-context.ts'
 import { NodeError } from '../node-error.ts'
 import { readInputs } from '../read-inputs.ts'
 import { Blocker, type Value } from '../value.ts'
-import type { CallOutcome } from './call-node.ts'
+import { weighResult } from '../value-weight.ts'
+import type { CallOutcome, RunHost } from './call-node.ts'
 import type { NodeVoice } from './event-line.ts'
 import { type ExpandingCall, expandNode, producersReadBy, resolveExpansion } from './expansion.ts'
 import { type GatheredInputs, gatherInputs } from './gather-inputs.ts'
@@ -74,8 +75,10 @@ async function run(state: RunState, live: LiveNode, turn: Turn): Promise<Executi
   const gathered = gatherInputs(live, { outputsOf: state.results.outputsOf, asked })
   state.given.set(live.id, gathered.lists)
   if (live.node.asksLazily && askForMore(state, live, gathered)) return 'waiting'
-  const { calls, reports, frees } = await runCalls(state, live, { ...turn, gathered })
+  const { calls, reports, frees, plainBytes } = await runCalls(state, live, { ...turn, gathered })
   try {
+    // From here on they count as what the run holds, if somebody reads them.
+    state.values.give(plainBytes)
     const report = mergeReports(reports)
     if (report !== null) voice.send({ type: 'node_report', ...live.ref, report, cached: false })
     if (calls.some(({ expand }) => expand !== null)) {
@@ -138,6 +141,8 @@ interface CallsDone {
   readonly reports: readonly MadeReport[]
   /** Give back the memory of each call. */
   readonly frees: readonly (() => void)[]
+  /** What the run was charged for their plain values. */
+  readonly plainBytes: number
 }
 
 async function runCalls(
@@ -149,6 +154,7 @@ async function runCalls(
   const calls: ExpandingCall[] = []
   const reports: MadeReport[] = []
   const frees: (() => void)[] = []
+  let plainBytes = 0
   try {
     for (const [index, planned] of planCalls(gathered.lists, definition.is_input_list).entries()) {
       if (planned.blocker !== null) {
@@ -160,6 +166,10 @@ async function runCalls(
       if (pending instanceof Promise) onSuspend()
       const { result, free } = await pending
       frees.push(free)
+      state.deps.atWork()
+      const bytes = weighResult(result)
+      state.values.take(bytes)
+      plainBytes += bytes
       if (result.report !== undefined) reports.push(result.report)
       const { outputs } = result
       const plain = outputs instanceof Blocker ? blockedOutputs(outputs, definition.output.length) : outputs
@@ -169,7 +179,7 @@ async function runCalls(
     for (const free of frees) free()
     throw error
   }
-  return { calls, reports, frees }
+  return { calls, reports, frees, plainBytes }
 }
 
 /** A blocker with a message tells it at its first consumer and is silent from there on. */
@@ -192,7 +202,7 @@ function call(
   { voice, index, inputs }: { readonly voice: NodeVoice; readonly index: number; readonly inputs: CallInputs },
 ): CallOutcome | Promise<CallOutcome> {
   const { ref } = live
-  const host: Omit<CallHost, 'allocate' | 'isCancelled'> = {
+  const host: RunHost = {
     progress(value, max, { picture, isOwn } = {}) {
       voice.send({ type: 'node_progress', ...ref, value, max, ...(isOwn === true && { isOwn }) })
       if (picture !== undefined) voice.send({ type: 'preview', ...ref, ...picture })

@@ -4,6 +4,7 @@
  */
 import { NodeError } from '../node-error.ts'
 import { Blocker, type Slot, type Value } from '../value.ts'
+import { refuseLongList } from '../value-weight.ts'
 
 /** The arguments of one call: values, or whole lists for a list node. */
 export type CallInputs = Readonly<Record<string, Value>>
@@ -50,9 +51,12 @@ export type CallOutputs = readonly Value[]
 
 /** One list per slot: list outputs are joined, others collected. */
 export function mergeOutputs(calls: readonly CallOutputs[], outputIsList: readonly boolean[]): Slot[] {
-  return outputIsList.map((isList, slot) =>
-    isList ? calls.flatMap((outputs) => listOf(outputs[slot], slot)) : calls.map((outputs) => outputs[slot]),
-  )
+  return outputIsList.map((isList, slot) => {
+    if (!isList) return calls.map((outputs) => outputs[slot])
+    const lists = calls.map((outputs) => listOf(outputs[slot], slot))
+    refuseLongList(lists.reduce((sum, list) => sum + list.length, 0))
+    return lists.flat()
+  })
 }
 
 function listOf(value: Value, slot: number): Value[] {

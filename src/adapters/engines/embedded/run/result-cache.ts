@@ -6,7 +6,8 @@
  */
 import type { MadeReport } from '../node-context.ts'
 import type { MemoryLedger } from '../tensor/memory.ts'
-import { eachTensor, type Slot, type Value } from '../value.ts'
+import { eachTensor, type Slot } from '../value.ts'
+import { weighResult, weighValues } from '../value-weight.ts'
 
 export interface CacheEntry {
   readonly outputs: readonly Slot[]
@@ -32,39 +33,52 @@ export function buffersOf(slots: readonly Slot[]): Set<SharedArrayBuffer> {
   return buffers
 }
 
-function textBytes(value: Value): number {
-  if (typeof value === 'string') return value.length * 2
-  if (Array.isArray(value)) return value.reduce<number>((sum, part) => sum + 16 + textBytes(part), 0)
-  return 16
+function plainBytesOf({ outputs, report }: CacheEntry): number {
+  const inReport = report === null ? 0 : weighResult({ outputs: [], report })
+  return outputs.reduce((sum, slot) => sum + weighValues(slot), ENTRY_BYTES + inReport)
 }
 
-function plainBytes({ outputs, report }: CacheEntry): number {
-  let bytes = ENTRY_BYTES
-  for (const slot of outputs) for (const value of slot) bytes += textBytes(value)
+function fileBytesOf({ report }: CacheEntry): number {
+  let bytes = 0
   for (const items of Object.values(report ?? {})) {
-    for (const item of items) bytes += item.kind === 'file' ? item.bytes.byteLength : textBytes(item.value)
+    for (const item of items) if (item.kind === 'file') bytes += item.bytes.byteLength
   }
   return bytes
 }
 
-interface Kept {
+interface Weighed {
   readonly entry: CacheEntry
   readonly buffers: ReadonlySet<SharedArrayBuffer>
+  /** In the heap of this thread. */
   readonly plainBytes: number
+  readonly fileBytes: number
 }
 
-type Ledger = Pick<MemoryLedger, 'retain' | 'release'>
+interface Kept extends Weighed {
+  /** Its files count as memory of the engine until then. */
+  endFiles(): void
+}
 
-export function createResultCache({ budgetBytes, ledger }: { budgetBytes: number; ledger: Ledger }): ResultCache {
+export interface ResultCacheDeps {
+  /** For everything. */
+  readonly budgetBytes: number
+  /** For plain values, which share the heap of the thread with what runs. */
+  readonly plainBudgetBytes: number
+  readonly ledger: Pick<MemoryLedger, 'retain' | 'release' | 'reserve'>
+}
+
+export function createResultCache({ budgetBytes, plainBudgetBytes, ledger }: ResultCacheDeps): ResultCache {
   // A Map remembers insertion order: re-inserting on use makes its first key the oldest.
   const entries = new Map<string, Kept>()
   // Entries share buffers (an image that is passed through): each counts once.
   const users = new Map<SharedArrayBuffer, number>()
   let usedBytes = 0
+  let usedPlainBytes = 0
 
   function add(key: string, kept: Kept): void {
     entries.set(key, kept)
-    usedBytes += kept.plainBytes
+    usedPlainBytes += kept.plainBytes
+    usedBytes += kept.plainBytes + kept.fileBytes
     for (const buffer of kept.buffers) {
       const count = users.get(buffer) ?? 0
       users.set(buffer, count + 1)
@@ -76,7 +90,9 @@ export function createResultCache({ budgetBytes, ledger }: { budgetBytes: number
 
   function drop(key: string, kept: Kept): void {
     entries.delete(key)
-    usedBytes -= kept.plainBytes
+    kept.endFiles()
+    usedPlainBytes -= kept.plainBytes
+    usedBytes -= kept.plainBytes + kept.fileBytes
     for (const buffer of kept.buffers) {
       const count = (users.get(buffer) ?? 0) - 1
       if (count > 0) users.set(buffer, count)
@@ -96,6 +112,22 @@ export function createResultCache({ budgetBytes, ledger }: { budgetBytes: number
     return false
   }
 
+  function weigh(entry: CacheEntry): Weighed {
+    const plainBytes = plainBytesOf(entry)
+    return { entry, buffers: buffersOf(entry.outputs), plainBytes, fileBytes: fileBytesOf(entry) }
+  }
+
+  /** null: what runs needs the memory more. */
+  function reserveFiles(bytes: number): (() => void) | null {
+    if (bytes === 0) return () => {}
+    try {
+      return ledger.reserve(bytes)
+    } catch {
+      return null
+    }
+  }
+
+  const isOverfull = () => usedBytes > budgetBytes || usedPlainBytes > plainBudgetBytes || entries.size > MAX_ENTRIES
   const keyOf = (accountId: string, signature: string) => `${accountId}\n${signature}`
 
   return {
@@ -109,14 +141,16 @@ export function createResultCache({ budgetBytes, ledger }: { budgetBytes: number
     },
     set(accountId, signature, entry) {
       const key = keyOf(accountId, signature)
-      const kept = { entry, buffers: buffersOf(entry.outputs), plainBytes: plainBytes(entry) }
-      let wholeBytes = kept.plainBytes
-      for (const buffer of kept.buffers) wholeBytes += buffer.byteLength
-      if (wholeBytes > budgetBytes) return
+      const weighed = weigh(entry)
+      let wholeBytes = weighed.plainBytes + weighed.fileBytes
+      for (const buffer of weighed.buffers) wholeBytes += buffer.byteLength
+      if (wholeBytes > budgetBytes || weighed.plainBytes > plainBudgetBytes) return
       const old = entries.get(key)
       if (old !== undefined) drop(key, old)
-      add(key, kept)
-      while ((usedBytes > budgetBytes || entries.size > MAX_ENTRIES) && evictOldest()) {
+      const endFiles = reserveFiles(weighed.fileBytes)
+      if (endFiles === null) return
+      add(key, { ...weighed, endFiles })
+      while (isOverfull() && evictOldest()) {
         // until the newest entries fit
       }
     },

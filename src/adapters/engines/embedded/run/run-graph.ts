@@ -87,7 +87,8 @@ function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailur
 
 function begin(request: RunRequest, deps: RunDeps): RunState {
   const graph = new LiveGraph(request.graph, deps.table)
-  const results = createRunResults(deps.ledger)
+  const values = deps.values.open()
+  const results = createRunResults({ ledger: deps.ledger, values })
   const hits = new Map<string, CacheEntry>()
   const signatures = createSignatures(graph, (live) => changeValue(live, request))
   const schedule = createSchedule({
@@ -107,7 +108,7 @@ function begin(request: RunRequest, deps: RunDeps): RunState {
   const line = createEventLine(deps.emit)
   const maps = { asked: new Map(), expansions: new Map(), given: new Map(), toldBlockers: new WeakSet() }
   const executed = new Set<string>()
-  const state: RunState = { request, deps, graph, signatures, schedule, results, line, hits, executed, ...maps }
+  const state: RunState = { request, deps, graph, signatures, schedule, results, values, line, hits, executed, ...maps }
   announce(state)
   return state
 }
@@ -154,10 +155,11 @@ async function execute(state: RunState): Promise<void> {
   while (!schedule.isEmpty()) {
     if (deps.isCancelled()) throw new Interrupted()
     if (inFlight.failure !== null) throw inFlight.failure
-    if (performance.now() - turnStartedAt > LONGEST_TURN_MS) {
+    if (performance.now() - turnStartedAt > LONGEST_TURN_MS || !deps.hasRoom()) {
       await Promise.race([deps.room().then(() => nextTick()), interrupted])
       turnStartedAt = performance.now()
     }
+    deps.atWork()
     const id = inFlight.works.size < deps.maxInFlight ? schedule.next() : null
     if (id !== null) await Promise.race([start(state, id, inFlight), interrupted])
     else if (inFlight.works.size > 0) await Promise.race([...inFlight.works, interrupted])

@@ -4,10 +4,13 @@
  */
 import type { MemoryLedger } from '../tensor/memory.ts'
 import type { Slot } from '../value.ts'
+import { weighValues } from '../value-weight.ts'
 import { buffersOf } from './result-cache.ts'
+import type { RunValues } from './value-budget.ts'
 
 export interface RunResults {
   outputsOf(nodeId: string): readonly Slot[] | null
+  /** Throws NodeError when the run holds too much. */
   hold(nodeId: string, outputs: readonly Slot[]): void
   /** Keeps values alive until the run ends: constants of nodes made by expansion. */
   keep(values: Slot): void
@@ -20,9 +23,15 @@ export interface RunResults {
 interface Held {
   readonly outputs: readonly Slot[]
   readonly buffers: ReadonlySet<SharedArrayBuffer>
+  readonly plainBytes: number
 }
 
-export function createRunResults(ledger: Pick<MemoryLedger, 'retain' | 'release'>): RunResults {
+export interface RunResultsDeps {
+  readonly ledger: Pick<MemoryLedger, 'retain' | 'release'>
+  readonly values: RunValues
+}
+
+export function createRunResults({ ledger, values }: RunResultsDeps): RunResults {
   const held = new Map<string, Held>()
   const readers = new Map<string, Set<string>>()
   const kept: SharedArrayBuffer[] = []
@@ -32,18 +41,21 @@ export function createRunResults(ledger: Pick<MemoryLedger, 'retain' | 'release'
     if (result === undefined) return
     held.delete(nodeId)
     for (const buffer of result.buffers) ledger.release(buffer)
+    values.give(result.plainBytes)
   }
 
   return {
     outputsOf: (nodeId) => held.get(nodeId)?.outputs ?? null,
     hold(nodeId, outputs) {
       if (held.has(nodeId) || (readers.get(nodeId)?.size ?? 0) === 0) return
+      const plainBytes = outputs.reduce((sum, slot) => sum + weighValues(slot), 0)
+      values.take(plainBytes)
       const buffers = buffersOf(outputs)
       for (const buffer of buffers) ledger.retain(buffer)
-      held.set(nodeId, { outputs, buffers })
+      held.set(nodeId, { outputs, buffers, plainBytes })
     },
-    keep(values) {
-      for (const buffer of buffersOf([values])) {
+    keep(constants) {
+      for (const buffer of buffersOf([constants])) {
         ledger.retain(buffer)
         kept.push(buffer)
       }
@@ -62,6 +74,7 @@ export function createRunResults(ledger: Pick<MemoryLedger, 'retain' | 'release'
     releaseAll() {
       for (const nodeId of [...held.keys()]) release(nodeId)
       for (const buffer of kept.splice(0)) ledger.release(buffer)
+      values.close()
     },
   }
 }

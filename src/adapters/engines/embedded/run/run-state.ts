@@ -15,6 +15,7 @@ import type { RunEvent } from './run-event.ts'
 import type { RunResults } from './run-results.ts'
 import type { Schedule } from './schedule.ts'
 import type { Signatures } from './signature.ts'
+import type { RunValues, ValueBudget } from './value-budget.ts'
 
 /** What the run was asked to do. */
 export interface RunRequest {
@@ -30,13 +31,17 @@ export interface RunDeps {
   readonly table: NodeTable
   readonly cache: ResultCache
   readonly ledger: MemoryLedger
+  readonly values: ValueBudget
   readonly callNode: NodeCalls
   /** How many calls may be out at once. */
   readonly maxInFlight: number
   readonly maxImagePixels: number
   emit(event: RunEvent): void
+  hasRoom(): boolean
   /** Resolves when whoever reads the events has caught up. */
   room(): Promise<void>
+  /** This run is what the thread works on from now on: if the thread is lost, it was this one. */
+  atWork(): void
   isCancelled(): boolean
   /** Resolves when the run is cancelled. */
   readonly cancelled: Promise<void>
@@ -60,6 +65,7 @@ export interface RunState {
   readonly signatures: Signatures
   readonly schedule: Schedule
   readonly results: RunResults
+  readonly values: RunValues
   readonly line: EventLine
   /** Cached nodes whose old report is to be repeated. */
   readonly hits: Map<string, CacheEntry>

@@ -78,3 +78,37 @@ test('sizes are rounded up by at most an eighth', () => {
     assert.ok(rounded >= bytes && rounded <= Math.max(4096, bytes * 1.125 + 1), `${bytes} became ${rounded}`)
   }
 })
+
+test('what decoders take counts too: one that does not fit beside others waits for them, one that never fits is refused', async () => {
+  const { ledger } = open(8 * MIB)
+  const first = await ledger.reserveInTurn(5 * MIB, { besideBytes: MIB })
+  assert.throws(() => ledger.allocate(4 * MIB), /memory limit of 8 MiB reached/)
+  await assert.rejects(ledger.reserveInTurn(9 * MIB), /memory limit of 8 MiB reached/)
+  const order: string[] = []
+  const second = ledger.reserveInTurn(4 * MIB).then((end) => {
+    order.push('second')
+    return end
+  })
+  order.push('first ends')
+  first()
+  first()
+  ;(await second)()
+  assert.deepEqual(order, ['first ends', 'second'])
+  assert.equal(ledger.liveBytes(), 0)
+})
+
+test('a run has a share of its own, which counts until its memory is free again', () => {
+  const ledger = createMemoryLedger({
+    limitBytes: 8 * MIB,
+    ownerLimitBytes: 4 * MIB,
+    evict: () => false,
+    collectGarbage() {},
+  })
+  const [one, other] = [{ liveBytes: 0 }, { liveBytes: 0 }]
+  const buffer = ledger.allocate(3 * MIB, one)
+  assert.throws(() => ledger.allocate(2 * MIB, one), /a job may use 4 MiB of memory/)
+  ledger.allocate(3 * MIB, other)
+  ledger.release(buffer)
+  assert.equal(one.liveBytes, 0)
+  ledger.allocate(3 * MIB, one)
+})

@@ -4,11 +4,22 @@
  * pool and used again; only what falls out of the pool is left to a collection that we ask for ourselves.
  * Beyond the limit, unneeded cache entries go first; then the node that asked fails with a clear error.
  */
+import { settlesWithin } from '../../../../lib/sleep.ts'
 import { NodeError } from '../node-error.ts'
 
 export interface MemoryLedger {
-  /** A buffer with room for `bytes` after its header, with one reference held by the caller. Throws NodeError beyond the limit. */
-  allocate(bytes: number): SharedArrayBuffer
+  /**
+   * A buffer with room for `bytes` after its header, with one reference held by the caller. It counts for `owner` until the last
+   * reference is given back. Throws NodeError beyond the limits.
+   */
+  allocate(bytes: number, owner?: MemoryOwner): SharedArrayBuffer
+  /**
+   * Counts memory that is taken elsewhere: by a decoder, by a file that is kept. Gives back what ends it. Throws NodeError
+   * beyond the limits.
+   */
+  reserve(bytes: number, options?: ReserveOptions): () => void
+  /** The same, but while others hold reservations it waits for them to end, for a while. */
+  reserveInTurn(bytes: number, options?: ReserveOptions): Promise<() => void>
   /**
    * The buffer as it is known here. A buffer that comes back from another thread is the same memory behind a new object.
    * Throws NodeError for memory that was not handed out here.
@@ -20,8 +31,21 @@ export interface MemoryLedger {
   liveBytes(): number
 }
 
+/** Whoever memory is counted for: one run. */
+export interface MemoryOwner {
+  liveBytes: number
+}
+
+export interface ReserveOptions {
+  /** Must be free as well, but is not counted: it will be asked for soon. */
+  readonly besideBytes?: number
+  readonly owner?: MemoryOwner
+}
+
 export interface MemoryLedgerDeps {
   readonly limitBytes: number
+  /** What one owner may have at a time; all of it unless said otherwise. */
+  readonly ownerLimitBytes?: number
   /** Frees something that is only kept for speed; false when there is nothing left. */
   evict(): boolean
   /** Asked for once enough unpooled memory waits for the garbage collector, in every thread that may hold it. */
@@ -31,6 +55,9 @@ export interface MemoryLedgerDeps {
 /** Every buffer begins with its number, so that it is known again; values follow after this many bytes. */
 export const HEADER_BYTES = 16
 const HEADER_MARK = 0x7e_45_0a_11
+
+// A decoder is done within seconds; whoever asked from another thread stops waiting soon after.
+const MAX_TURN_WAIT_MS = 20_000
 
 const SMALLEST_BYTES = 4096
 const POOL_SHARE = 4
@@ -63,6 +90,13 @@ function limitReached(limit: number, wanted: number, live: number): NodeError {
   const message =
     `memory limit of ${inMebibytes(limit)} reached: this node asked for ${inMebibytes(wanted)} while ` +
     `${inMebibytes(live)} were in use. Use smaller images or batches, or raise the engine's memory limit`
+  return new NodeError('MemoryError', message)
+}
+
+function ownLimitReached(limit: number, wanted: number, live: number): NodeError {
+  const message =
+    `a job may use ${inMebibytes(limit)} of memory: this node asked for ${inMebibytes(wanted)} while the job had ` +
+    `${inMebibytes(live)}. Use smaller images or batches`
   return new NodeError('MemoryError', message)
 }
 
@@ -110,12 +144,16 @@ function unknownMemory(): NodeError {
   return new NodeError('RuntimeError', 'a node returned a tensor that it did not get from `allocate`')
 }
 
-export function createMemoryLedger({ limitBytes, evict, collectGarbage }: MemoryLedgerDeps): MemoryLedger {
+export function createMemoryLedger(deps: MemoryLedgerDeps): MemoryLedger {
+  const { limitBytes, ownerLimitBytes = limitBytes, evict, collectGarbage } = deps
   const byNumber = new Map<number, SharedArrayBuffer>()
   let nextNumber = 1
   const references = new Map<SharedArrayBuffer, number>()
+  const owners = new Map<SharedArrayBuffer, MemoryOwner>()
   let liveBytes = 0
   let droppedBytes = 0
+  let reservations = 0
+  let reservationEnded = Promise.withResolvers<void>()
 
   function countDropped(bytes: number): void {
     droppedBytes += bytes
@@ -138,18 +176,64 @@ export function createMemoryLedger({ limitBytes, evict, collectGarbage }: Memory
     return buffer
   }
 
+  /** Throws unless so much is free, or can be made free. */
+  function makeRoom(wanted: number, asked: number, owner: MemoryOwner | undefined): void {
+    const hasShare = owner !== undefined && ownerLimitBytes < limitBytes
+    if (hasShare && owner.liveBytes + wanted > ownerLimitBytes) {
+      throw ownLimitReached(ownerLimitBytes, asked, owner.liveBytes)
+    }
+    while (liveBytes + wanted > limitBytes) {
+      if (wanted > limitBytes || !evict()) throw limitReached(limitBytes, asked, liveBytes)
+    }
+  }
+
+  function book(bytes: number, owner: MemoryOwner | undefined): void {
+    liveBytes += bytes
+    if (owner !== undefined) owner.liveBytes += bytes
+  }
+
+  function reserve(bytes: number, { besideBytes = 0, owner }: ReserveOptions = {}): () => void {
+    makeRoom(bytes + besideBytes, bytes + besideBytes, owner)
+    // What lies in the pool is memory too, and there must be room for what is about to be taken.
+    pool.shrinkTo(Math.max(0, limitBytes - liveBytes - bytes))
+    book(bytes, owner)
+    reservations += 1
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      reservations -= 1
+      book(-bytes, owner)
+      reservationEnded.resolve()
+      reservationEnded = Promise.withResolvers<void>()
+    }
+  }
+
   return {
-    allocate(bytes) {
+    allocate(bytes, owner) {
       const wanted = sizeClass(bytes + HEADER_BYTES)
-      while (liveBytes + wanted > limitBytes) {
-        if (wanted > limitBytes || !evict()) throw limitReached(limitBytes, bytes, liveBytes)
-      }
+      makeRoom(wanted, bytes, owner)
       const pooled = pool.take(wanted)
       if (pooled === null) pool.shrinkTo(Math.max(0, limitBytes - liveBytes - wanted))
       const buffer = pooled ?? create(wanted)
       references.set(buffer, 1)
-      liveBytes += wanted
+      if (owner !== undefined) owners.set(buffer, owner)
+      book(wanted, owner)
       return buffer
+    },
+    reserve,
+    async reserveInTurn(bytes, options) {
+      const patience = performance.now() + MAX_TURN_WAIT_MS
+      const mayEverFit = bytes + (options?.besideBytes ?? 0) <= Math.min(limitBytes, ownerLimitBytes)
+      for (;;) {
+        try {
+          return reserve(bytes, options)
+        } catch (error) {
+          const leftMs = patience - performance.now()
+          if (!mayEverFit || reservations === 0 || leftMs <= 0) throw error
+          await settlesWithin(reservationEnded.promise, leftMs)
+        }
+      }
     },
     recognise(buffer) {
       const known = byNumber.get(numberOf(buffer))
@@ -169,7 +253,8 @@ export function createMemoryLedger({ limitBytes, evict, collectGarbage }: Memory
         return
       }
       references.delete(buffer)
-      liveBytes -= buffer.byteLength
+      book(-buffer.byteLength, owners.get(buffer))
+      owners.delete(buffer)
       pool.put(buffer)
     },
     liveBytes: () => liveBytes,

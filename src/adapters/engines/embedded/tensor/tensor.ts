@@ -29,6 +29,11 @@ export interface PixelWork {
   checkpoint(): void
 }
 
+/** What reading a file needs besides: memory that a decoder takes is counted before it is taken. */
+export interface DecodeWork extends PixelWork {
+  reserve(bytes: number, besideBytes?: number): Promise<() => void>
+}
+
 /** A picture or mask seen as planes of rows: what the pixel loops need to know. */
 export interface ImageView {
   readonly batch: number

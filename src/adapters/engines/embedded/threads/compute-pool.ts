@@ -1,6 +1,7 @@
 /**
- * A fixed number of compute threads, one call each at a time, the rest waiting in order. A thread that dies (out of memory,
- * a crash in native code) fails the call it worked on and is replaced; one that ignores a cancel for too long is ended.
+ * A number of compute threads, one call each at a time, the rest waiting in order. A thread that dies (out of memory, a crash in
+ * native code) fails the call it worked on and is replaced; one that works on a call for too long, or ignores a cancel, is ended.
+ * While every thread is held by a long call, further ones are opened for a while, so that short calls of others go on.
  */
 import { Worker } from 'node:worker_threads'
 import type { CallResult } from '../node-context.ts'
@@ -8,7 +9,7 @@ import { type FailureText, Interrupted, NodeError, toFailureText } from '../node
 import type { ComputePool, ComputeTask } from '../run/call-node.ts'
 import { type Recognise, toWireRecord } from '../wire-value.ts'
 import { openMemoryDesk } from './memory-line.ts'
-import type { ComputeThreadData, FromCompute, MemoryAnswer, ToCompute } from './protocol.ts'
+import type { ComputeThreadData, FromCompute, MemoryAnswer, MemoryRequest, ToCompute } from './protocol.ts'
 import { fromWireResult } from './wire-result.ts'
 
 export interface ThreadPool extends ComputePool {
@@ -18,7 +19,13 @@ export interface ThreadPool extends ComputePool {
 
 // Most nodes look at the flag every few milliseconds; those that are inside a library call finish it first.
 const CANCEL_GRACE_MS = 5_000
-const CANCEL_LOOK_MS = 500
+const LOOK_MS = 500
+// A call that has taken so long may take much longer.
+const LONG_CALL_MS = 2_000
+// Further threads at most, for each of the pool's own.
+const MAX_FURTHER_SHARE = 2
+// What nodes build of texts and lists; tensors lie elsewhere.
+const HEAP_MB = 1024
 
 interface Job {
   readonly task: ComputeTask
@@ -30,17 +37,23 @@ interface Thread {
   isReady: boolean
   job: Job | null
   callId: number
+  /** Since when it has been working on its call. */
+  since: number
   /** When the cancel of the running call was first seen. */
   cancelSeenAt: number | null
+  /** Why we ended it. */
+  reason: NodeError | null
 }
 
 export interface ComputePoolDeps {
   readonly size: number
+  /** The longest time that one call may take. */
+  readonly timeoutMs: number
   readonly nodeModules: readonly string[]
   readonly recognise: Recognise
 }
 
-export function createComputePool({ size, nodeModules, recognise }: ComputePoolDeps): ThreadPool {
+export function createComputePool({ size, timeoutMs, nodeModules, recognise }: ComputePoolDeps): ThreadPool {
   const threads = new Set<Thread>()
   const waiting: Job[] = []
   let nextCallId = 0
@@ -48,16 +61,24 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
   function assign(): void {
     for (const thread of threads) {
       if (!thread.isReady || thread.job !== null) continue
-      const job = waiting.shift()
+      const job = takeNext()
       if (job === undefined) return
       give(thread, job)
     }
+  }
+
+  /** The longest waiting, of a run that no thread works for if there is one. */
+  function takeNext(): Job | undefined {
+    const served = new Set([...threads].map(({ job }) => job?.task.cancelFlag))
+    const next = waiting.findIndex(({ task }) => !served.has(task.cancelFlag))
+    return waiting.splice(Math.max(0, next), 1)[0]
   }
 
   function give(thread: Thread, job: Job): void {
     const { node, inputs, call, cancelFlag } = job.task
     thread.job = job
     thread.callId = nextCallId++
+    thread.since = performance.now()
     thread.cancelSeenAt = null
     const wire = toWireRecord(inputs)
     send(thread, { type: 'call', callId: thread.callId, classType: node.classType, inputs: wire, call, cancelFlag })
@@ -68,6 +89,7 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
     thread.job = null
     if (job !== null) finish(job)
     assign()
+    if (threads.size > size && thread.job === null && threads.delete(thread)) void thread.worker.terminate()
   }
 
   const replies: {
@@ -105,11 +127,23 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
   }
 
   function openThread(): void {
-    const desk = openMemoryDesk((bytes) => answerMemory(thread.job?.task ?? null, bytes))
+    const desk = openMemoryDesk(createMemoryAnswers(() => thread.job?.task ?? null))
     const workerData: ComputeThreadData = { nodeModules, memory: desk.line }
     const transferList = [desk.line.port]
-    const worker = new Worker(new URL('./compute-thread.ts', import.meta.url), { workerData, transferList })
-    const thread: Thread = { worker, isReady: false, job: null, callId: -1, cancelSeenAt: null }
+    const worker = new Worker(new URL('./compute-thread.ts', import.meta.url), {
+      workerData,
+      transferList,
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    })
+    const thread: Thread = {
+      worker,
+      isReady: false,
+      job: null,
+      callId: -1,
+      since: 0,
+      cancelSeenAt: null,
+      reason: null,
+    }
     worker.on('message', (message: FromCompute) =>
       (replies[message.type] as (t: Thread, m: FromCompute) => void)(thread, message),
     )
@@ -123,22 +157,33 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
 
   function replace(thread: Thread, error: Error | null): void {
     if (!threads.delete(thread)) return
-    openThread()
-    settle(thread, ({ answer, task }) => answer.reject(lostThread(task, error)))
+    if (threads.size < size) openThread()
+    settle(thread, ({ answer, task }) => answer.reject(thread.reason ?? lostThread(task, error)))
   }
 
-  function endStuckCalls(): void {
+  function look(): void {
     const now = performance.now()
-    for (const thread of threads) {
-      const { job } = thread
-      if (job === null || Atomics.load(job.task.cancelFlag, 0) === 0) continue
+    for (const thread of threads) endStuckCall(thread, now)
+    const isHeldUp = [...threads].every(
+      ({ isReady, job, since }) => isReady && job !== null && now - since > LONG_CALL_MS,
+    )
+    if (waiting.length > 0 && isHeldUp && threads.size < size * (1 + MAX_FURTHER_SHARE)) openThread()
+  }
+
+  function endStuckCall(thread: Thread, now: number): void {
+    const { job, since } = thread
+    if (job === null) return
+    if (Atomics.load(job.task.cancelFlag, 0) !== 0) {
       thread.cancelSeenAt ??= now
       if (now - thread.cancelSeenAt > CANCEL_GRACE_MS) void thread.worker.terminate()
+    } else if (now - since > timeoutMs && thread.reason === null) {
+      thread.reason = tookTooLong(job.task, timeoutMs)
+      void thread.worker.terminate()
     }
   }
 
   for (let index = 0; index < size; index++) openThread()
-  setInterval(endStuckCalls, CANCEL_LOOK_MS)
+  setInterval(look, Math.min(LOOK_MS, timeoutMs))
 
   return {
     size,
@@ -154,6 +199,12 @@ export function createComputePool({ size, nodeModules, recognise }: ComputePoolD
   }
 }
 
+export function tookTooLong({ node }: ComputeTask, timeoutMs: number): NodeError {
+  const limit = timeoutMs < 1000 ? `${timeoutMs} ms` : `${timeoutMs / 1000} s`
+  const message = `${node.classType} did not finish within ${limit} (setting nodeTimeout); its thread was ended`
+  return new NodeError('TimeoutError', message)
+}
+
 export function toNodeError({ exceptionType, message, traceback }: FailureText): NodeError {
   return new NodeError(exceptionType, message, traceback)
 }
@@ -163,12 +214,25 @@ function send({ worker }: Thread, message: ToCompute): void {
 }
 
 /** Memory belongs to a call; outside of one there is none. */
-export function answerMemory(task: ComputeTask | null, bytes: number): MemoryAnswer {
-  try {
-    if (task === null) throw new NodeError('MemoryError', 'memory was asked for outside a call')
-    return { buffer: task.host.allocate(bytes) }
-  } catch (error) {
-    return { failure: toFailureText(error) }
+export function createMemoryAnswers(currentTask: () => ComputeTask | null) {
+  let unreserve = () => {}
+
+  async function answer(request: Exclude<MemoryRequest, { type: 'unreserve' }>): Promise<MemoryAnswer> {
+    try {
+      const task = currentTask()
+      if (task === null) throw new NodeError('MemoryError', 'memory was asked for outside a call')
+      if (request.type === 'allocate') return { buffer: task.host.allocate(request.bytes) }
+      unreserve = await task.host.reserve(request.bytes, request.besideBytes)
+      return { buffer: null }
+    } catch (error) {
+      return { failure: toFailureText(error) }
+    }
+  }
+
+  return (request: MemoryRequest): Promise<MemoryAnswer> | null => {
+    if (request.type !== 'unreserve') return answer(request)
+    unreserve()
+    return null
   }
 }
 

@@ -10,7 +10,7 @@ import { readInputs } from '../read-inputs.ts'
 import { fromWireRecord } from '../wire-value.ts'
 import { createCollectGarbage } from './collect-garbage.ts'
 import { loadNodes } from './load-nodes.ts'
-import { createAllocate } from './memory-line.ts'
+import { openMemoryLine } from './memory-line.ts'
 import type { ComputeThreadData, FromCompute, ToCompute } from './protocol.ts'
 import { toWireResult, transferable } from './wire-result.ts'
 
@@ -28,7 +28,7 @@ sharp.cache(false)
 
 const table = await loadNodes(nodeModules)
 const collectGarbage = createCollectGarbage()
-const allocate = createAllocate(memory)
+const { allocate, reserve } = openMemoryLine(memory)
 const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
 let nextRequestId = 0
 
@@ -60,6 +60,7 @@ function createHost(cancelFlag: Int32Array): CallHost {
     },
     text: (text) => post({ type: 'text', text: text.slice(0, LOG_LIMIT) }),
     allocate,
+    reserve,
     reserveNumbers(folder, subfolder, prefix, count) {
       const requestId = nextRequestId++
       const answer = Promise.withResolvers<number>()

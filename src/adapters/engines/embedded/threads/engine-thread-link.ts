@@ -1,14 +1,24 @@
 /**
- * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A run
- * that does not end soon after it was aborted means that the thread is stuck; then it is ended and replaced as well.
+ * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread that
+ * does not go round any more, or does not answer an abort, is ended and replaced as well. The run that it was working on fails;
+ * the others are lost without fault and may be run again.
  */
 import { Worker } from 'node:worker_threads'
 import type { EngineRun } from '../../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../../domain/engine/engine-event.ts'
+import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/sleep.ts'
 import { answerModelCall, type RunModelHere } from './model-line.ts'
-import type { CancelFlag, EngineThreadData, FromEngine, RunMessage, ToEngine } from './protocol.ts'
+import {
+  type CancelFlag,
+  type EngineThreadData,
+  type FromEngine,
+  PULSE,
+  type Pulse,
+  type RunMessage,
+  type ToEngine,
+} from './protocol.ts'
 import { createRunStream, type RunStream } from './run-stream.ts'
 
 export interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
@@ -27,6 +37,9 @@ const RUN_OVER = new Error('the run is over')
 // An abort is answered within milliseconds; a thread that takes this long will not answer any more.
 const ABORT_ANSWER_MS = 10_000
 const RESTART_PAUSE_MS = 1_000
+const PULSE_LOOK_MS = 500
+// Values of all runs are bounded far below; whatever reaches this is a defect, and costs one thread instead of the process.
+const HEAP_MB = 2048
 
 interface LiveRun {
   readonly stream: RunStream
@@ -39,10 +52,20 @@ interface LiveRun {
 interface Incarnation {
   readonly worker: Worker
   readonly runs: Map<number, LiveRun>
+  readonly pulse: Pulse
   isEnded: boolean
+  /** Why we ended it, and whether the run at work is to blame for that. */
+  verdict: string | null
 }
 
-export async function openEngineThread(deps: { data: EngineThreadData; log: Log }): Promise<EngineThreadLink> {
+export interface EngineThreadOptions {
+  readonly data: Omit<EngineThreadData, 'pulse'>
+  /** Of the thread and of the programs that it starts; absent: ours. */
+  readonly environment?: NodeJS.ProcessEnv
+  readonly log: Log
+}
+
+export async function openEngineThread(deps: EngineThreadOptions): Promise<EngineThreadLink> {
   const closing = new AbortController()
   let nextRunId = 0
   let current = start(deps)
@@ -51,7 +74,7 @@ export async function openEngineThread(deps: { data: EngineThreadData; log: Log 
 
   function watch({ incarnation, startedAt, ended }: Started): void {
     void ended.then((reason) => {
-      for (const { stream } of incarnation.runs.values()) stream.fail(new Error(`the engine thread ended: ${reason}`))
+      settleRuns(incarnation, { reason, isClosing: closing.signal.aborted })
       if (closing.signal.aborted) return
       deps.log.error({ reason }, 'the engine thread ended; a new one takes its place')
       replaced = replace(startedAt)
@@ -82,7 +105,7 @@ export async function openEngineThread(deps: { data: EngineThreadData; log: Log 
       over.abort()
       Atomics.store(cancelFlag, 0, 1)
       send(incarnation, { type: 'cancel', runId })
-      stuck = setTimeout(() => void incarnation.worker.terminate(), ABORT_ANSWER_MS)
+      stuck = setTimeout(() => end(incarnation, 'it did not answer an interrupt'), ABORT_ANSWER_MS)
     }
     try {
       if (signal.aborted) Atomics.store(cancelFlag, 0, 1)
@@ -119,27 +142,85 @@ interface Started {
   readonly ended: Promise<string>
 }
 
-function start({ data, log }: { data: EngineThreadData; log: Log }): Started {
-  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data })
-  const incarnation: Incarnation = { worker, runs: new Map(), isEnded: false }
+function start({ data, environment, log }: EngineThreadOptions): Started {
+  const pulse: Pulse = new Int32Array(new SharedArrayBuffer(PULSE.words * Int32Array.BYTES_PER_ELEMENT))
+  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), {
+    workerData: { ...data, pulse } satisfies EngineThreadData,
+    env: environment,
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  })
+  const incarnation: Incarnation = { worker, runs: new Map(), pulse, isEnded: false, verdict: null }
   const ready = Promise.withResolvers<void>()
   const ended = Promise.withResolvers<string>()
   let reason = 'it was stopped'
+  let watching: NodeJS.Timeout | undefined
   worker.on('message', (message: FromEngine) => {
-    if (message.type === 'ready') ready.resolve()
-    else handle(incarnation, message, log)
+    if (message.type === 'ready') {
+      watching = watchPulse(incarnation, data.nodeTimeoutMs)
+      ready.resolve()
+    } else handle(incarnation, message, log)
   })
   worker.on('error', (error) => {
     reason = error.message
   })
   worker.on('exit', () => {
+    clearInterval(watching)
     incarnation.isEnded = true
     ready.reject(new Error(`the engine thread did not start: ${reason}`))
-    ended.resolve(reason)
+    ended.resolve(incarnation.verdict ?? reason)
   })
   // Only the first start is waited for; a later thread that fails is replaced by the next.
   ready.promise.catch(() => {})
   return { incarnation, startedAt: performance.now(), ready: ready.promise, ended: ended.promise }
+}
+
+function end(incarnation: Incarnation, verdict: string): void {
+  incarnation.verdict ??= verdict
+  void incarnation.worker.terminate()
+}
+
+/** A node on the engine thread itself that does not come back holds up everybody: it gets the time that any node gets. */
+function watchPulse(incarnation: Incarnation, timeoutMs: number): NodeJS.Timeout {
+  let beats = Number.NaN
+  let since = 0
+  return setInterval(() => {
+    const now = performance.now()
+    const seen = Atomics.load(incarnation.pulse, PULSE.beats)
+    if (seen !== beats) {
+      beats = seen
+      since = now
+    } else if (now - since > timeoutMs) {
+      end(incarnation, `a node did not finish within ${timeoutMs / 1000} s (setting nodeTimeout)`)
+    }
+  }, PULSE_LOOK_MS)
+}
+
+/** The thread is gone. Unless we wanted that, whoever it was working for fails; the others did nothing wrong. */
+function settleRuns({ runs, pulse }: Incarnation, end: { readonly reason: string; readonly isClosing: boolean }): void {
+  const { reason, isClosing } = end
+  const culprit = isClosing ? -1 : Atomics.load(pulse, PULSE.runAtWork) - 1
+  for (const [runId, { stream }] of runs) {
+    if (runId === culprit) stream.push([brokenBy(reason)])
+    else {
+      const options = { isBlameless: runs.has(culprit) }
+      stream.fail(new EngineLostError('engine_restarted', `the engine thread ended: ${reason}`, options))
+    }
+  }
+}
+
+function brokenBy(reason: string): EngineEvent & { type: 'failed' } {
+  const message = `the job took the engine thread down, which was replaced: ${reason}`
+  return {
+    type: 'failed',
+    failure: {
+      code: 'node_execution_error',
+      message,
+      nodeId: null,
+      classType: null,
+      traceback: null,
+      exceptionType: 'RuntimeError',
+    },
+  }
 }
 
 function handle(incarnation: Incarnation, message: Exclude<FromEngine, { type: 'ready' }>, log: Log): void {

@@ -13,19 +13,30 @@ import { createNodeCalls } from '../run/call-node.ts'
 import { createResultCache, type ResultCache } from '../run/result-cache.ts'
 import { runGraph } from '../run/run-graph.ts'
 import type { RunDeps, RunRequest } from '../run/run-state.ts'
+import { createValueBudget } from '../run/value-budget.ts'
 import { createMemoryLedger } from '../tensor/memory.ts'
 import { createCollectGarbage } from './collect-garbage.ts'
 import { createComputePool } from './compute-pool.ts'
 import { createInstances, randomLetters } from './instances.ts'
 import { loadNodes } from './load-nodes.ts'
 import { createModelLine } from './model-line.ts'
-import { createOutbox, type Outbox } from './outbox.ts'
-import type { EngineThreadData, FromEngine, NumberRequest, RunMessage, ToEngine } from './protocol.ts'
+import { createOutboxes, type Outbox } from './outbox.ts'
+import {
+  type EngineThreadData,
+  type FromEngine,
+  type NumberRequest,
+  PULSE,
+  type RunMessage,
+  type ToEngine,
+} from './protocol.ts'
 
 // Of the memory limit, what results may occupy that nobody reads at the moment.
 const CACHE_SHARE = 0.5
+const PLAIN_CACHE_SHARE = 0.25
+const BEAT_MS = 250
 
-const { threads, memoryLimitBytes, maxImagePixels, nodeModules, custom, letters } = workerData as EngineThreadData
+const { threads, memoryLimitBytes, runMemoryBytes, maxImagePixels, ...given } = workerData as EngineThreadData
+const { values: valueLimits, nodeTimeoutMs, pulse, nodeModules, custom, letters } = given
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
 const post = (message: FromEngine) => port.postMessage(message)
@@ -36,13 +47,14 @@ const table = await loadNodes(nodeModules, custom.nodes.declarations)
 const collectOwnGarbage = createCollectGarbage()
 setInterval(createIdleCollection(), IDLE_CHECK_MS)
 const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
-const pool = createComputePool({ size: threads, nodeModules, recognise })
+const pool = createComputePool({ size: threads, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
 const hasCustomNodes = custom.nodes.declarations.length > 0
 // One node that hangs must not keep all others waiting.
 const nodePoolSize = hasCustomNodes ? Math.max(2, threads) : 0
 const nodePool = createNodePool({ size: nodePoolSize, ...custom, recognise })
 const ledger = createMemoryLedger({
   limitBytes: memoryLimitBytes,
+  ownerLimitBytes: runMemoryBytes,
   evict: () => cache.evictOldest(),
   collectGarbage() {
     // Later, not now: buffers that are being dropped are still referenced further up the stack.
@@ -51,7 +63,13 @@ const ledger = createMemoryLedger({
     nodePool.collectGarbage()
   },
 })
-const cache: ResultCache = createResultCache({ budgetBytes: memoryLimitBytes * CACHE_SHARE, ledger })
+const cache: ResultCache = createResultCache({
+  budgetBytes: memoryLimitBytes * CACHE_SHARE,
+  plainBudgetBytes: valueLimits.totalBytes * PLAIN_CACHE_SHARE,
+  ledger,
+})
+const values = createValueBudget(valueLimits)
+const openOutbox = createOutboxes()
 const fixedLetters = letters?.values()
 const models = createModelLine((runId, requestId, call) => post({ type: 'model_call', runId, requestId, call }))
 const instances = createInstances(() => fixedLetters?.next().value ?? randomLetters())
@@ -73,17 +91,25 @@ function reserveOutputNumbers(runId: number, request: NumberRequest): Promise<nu
   return answer.promise
 }
 
+function showAtWork(runId: number): void {
+  Atomics.store(pulse, PULSE.runAtWork, runId + 1)
+}
+setInterval(() => Atomics.add(pulse, PULSE.beats, 1), BEAT_MS)
+
 function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): RunDeps {
   const { runId, accountId, cancelFlag, nowMs } = message
   return {
     table,
     cache,
     ledger,
+    values,
     callNode: createNodeCalls({ ledger, pools: { compute: pool, isolated: nodePool }, cancelFlag }),
     maxInFlight: pool.size + nodePool.size,
     maxImagePixels,
     emit: outbox.emit,
+    hasRoom: outbox.hasRoom,
     room: outbox.room,
+    atWork: () => showAtWork(runId),
     isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
     cancelled,
     async reserveNumbers(folder, subfolder, prefix, count) {
@@ -103,7 +129,8 @@ function toRequest({ accountId, graphText, extraPngInfoText, files }: RunMessage
 
 async function handleRun(message: RunMessage): Promise<void> {
   const { runId, cancelFlag } = message
-  const outbox = createOutbox((events) => post({ type: 'events', runId, events }))
+  showAtWork(runId)
+  const outbox = openOutbox((events) => post({ type: 'events', runId, events }))
   const cancelled = Promise.withResolvers<void>()
   runs.set(runId, { outbox, cancel: cancelled.resolve })
   try {
@@ -113,7 +140,7 @@ async function handleRun(message: RunMessage): Promise<void> {
   } finally {
     // Calls that are still out belong to a run that has ended: they stop at their next look at the flag.
     Atomics.store(cancelFlag, 0, 1)
-    outbox.flush()
+    outbox.close()
     runs.delete(runId)
   }
 }

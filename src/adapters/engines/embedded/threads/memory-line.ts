@@ -1,12 +1,13 @@
 /**
- * How a thread that computes gets tensor memory from the engine thread without leaving its loop: it asks over a port of
- * its own, waits for a bell in shared memory, and takes the answer out of the port.
+ * How a thread that computes gets tensor memory from the engine thread, and has other memory counted there, without leaving its
+ * loop: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { CallHost } from '../node-call.ts'
 import { NodeError } from '../node-error.ts'
-import type { MemoryAnswer, MemoryLine } from './protocol.ts'
+import type { MemoryAnswer, MemoryLine, MemoryRequest } from './protocol.ts'
 
-// The engine thread answers within microseconds; if it does not within this time, it is gone.
+// The engine thread answers within microseconds, or soon enough when there is a queue for memory; else it is gone.
 const WAIT_MS = 30_000
 
 export interface MemoryDesk extends Disposable {
@@ -14,27 +15,41 @@ export interface MemoryDesk extends Disposable {
   readonly line: MemoryLine
 }
 
-/** The engine thread's end. */
-export function openMemoryDesk(answer: (bytes: number) => MemoryAnswer): MemoryDesk {
+/** The engine thread's end. `answer` never rejects; null: nobody waits for an answer. */
+export function openMemoryDesk(answer: (request: MemoryRequest) => Promise<MemoryAnswer> | null): MemoryDesk {
   const { port1, port2 }: { port1: MessagePort; port2: MessagePort } = new MessageChannel()
   const bell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  port1.on('message', (bytes: number) => {
-    port1.postMessage(answer(bytes))
-    Atomics.store(bell, 0, 1)
-    Atomics.notify(bell, 0)
+  port1.on('message', (request: MemoryRequest) => {
+    const answered = answer(request)
+    void answered?.then((message) => {
+      port1.postMessage(message)
+      Atomics.store(bell, 0, 1)
+      Atomics.notify(bell, 0)
+    })
   })
   return { line: { port: port2, bell }, [Symbol.dispose]: () => port1.close() }
 }
 
 /** The other end. */
-export function createAllocate({ port, bell }: MemoryLine): (bytes: number) => SharedArrayBuffer {
-  return function allocate(bytes) {
+export function openMemoryLine({ port, bell }: MemoryLine): Pick<CallHost, 'allocate' | 'reserve'> {
+  function ask(request: MemoryRequest): SharedArrayBuffer | null {
     Atomics.store(bell, 0, 0)
-    port.postMessage(bytes)
+    port.postMessage(request)
     Atomics.wait(bell, 0, 0, WAIT_MS)
     const answer = receiveMessageOnPort(port)?.message as MemoryAnswer | undefined
     if (answer === undefined) throw new NodeError('MemoryError', 'the engine did not answer a request for memory')
     if ('failure' in answer) throw new NodeError(answer.failure.exceptionType, answer.failure.message)
     return answer.buffer
+  }
+  return {
+    allocate(bytes) {
+      const buffer = ask({ type: 'allocate', bytes })
+      if (buffer === null) throw new NodeError('MemoryError', 'the engine gave no memory')
+      return buffer
+    },
+    async reserve(bytes, besideBytes = 0) {
+      ask({ type: 'reserve', bytes, besideBytes })
+      return () => port.postMessage({ type: 'unreserve' } satisfies MemoryRequest)
+    },
   }
 }

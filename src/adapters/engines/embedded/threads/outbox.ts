@@ -1,7 +1,7 @@
 /**
  * Events on their way to the main thread: collected during a turn of the loop and posted in one message. When the reader
- * falls behind, `room` makes the run wait, so what is under way stays bounded; of a flood of progress and previews of one
- * node only the newest of a batch is sent.
+ * falls behind, `room` makes the run wait, so what is under way stays bounded, for each run and for all of them; of a flood of
+ * progress and previews of one node only the newest of a batch is sent.
  */
 import { isReplacedBy, weightOf } from '../run/event-weight.ts'
 import type { RunEvent } from '../run/run-event.ts'
@@ -10,60 +10,88 @@ export interface Outbox {
   emit(event: RunEvent): void
   /** The reader has taken events of this weight. */
   taken(weight: number): void
+  hasRoom(): boolean
   room(): Promise<void>
   /** Posts what has been collected, at once. */
   flush(): void
+  /** The run is over; nobody takes what is left. */
+  close(): void
 }
 
 // Enough for the reader never to wait for us, little enough for hundreds of runs.
-const MAX_WEIGHT = 67_108_864
+const MAX_WEIGHT = 33_554_432
+// Of all runs. One that has nothing under way may always send: nobody waits for ever because of others.
+const MAX_TOTAL_WEIGHT = 268_435_456
 // What one batch may hold whole: every step of every ordinary node reaches its readers.
 const MAX_BATCH_WEIGHT = 1_048_576
 
-export function createOutbox(post: (events: readonly RunEvent[]) => void): Outbox {
-  let batch: RunEvent[] = []
-  let batchWeight = 0
-  let isScheduled = false
-  let underWay = 0
+/** The outboxes of one thread. */
+export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) => Outbox {
+  let total = 0
   let roomMade = Promise.withResolvers<void>()
 
-  function flush(): void {
-    if (batch.length === 0) return
-    const events = batch
-    batch = []
-    underWay += batchWeight
-    batchWeight = 0
-    post(events)
+  function settle(weight: number): void {
+    total -= weight
+    roomMade.resolve()
+    roomMade = Promise.withResolvers<void>()
   }
 
-  function replaceLast(event: RunEvent): void {
-    const last = batch.at(-1)
-    if (last === undefined || !isReplacedBy(last, event)) return
-    batch.pop()
-    batchWeight -= weightOf(last)
-  }
+  return function openOutbox(post) {
+    let batch: RunEvent[] = []
+    let batchWeight = 0
+    let isScheduled = false
+    /** Collected or posted, and not yet taken. */
+    let underWay = 0
 
-  return {
-    flush,
-    emit(event) {
-      if (batchWeight > MAX_BATCH_WEIGHT) replaceLast(event)
-      batchWeight += weightOf(event)
-      batch.push(event)
-      if (isScheduled) return
-      isScheduled = true
-      setImmediate(() => {
-        isScheduled = false
+    function flush(): void {
+      if (batch.length === 0) return
+      const events = batch
+      batch = []
+      batchWeight = 0
+      post(events)
+    }
+
+    function weighIn(weight: number): void {
+      batchWeight += weight
+      underWay += weight
+      total += weight
+    }
+
+    function replaceLast(event: RunEvent): void {
+      const last = batch.at(-1)
+      if (last === undefined || !isReplacedBy(last, event)) return
+      batch.pop()
+      weighIn(-weightOf(last))
+    }
+
+    const hasRoom = () => underWay === 0 || (underWay <= MAX_WEIGHT && total <= MAX_TOTAL_WEIGHT)
+
+    return {
+      flush,
+      hasRoom,
+      emit(event) {
+        if (batchWeight > MAX_BATCH_WEIGHT) replaceLast(event)
+        weighIn(weightOf(event))
+        batch.push(event)
+        if (isScheduled) return
+        isScheduled = true
+        setImmediate(() => {
+          isScheduled = false
+          flush()
+        })
+      },
+      taken(weight) {
+        underWay -= weight
+        settle(weight)
+      },
+      async room() {
+        while (!hasRoom()) await roomMade.promise
+      },
+      close() {
         flush()
-      })
-    },
-    taken(weight) {
-      underWay -= weight
-      if (underWay > MAX_WEIGHT) return
-      roomMade.resolve()
-      roomMade = Promise.withResolvers<void>()
-    },
-    async room() {
-      while (underWay > MAX_WEIGHT) await roomMade.promise
-    },
+        settle(underWay)
+        underWay = 0
+      },
+    }
   }
 }

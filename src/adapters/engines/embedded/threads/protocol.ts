@@ -8,6 +8,7 @@ import type { CallSurroundings } from '../node-call.ts'
 import type { InputFile, MadeReport, ProgressExtras } from '../node-context.ts'
 import type { FailureText } from '../node-error.ts'
 import type { RunEvent } from '../run/run-event.ts'
+import type { ValueLimits } from '../run/value-budget.ts'
 import type { WireRecord, WireValue } from '../wire-value.ts'
 import type { WireModelAnswer, WireModelCall } from './model-line.ts'
 
@@ -15,12 +16,25 @@ import type { WireModelAnswer, WireModelCall } from './model-line.ts'
 export interface EngineThreadData {
   readonly threads: number
   readonly memoryLimitBytes: number
+  /** Of that, what one run may have at a time. */
+  readonly runMemoryBytes: number
+  readonly values: ValueLimits
+  /** The longest time that one call of a built-in node may take. */
+  readonly nodeTimeoutMs: number
+  readonly pulse: Pulse
   readonly maxImagePixels: number
   readonly nodeModules: readonly string[]
   readonly custom: { readonly nodes: CustomNodes; readonly limits: NodeLimits }
   /** Fixed letters for preview names, or null for random ones. */
   readonly letters: readonly string[] | null
 }
+
+/**
+ * Shared memory in which the engine thread shows that it lives and what it does, so that whoever finds it dead or stuck knows whose
+ * fault that is: the run that it works on plus one (0: none), and a number that changes for as long as the thread goes round.
+ */
+export type Pulse = Int32Array<SharedArrayBuffer>
+export const PULSE = { runAtWork: 0, beats: 1, words: 2 } as const
 
 /** One word of shared memory: not zero once the run is cancelled. */
 export type CancelFlag = Int32Array<SharedArrayBuffer>
@@ -72,7 +86,14 @@ export interface MemoryLine {
   readonly bell: Int32Array<SharedArrayBuffer>
 }
 
-export type MemoryAnswer = { readonly buffer: SharedArrayBuffer } | { readonly failure: FailureText }
+export type MemoryRequest =
+  | { readonly type: 'allocate'; readonly bytes: number }
+  | { readonly type: 'reserve'; readonly bytes: number; readonly besideBytes: number }
+  /** Ends the reservation of the call. Not answered. */
+  | { readonly type: 'unreserve' }
+
+/** The buffer is null for what was only to be counted. */
+export type MemoryAnswer = { readonly buffer: SharedArrayBuffer | null } | { readonly failure: FailureText }
 
 export type ToCompute =
   | {

@@ -22,7 +22,7 @@ function toReportedItem(item: MadeFile | MadeValue): ReportedItem {
   async function* read() {
     yield bytes
   }
-  return { kind, filename, subfolder, folder, contentType, read }
+  return { kind, filename, subfolder, folder, contentType, heldBytes: bytes.byteLength, read }
 }
 
 function toNodeReport(report: MadeReport): NodeReport {

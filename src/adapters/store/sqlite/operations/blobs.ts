@@ -58,3 +58,8 @@ export function prepareKnownBlobs(database: DatabaseSync): (hashes: readonly str
   )
   return (hashes) => hashes.filter((hash) => isKnown.get(hash)?.[0] === 1)
 }
+
+export function prepareStoredBytes(database: DatabaseSync): (accountId: string) => number {
+  const select = prepareRows<[number]>(database, 'SELECT bytes FROM account_storage WHERE account_id = ?')
+  return (accountId) => select.get(accountId)?.[0] ?? 0
+}

@@ -49,8 +49,8 @@ export interface CallResults {
 export function prepareCallResults(database: DatabaseSync): CallResults {
   const insert = database.prepare(`
     INSERT OR REPLACE INTO router_result
-      (seq, content_type, body, hash, size_bytes, cost_micros, refusal, finished_at, replay_until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      (seq, content_type, body, hash, size_bytes, cost_micros, refusal, finished_at, replay_until, account_id)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT account_id FROM router_call WHERE seq = ?1))`)
   const remove = prepareRows<[hash: string | null, sizeBytes: number]>(
     database,
     'DELETE FROM router_result WHERE seq = ? RETURNING hash, size_bytes',

@@ -71,17 +71,17 @@ const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = 
 const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id`
 
 // A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first,
-// then the one whose head has waited longest.
+// then the one whose last turn is longest ago: a long queue of one account does not hold up the first job of another.
 const TAKE_ANY = `
   UPDATE job SET ${HOLD}, engine_id = ?6
   WHERE seq = (
     SELECT head FROM (
-      SELECT running, (
+      SELECT running, served, (
         SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = ?1 AND expires_at > ?5
         ORDER BY priority DESC, seq LIMIT 1) AS head
       FROM account INDEXED BY account_waiting
       WHERE queued > 0 AND running < max_running)
-    WHERE head IS NOT NULL ORDER BY running, head LIMIT 1)
+    WHERE head IS NOT NULL ORDER BY running, served, head LIMIT 1)
   ${RETURNING}`
 
 const firstOf = (condition: string, order: string) => `
@@ -91,8 +91,8 @@ const firstOf = (condition: string, order: string) => `
 
 /**
  * `head`: the first job of every lane, found by stepping from one to the next. `fit`: with every engine that serves it and
- * whose account has room. `near`: what priority and fairness leave of them. Of those, the best rank wins, unless it lies
- * further behind the oldest than a job may be overtaken.
+ * whose account has room. `near`: what priority and fairness leave of them: an account whose last turn is further ahead of
+ * another's than a job may be overtaken waits. Of those, the best rank wins, unless it lies further behind the oldest than that.
  */
 const TAKE_FITTING = `
   UPDATE job SET ${HOLD}, engine_id = pick.chosen_engine
@@ -110,12 +110,13 @@ const TAKE_FITTING = `
       fit AS (
         SELECT head.seq, offer.engine, offer.place, offer.rank, head.priority, account.running,
           max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
-          min(account.running) OVER (PARTITION BY offer.engine) AS least_running
+          min(account.running) OVER (PARTITION BY offer.engine) AS least_running, account.served,
+          min(account.served) OVER (PARTITION BY offer.engine, account.running) AS least_served
         FROM head CROSS JOIN account ON account.id = head.account_id AND account.running < account.max_running
           CROSS JOIN offer ON offer.lane = head.lane),
       near AS (
         SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
-        WHERE priority = best_priority AND running = least_running)
+        WHERE priority = best_priority AND running = least_running AND served <= least_served + ?7)
     SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + ?7
     ORDER BY running, rank, seq, place LIMIT 1) AS pick
   WHERE job.seq = pick.chosen_seq
@@ -130,7 +131,9 @@ export function prepareClaim(
   const takeAny = prepareRows<TakenRow>(database, TAKE_ANY)
   const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
   const takeRoom = database.prepare(`
-    UPDATE account SET queued = queued - 1, running = running + 1 WHERE id = ? AND running < max_running`)
+    UPDATE account SET queued = queued - 1, running = running + 1, served = ? WHERE id = ? AND running < max_running`)
+  const [[lastTurn]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
+  let turn = lastTurn
   const selectWorkflow = prepareRows<[string]>(database, 'SELECT text FROM job_workflow WHERE seq = ?')
   const selectInputs = prepareRows<InputFields>(
     database,
@@ -146,7 +149,8 @@ export function prepareClaim(
     const [extraDataFlags, inputCount, needs, chosenEngine] = taken.slice(-4) as [number, number, string, string]
     const row = taken.slice(0, -4) as unknown as JobRow
     const [seq, id, accountId] = row
-    if (takeRoom.run(accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
+    turn += 1
+    if (takeRoom.run(turn, accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
     const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
     const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
     return [

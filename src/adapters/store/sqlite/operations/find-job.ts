@@ -33,6 +33,11 @@ export function prepareFindJob(
   }
 }
 
+export function prepareFindOwner(database: DatabaseSync): (jobId: string) => string | null {
+  const select = prepareRows<[string]>(database, 'SELECT account_id FROM job WHERE id = ?')
+  return (jobId) => select.get(jobId)?.[0] ?? null
+}
+
 export function prepareFindWorkflow(database: DatabaseSync): (query: JobQuery) => string | null {
   const select = prepareRows<[string]>(
     database,

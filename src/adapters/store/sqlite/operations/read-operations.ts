@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
 import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './api-keys.ts'
 import { prepareListAudit } from './audit.ts'
-import { prepareKnownBlobs } from './blobs.ts'
+import { prepareKnownBlobs, prepareStoredBytes } from './blobs.ts'
 import { prepareCanPay, prepareStanding } from './call-pool.ts'
 import { prepareCheckLedger } from './check-ledger.ts'
 import { prepareListDeployments, preparePoolLoads } from './deployments.ts'
@@ -17,7 +17,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './find-assets.ts'
-import { prepareFindJob, prepareFindLog, prepareFindWorkflow } from './find-job.ts'
+import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './find-job.ts'
 import { prepareCompleteJob } from './job-row.ts'
 import { prepareFindHolder } from './keys.ts'
 import { prepareFindLanes } from './lanes.ts'
@@ -34,6 +34,7 @@ export function prepareReadOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
   return {
     findJob: prepareFindJob(database, { completeJob }),
+    findOwner: prepareFindOwner(database),
     findWorkflow: prepareFindWorkflow(database),
     findLog: prepareFindLog(database),
     listJobs: prepareListJobs(database, { completeJob }),
@@ -46,6 +47,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findInFolders: prepareFindInFolders(database),
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
+    storedBytes: prepareStoredBytes(database),
     findUse: prepareFindUse(database),
     findRecord: prepareFindRecord(database, { completeJob }),
     listLive: prepareListLive(database, { completeJob }),

@@ -45,6 +45,8 @@ export interface Channel<Ops extends Operations> {
 const MAX_BATCH_OPERATIONS = 512
 const MAX_BATCH_BYTES = 16_777_216
 const MAX_PENDING_BYTES = 268_435_456
+// A batch and its answers are far smaller; whatever reaches this is a defect, and is told as the end of the thread.
+const HEAP_MB = 2048
 
 interface Waiting {
   readonly name: string
@@ -76,7 +78,7 @@ function settle(batch: readonly Waiting[], [results, failures]: Answer): number 
 }
 
 function openWorker({ script, workerData, name }: ChannelOptions): Promise<Worker> {
-  const worker = new Worker(script, { workerData, name })
+  const worker = new Worker(script, { workerData, name, resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } })
   return new Promise((resolve, reject) => {
     const onExit = (code: number) => reject(new Error(`The ${name} thread of the store ended at once (code ${code}).`))
     worker.once('error', reject)

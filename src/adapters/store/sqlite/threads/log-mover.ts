@@ -19,6 +19,7 @@ interface Mover {
 }
 
 const IDLE_BEFORE_ENDING_MS = 60_000
+const HEAP_MB = 128
 
 export function createLogMover(path: string, onTrouble: (error: Error) => void): LogMover {
   let mover: Mover | null = null
@@ -29,7 +30,11 @@ export function createLogMover(path: string, onTrouble: (error: Error) => void):
 
   function start(): Mover {
     const workerData: CheckpointerData = { path }
-    const worker = new Worker(new URL('./checkpointer.ts', import.meta.url), { workerData, name: 'checkpointer' })
+    const worker = new Worker(new URL('./checkpointer.ts', import.meta.url), {
+      workerData,
+      name: 'checkpointer',
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    })
     worker.on('message', () => {
       isBusy = false
       if (!isClosed) idle = setTimeout(end, IDLE_BEFORE_ENDING_MS)

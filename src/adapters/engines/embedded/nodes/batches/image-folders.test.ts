@@ -15,6 +15,7 @@ function contextOf(files: Readonly<Record<string, InputFile>>): NodeContext {
     allocate: (shape: readonly number[]) =>
       new Tensor(shape, new Float32Array(new SharedArrayBuffer(elementCount(shape) * 4))),
     checkpoint() {},
+    reserve: async () => () => {},
     maxImagePixels: 10_000,
     files: { find: (name: string) => files[name] ?? null, list },
   } as unknown as NodeContext

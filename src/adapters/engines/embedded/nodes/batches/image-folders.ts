@@ -1,7 +1,7 @@
 /** Training images as a folder: all pictures below one name of the inputs, or files with plain numbers in the outputs. */
 import { defineListNode, defineNode } from '../../define-node.ts'
 import { readPrefix } from '../../files/output-name.ts'
-import { decodeImage, toImageTensor } from '../../images/decode.ts'
+import { toImageTensor, withDecodedImage } from '../../images/decode.ts'
 import { encodePng } from '../../images/encode-png.ts'
 import { combo, type InputKind, image, string } from '../../input-kinds.ts'
 import type { InputFile, MadeFile, NodeContext } from '../../node-context.ts'
@@ -55,9 +55,13 @@ export const loadImageDataSetFromFolder = defineNode({
     const images: Tensor[] = []
     for (const [name, file] of picturesOf(folder, context)) {
       context.checkpoint()
-      const decoded = await decodeImage(file, { name, maxPixels: context.maxImagePixels })
+      const whole = await withDecodedImage(
+        file,
+        { name, maxPixels: context.maxImagePixels },
+        { work: context, use: (decoded) => toImageTensor(decoded, context) },
+      )
       // Of an animation, the first picture.
-      images.push(sliceBatch(toImageTensor(decoded, context), 0, 1))
+      images.push(sliceBatch(whole, 0, 1))
     }
     return { outputs: [images] }
   },

@@ -1,6 +1,6 @@
 /** The same reading as LoadImage, for pictures that come by other ways than an upload. */
 import { defineNode } from '../../define-node.ts'
-import { type DecodedImage, decodeImage, toImageTensor, toMaskTensor } from '../../images/decode.ts'
+import { type DecodedImage, toImageTensor, toMaskTensor, withDecodedImage } from '../../images/decode.ts'
 import { boolean, type InputKind, int, string } from '../../input-kinds.ts'
 import type { InputFile, NodeContext } from '../../node-context.ts'
 import { NodeError } from '../../node-error.ts'
@@ -17,10 +17,13 @@ export function findPicture(name: string, { files }: Files): InputFile {
   return file
 }
 
-export async function decodePicture(name: string, context: NodeContext): Promise<DecodedImage> {
-  const decoded = await decodeImage(findPicture(name, context), { name, maxPixels: context.maxImagePixels })
-  context.checkpoint()
-  return decoded
+export function decodePicture<Result>(
+  name: string,
+  context: NodeContext,
+  use: (image: DecodedImage) => Result,
+): Promise<Result> {
+  const options = { name, maxPixels: context.maxImagePixels }
+  return withDecodedImage(findPicture(name, context), options, { work: context, use })
 }
 
 const contentOf = ({ image }: { readonly image?: string }, context: Files) =>
@@ -51,8 +54,9 @@ export const loadImageOutput = defineNode({
   cost: 'compute',
   changeValue: contentOf,
   async run({ image }, context) {
-    const decoded = await decodePicture(image, context)
-    return { outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)] }
+    return decodePicture(image, context, (decoded) => ({
+      outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
+    }))
   },
 })
 
@@ -75,6 +79,6 @@ export const webcamCapture = defineNode({
   cost: 'compute',
   changeValue: contentOf,
   async run({ image }, context) {
-    return { outputs: [toImageTensor(await decodePicture(image, context), context)] }
+    return decodePicture(image, context, (decoded) => ({ outputs: [toImageTensor(decoded, context)] }))
   },
 })

@@ -1,5 +1,7 @@
 /** A painted layer over a picture, or over a canvas of one colour. */
+
 import { defineNode } from '../../define-node.ts'
+import type { DecodedImage } from '../../images/decode.ts'
 import { image, int, string } from '../../input-kinds.ts'
 import type { NodeContext } from '../../node-context.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
@@ -35,15 +37,20 @@ function firstImage(images: Tensor, { allocate, checkpoint }: NodeContext): Tens
   return result
 }
 
-/** Red, green, blue and alpha of the layer in the size of the base. */
-async function readLayer(name: string, base: Tensor, context: NodeContext): Promise<Tensor> {
-  const { frames, width, height, channels, pixels, scale } = await decodePicture(name, context)
+function toLayer({ frames, width, height, channels, pixels, scale }: DecodedImage, context: NodeContext): Tensor {
   const layer = context.allocate([1, height, width, 4])
   inBlocks((pixels.length / frames / channels) | 0, context.checkpoint, (from, to) => {
     for (let i = from; i < to; i++) {
       for (let c = 0; c < 4; c++) layer.data[i * 4 + c] = c < channels ? pixels[i * channels + c] / scale : 1
     }
   })
+  return layer
+}
+
+/** Red, green, blue and alpha of the layer in the size of the base. */
+async function readLayer(name: string, base: Tensor, context: NodeContext): Promise<Tensor> {
+  const layer = await decodePicture(name, context, (image) => toLayer(image, context))
+  const [, height, width] = layer.shape
   const [, baseHeight, baseWidth] = base.shape
   if (baseHeight === height && baseWidth === width) return layer
   return upscale(layer, { width: baseWidth, height: baseHeight, method: 'lanczos', crop: 'disabled' }, context)

@@ -1,6 +1,7 @@
 import { values } from '../../define-node.ts'
 import { autogrow, MATCHED_OUTPUT, matchType } from '../../dynamic-kinds.ts'
 import { defineDynamicListNode } from '../../dynamic-node.ts'
+import { refuseLongList } from '../../value-weight.ts'
 
 /** One list of everything that its inputs bring, in the order of their names. */
 export const createList = defineDynamicListNode({
@@ -20,5 +21,9 @@ export const createList = defineDynamicListNode({
   outputs: [{ type: MATCHED_OUTPUT, name: 'list', isList: true }],
   outputMatchTypes: ['type'],
   cost: 'inline',
-  run: ({ inputs }) => values(Object.values(inputs).flat()),
+  run({ inputs }) {
+    const lists = Object.values(inputs)
+    refuseLongList(lists.reduce((sum, list) => sum + list.length, 0))
+    return values(lists.flat())
+  },
 })
