@@ -109,6 +109,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
 export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'renew',
   'commit',
+  'withdraw',
   'release',
   'cancel',
   'reap',
