@@ -77,6 +77,9 @@ const HINTS: Readonly<Record<string, string>> = {
   EEXIST: 'the data folder is a file: choose another with --data-dir',
 }
 
+// What a setting names cannot be used: like any other setting that stops the start.
+const MISTAKES: readonly string[] = ['NodeModuleError', 'CommandError', 'CatalogError', 'ProviderSettingsError']
+
 /** Failures that an operator can mend become one line; anything else is a defect and keeps its stack. */
 function explainStart(error: unknown): never {
   if (error instanceof Error) {
@@ -85,9 +88,7 @@ function explainStart(error: unknown): never {
     if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
     // The store's own refusals are written for the operator (locked, newer schema, unusable).
     if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
-    // A mistake in what --nodes or --comfyui-launch names: like any other setting that stops the start.
-    if (error.name === 'NodeModuleError' || error.name === 'CommandError')
-      throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
+    if (MISTAKES.includes(error.name)) throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
   }
   throw error
 }
