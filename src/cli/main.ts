@@ -1,6 +1,6 @@
 /**
  * The command line as a whole: which commands there are, and how their ends become exit codes. 0 is success, 1 a failure,
- * 2 a mistake in how the command was called or configured, 3 a server that could not be reached (`run`).
+ * 2 a mistake in how the command was called or configured, 3 a server that could not be reached.
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'

@@ -131,7 +131,7 @@ export interface Config {
   readonly http: HttpConfig
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
-  /** null in the local kind: one account, nothing to configure. */
+  /** null: one account, nothing to configure. */
   readonly accounts: AccountsConfig | null
   readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
@@ -155,6 +155,8 @@ export interface ConfigSources {
   readonly flags: Flags
   readonly env: Environment
   readonly cwd: string
+  /** For commands that change accounts: they may do so before anybody says which kind will serve them. */
+  readonly isForAccounts?: boolean
 }
 
 interface Source {
@@ -175,9 +177,10 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const where = (name: SettingName) => found.get(name)!.label
   const toAbsolute = (name: SettingName, relative: string) =>
     path.resolve(baseOf(found.get(name)!, sources, file), relative)
-  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default' })
+  const hasAccounts = values.kind !== 'local' || sources.isForAccounts === true
+  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default', hasAccounts })
   return {
-    config: toConfig(values, toAbsolute),
+    config: toConfig(values, toAbsolute, hasAccounts),
     secrets: {
       token: values.token,
       secretKey: values.secretKey,
@@ -238,7 +241,7 @@ function toWarnings(values: SettingValues, env: Environment): string[] {
   return warnings
 }
 
-function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
+function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Config {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
     kind: values.kind,
@@ -259,7 +262,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
       modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
       urlLifetimeMs: values.urlLifetime,
     },
-    accounts: values.kind === 'local' ? null : toAccountsConfig(values, toAbsolute),
+    accounts: hasAccounts ? toAccountsConfig(values, toAbsolute) : null,
     deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: {
       kind: 'embedded',

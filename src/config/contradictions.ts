@@ -8,6 +8,8 @@ export interface SettingOrigins {
   /** How a message names the place that a setting came from. */
   readonly where: (name: SettingName) => string
   readonly isSet: (name: SettingName) => boolean
+  /** Settings about accounts mean something: in the kinds that have them, and to commands that change them. */
+  readonly hasAccounts: boolean
 }
 
 const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir']
@@ -46,8 +48,9 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   }
 }
 
-function refuseWrongKind({ kind }: SettingValues, { where, isSet }: SettingOrigins): void {
-  const wrong = (kind === 'local' ? ONLY_SHARED : ONLY_LOCAL).find(isSet)
+function refuseWrongKind({ kind }: SettingValues, { where, isSet, hasAccounts }: SettingOrigins): void {
+  const unfit = [...(hasAccounts ? [] : ONLY_SHARED), ...(kind === 'local' ? [] : ONLY_LOCAL)]
+  const wrong = unfit.find(isSet)
   if (wrong === undefined) return
   const remedy =
     kind === 'local'
