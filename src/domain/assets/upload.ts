@@ -1,6 +1,6 @@
 /**
- * Takes an upload in: fields are judged before the first byte, bytes are stored before the record. Whatever refuses or breaks
- * it on the way mints nothing and leaves the idempotency key free; bytes that had already got their name are collected later.
+ * Takes an upload in: what is known of it is judged before the first byte, the rest when the last one has come; bytes are stored
+ * before the record. Whatever refuses or breaks it on the way mints nothing and leaves the idempotency key free; bytes that had already got their name are collected later.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
@@ -17,15 +17,22 @@ import type { ModelPlacement } from './model-placement.ts'
 import { checkSafetensors } from './safetensors-header.ts'
 import { settleBlob } from './store-blob.ts'
 
-export interface UploadRequest {
-  readonly accountId: string
-  readonly source: AsyncIterable<Uint8Array>
+export interface UploadFields {
   readonly filePath: string
   readonly contentType: string
   /** Plain lower-case hex. */
   readonly expectedHash: string | null
   readonly tags: readonly string[]
   readonly expiresInSeconds: number | null
+}
+
+export interface UploadRequest {
+  readonly accountId: string
+  readonly source: AsyncIterable<Uint8Array>
+  /** As far as they are known before the first byte; null: too little is. */
+  readonly fields: UploadFields | null
+  /** All of them, once the source has ended; left out: they were known before. */
+  readonly finalFields?: () => UploadFields
   readonly idempotencyKey: string | null
   readonly signal?: AbortSignal
 }
@@ -54,24 +61,30 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   const { assets, blobs, keys, placement, clock, newId, maxBytes, retentionMs } = deps
 
   /** Everything that can be refused without reading the file is refused here. */
-  async function admit(request: UploadRequest) {
-    const filePath = readFilePath(request.filePath)
-    const fields = { contentType: readContentType(request.contentType), tags: readTags(request.tags) }
-    readExpiry(request.expiresInSeconds, { now: clock.now(), defaultMs: null })
+  async function admit(fields: UploadFields): Promise<AdmittedFields> {
+    const filePath = readFilePath(fields.filePath)
+    const admitted = { ...fields, contentType: readContentType(fields.contentType), tags: readTags(fields.tags) }
+    readExpiry(fields.expiresInSeconds, { now: clock.now(), defaultMs: null })
     if (filePath.model !== null) await placement.admit(filePath.model)
-    if (request.idempotencyKey !== null) {
-      // The claim itself is made with the record; this only spares a repeated sender the gigabytes.
-      const holder = await keys.findKey(request.accountId, request.idempotencyKey, clock.now())
-      if (holder !== null) throw keyReuse(holder)
-    }
-    return { filePath, ...fields }
+    return { ...admitted, filePath }
   }
 
-  async function judge(pending: PendingBlob, request: UploadRequest, filePath: FilePath): Promise<void> {
+  /** The claim itself is made with the record; this only spares a repeated sender the gigabytes. */
+  async function refuseUsedKey({ accountId, idempotencyKey }: UploadRequest): Promise<void> {
+    if (idempotencyKey === null) return
+    const holder = await keys.findKey(accountId, idempotencyKey, clock.now())
+    if (holder !== null) throw keyReuse(holder)
+  }
+
+  async function judge(pending: PendingBlob, request: UploadRequest, early: AdmittedFields | null) {
     try {
       request.signal?.throwIfAborted()
-      checkHash(pending.hash, request.expectedHash)
-      if (filePath.model !== null) await placement.reserve(filePath.model, pending)
+      const fields = request.finalFields === undefined ? null : await admit(request.finalFields())
+      const judged = fields ?? early
+      if (judged === null) throw new Error('an upload came without its fields')
+      checkHash(pending.hash, judged.expectedHash)
+      if (judged.filePath.model !== null) await placement.reserve(judged.filePath.model, pending)
+      return judged
     } catch (error) {
       await pending.discard()
       throw error
@@ -80,7 +93,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
 
   async function mint(
     request: UploadRequest,
-    fields: Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' | 'jobId'>,
+    { expiresInSeconds, ...fields }: MintedFields & Pick<UploadFields, 'expiresInSeconds'>,
   ) {
     const now = clock.now()
     const outcome = await assets.mint({
@@ -89,7 +102,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
         id: newId(),
         accountId: request.accountId,
         createdAt: now,
-        expiresAt: readExpiry(request.expiresInSeconds, { now, defaultMs: retentionMs }),
+        expiresAt: readExpiry(expiresInSeconds, { now, defaultMs: retentionMs }),
         jobId: null,
       },
       keyClaim: toKeyClaim(request.idempotencyKey, now),
@@ -101,25 +114,31 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   }
 
   return async function uploadAsset(request) {
-    const { filePath, contentType, tags } = await admit(request)
-    const { model } = filePath
-    const source = model === null ? request.source : checkSafetensors(request.source)
-    const pending = await blobs.receive(source, {
+    const early = request.fields === null ? null : await admit(request.fields)
+    await refuseUsedKey(request)
+    const isKnownModel = early !== null && early.filePath.model !== null
+    const pending = await blobs.receive(isKnownModel ? checkSafetensors(request.source) : request.source, {
       maxBytes: forAccount(maxBytes, request.accountId),
       signal: request.signal,
     })
-    await judge(pending, request, filePath)
+    const { filePath, contentType, tags, expiresInSeconds } = await judge(pending, request, early)
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending
+    const { model } = filePath
+    if (model !== null && !isKnownModel) await placement.checkStored({ hash, sizeBytes })
     const undo = model === null ? null : await placement.place(model, { hash, sizeBytes })
     try {
-      return await mint(request, { hash, sizeBytes, contentType, filePath: filePath.path, tags })
+      return await mint(request, { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds })
     } catch (error) {
       await undo?.()
       throw error
     }
   }
 }
+
+type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
+
+type MintedFields = Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' | 'jobId'>
 
 function checkHash(hash: string, expected: string | null): void {
   if (expected === null || expected === hash) return
