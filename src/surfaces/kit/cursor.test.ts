@@ -16,7 +16,7 @@ test('any other text, and a cursor of other filters, is refused and never crashe
   const isRefused = (text: string, filters: string) =>
     assert.throws(
       () => readCursor(text, filters),
-      (error) => error instanceof ServiceError && error.refusal === 'invalid_request',
+      (error) => error instanceof ServiceError && error.refusal === 'invalid_cursor',
     )
   fc.assert(fc.property(fc.string(), (text) => isRefused(text, 'f')))
   fc.assert(

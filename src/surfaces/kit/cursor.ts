@@ -21,11 +21,11 @@ export function encodeCursor(position: CursorPosition, filters: string): string 
 
 export function readCursor(text: string, filters: string): CursorPosition {
   const parts = text.length > MAX_LENGTH ? null : decode(text)
-  if (parts === null) throw new ServiceError('invalid_request', 'cursor is not one that this service gave out')
+  if (parts === null) throw new ServiceError('invalid_cursor', 'cursor is not one that this service gave out')
   const [createdAtMs, id, filtersDigest] = parts
   if (filtersDigest !== digest(filters)) {
     throw new ServiceError(
-      'invalid_request',
+      'invalid_cursor',
       'cursor belongs to a list with other filters; repeat the filters of its page',
     )
   }
