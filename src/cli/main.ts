@@ -8,6 +8,7 @@ import { addAccounts } from './admin/accounts.ts'
 import { addCredits } from './admin/credits.ts'
 import { addDeployments } from './admin/deployments.ts'
 import { addKeys } from './admin/keys.ts'
+import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
@@ -49,6 +50,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .exitOverride()
   const commands = [
     addServe,
+    addBackground,
     addRun,
     addAccounts,
     addKeys,

@@ -172,7 +172,7 @@ export async function openModels(
   const first = await readAll()
   if ('problems' in first) throw new CatalogError(first.problems)
   let current = toOpened(first.read, null)
-  log.info({ models: current.catalog.size, folders }, 'the model catalogue was read')
+  if (catalogs.length > 0) log.info({ models: current.catalog.size, folders }, 'the model catalogue was read')
   let untilEnded: () => Promise<void> = async () => {}
   const retiring = new Set<Promise<void>>()
   let reloading: Promise<unknown> = Promise.resolve()

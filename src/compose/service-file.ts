@@ -72,11 +72,12 @@ export function findService(store: StoreConfig): ServiceCondition {
   const condition = inspectStore(store)
   if (condition.state === 'unusable') return condition
   if (condition.state === 'absent' || !condition.inUse) return { state: 'none' }
-  const address = readAddress(store.directory)
+  const address = readServiceAddress(store.directory)
   return address === null ? { state: 'held' } : { state: 'running', address }
 }
 
-function readAddress(directory: string): ServiceAddress | null {
+/** As the file has it, whoever wrote it: `findService` says whether it counts. */
+export function readServiceAddress(directory: string): ServiceAddress | null {
   try {
     const value = JSON.parse(readFileSync(join(directory, FILE_NAME), 'utf8')) as Record<string, unknown>
     const { url, baseUrl, pid, host } = value
