@@ -153,6 +153,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     maxBodyBytes: http.maxBodyBytes,
     maxStreamsPerAccount: toStreamLimit(config, shared),
     contentLinks,
+    linkStyle: { isAbsolute: http.absoluteUrls },
+    upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },

@@ -29,6 +29,7 @@ const LISTS: readonly SettingName[] = [
   'trustedProxies',
   'brand',
   'nodes',
+  'importDirs',
   'comfyui',
   'comfyuiLaunch',
   'catalogs',

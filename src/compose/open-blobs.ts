@@ -1,7 +1,10 @@
-/** Where bytes lie: the blob store that the configuration names, and the models folder when there is one. */
+/** Where bytes lie: the blob store that the configuration names, and the folders of models and of importable files, if any. */
 import { type FsBlobs, openFsBlobs } from '../adapters/blobs/fs.ts'
+import { openHostFiles } from '../adapters/blobs/host-files.ts'
 import { openModelFiles } from '../adapters/blobs/model-files.ts'
 import type { AssetsConfig, BlobsConfig } from '../config/config.ts'
+import { ConfigError, quote } from '../config/config-error.ts'
+import type { HostFiles } from '../domain/assets/from-path.ts'
 import type { ModelFiles } from '../domain/assets/model-placement.ts'
 import { openBlake3 } from '../lib/blake3.ts'
 import type { Log } from '../lib/log.ts'
@@ -9,11 +12,25 @@ import type { Log } from '../lib/log.ts'
 export interface Blobs {
   readonly blobs: FsBlobs
   readonly modelFiles: ModelFiles | null
+  readonly hostFiles: HostFiles | null
 }
 
-export async function openBlobs(config: BlobsConfig, { modelsDirectory }: AssetsConfig, log: Log): Promise<Blobs> {
+export async function openBlobs(config: BlobsConfig, assets: AssetsConfig, log: Log): Promise<Blobs> {
+  const { modelsDirectory, importDirectories } = assets
   const blake3 = await openBlake3()
   const blobs = await openFsBlobs({ directory: config.directory, blake3, log })
   const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
-  return { blobs, modelFiles }
+  const hostFiles = importDirectories.length === 0 ? null : await openImportFolders(importDirectories)
+  return { blobs, modelFiles, hostFiles }
+}
+
+async function openImportFolders(folders: readonly string[]): Promise<HostFiles> {
+  try {
+    return await openHostFiles(folders)
+  } catch (error) {
+    const { path = '', code = '' } = error as NodeJS.ErrnoException
+    throw new ConfigError(
+      `importDirs names ${quote(path)}, which cannot be opened (${code}); create it or correct the path`,
+    )
+  }
 }

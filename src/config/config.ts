@@ -42,6 +42,8 @@ export interface HttpConfig {
   readonly publicUrl: string | null
   /** '' or '/some/prefix'. */
   readonly mountPrefix: string
+  /** Links of jobs begin with scheme and host. */
+  readonly absoluteUrls: boolean
   readonly trustedProxies: readonly Cidr[]
   readonly maxBodyBytes: number
   readonly maxStreams: number
@@ -67,6 +69,8 @@ export interface AssetsConfig {
   readonly retentionMs: number | null
   /** Absolute; null: uploads cannot be placed as models. */
   readonly modelsDirectory: string | null
+  /** Absolute: files below them may become assets where they lie. */
+  readonly importDirectories: readonly string[]
   /** How long a signed address works. */
   readonly urlLifetimeMs: number
 }
@@ -260,6 +264,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
       maxUploadBytes: values.maxUpload,
       retentionMs: values.assetRetention,
       modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
+      importDirectories: values.importDirs.map((folder) => toAbsolute('importDirs', folder)),
       urlLifetimeMs: values.urlLifetime,
     },
     accounts: hasAccounts ? toAccountsConfig(values, toAbsolute) : null,
@@ -330,6 +335,7 @@ function toHttpConfig(values: SettingValues): HttpConfig {
     corsOrigins: values.corsOrigins,
     publicUrl: values.publicUrl,
     mountPrefix: values.mountPrefix,
+    absoluteUrls: values.absoluteUrls,
     trustedProxies: values.trustedProxies,
     maxBodyBytes: values.maxBody,
     maxStreams: values.maxStreams,

@@ -12,7 +12,7 @@ export interface SettingOrigins {
   readonly hasAccounts: boolean
 }
 
-const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir']
+const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir', 'importDirs']
 const JWT: readonly SettingName[] = [
   'jwtKeys',
   'jwtIssuer',
@@ -35,6 +35,7 @@ const ONLY_SHARED: readonly SettingName[] = [
 const INSTEAD: Readonly<Partial<Record<SettingName, string>>> = {
   token: 'callers show keys of their accounts, made with: atelier keys create',
   modelsDir: 'accounts must not place files for each other',
+  importDirs: 'accounts must not read files of this machine',
   allowInsecureBind: 'callers always show a key',
 }
 

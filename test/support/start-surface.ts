@@ -84,6 +84,7 @@ const noAssets: JobsV2Options['assets'] = {
   maxUploadBytes: 1024,
   uploadAsset: unknownAsset,
   assetFromHash: unknownAsset,
+  assetFromPath: unknownAsset,
   hasBlob: async () => false,
   findAsset: unknownAsset,
   removeAsset: unknownAsset,
