@@ -6,7 +6,6 @@ import { spawn } from 'node:child_process'
 import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync } from 'node:fs'
 import { hostname } from 'node:os'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { findService, readServiceAddress, type ServiceAddress } from '../compose/service-file.ts'
 import type { Config } from '../config/config.ts'
@@ -14,7 +13,6 @@ import { sleep } from '../lib/sleep.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
 
-const BIN = fileURLToPath(new URL('../bin.ts', import.meta.url))
 const LOG_NAME = 'service.log'
 const OWNER_ONLY = 0o600
 // One older log is kept beside the present one.
@@ -55,7 +53,7 @@ async function startService(options: Options, terminal: Terminal): Promise<numbe
   try {
     // The flags as they were given; settings of the environment and of the file are found again in the same folder.
     const flags = terminal.args.slice(terminal.args.indexOf('start') + 1)
-    const child = spawn(process.execPath, [BIN, 'serve', ...flags], {
+    const child = spawn(process.execPath, [terminal.program, 'serve', ...flags], {
       cwd: terminal.cwd,
       env: terminal.env,
       detached: true,
