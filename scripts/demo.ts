@@ -25,6 +25,7 @@ const PICTURE = `<svg xmlns="http://www.w3.org/2000/svg" width="640" height="400
 </svg>`
 
 const terminal: Terminal = {
+  program: '',
   args: [],
   env: {},
   cwd: project,

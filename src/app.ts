@@ -15,6 +15,7 @@ import type { ModelOverrides, ReloadOutcome } from './compose/open-models.ts'
 import { openRouter } from './compose/open-router.ts'
 import { openSigningKeys } from './compose/open-signing-keys.ts'
 import { openStore, type Store } from './compose/open-store.ts'
+import { openServiceFile } from './compose/service-file.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
@@ -61,6 +62,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
   const store = opening.use(await openStore(config.store, { clock, log }))
+  const serviceFile = opening.use(await openServiceFile(config.store.directory))
   const opened = await openBlobs(config.blobs, config.assets, { overrides, log })
   await bindBlobs(store, config.blobs.directory)
   // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
@@ -160,6 +162,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   router.models.watchFolders()
   if (config.jobs.workers > 0) jobs.worker.start()
   pools?.start()
+  await serviceFile.announce(http.url, config.http.mountPrefix)
   const running = opening.move()
 
   return {

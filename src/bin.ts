@@ -21,6 +21,7 @@ enableCompileCache(process.env['NODE_COMPILE_CACHE'])
 // Imported only now: an older Node would stumble over what these files use before it could say why.
 const { main } = await import('./cli/main.ts')
 const code = await main({
+  program: fileURLToPath(import.meta.url),
   args: process.argv.slice(2),
   env: process.env,
   cwd: process.cwd(),

@@ -160,6 +160,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     places,
     cursorSecret: router.cursorSecret,
     contentLinks,
+    linkStyle: { isAbsolute: http.absoluteUrls },
+    upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },

@@ -1,6 +1,6 @@
 /**
  * The command line as a whole: which commands there are, and how their ends become exit codes. 0 is success, 1 a failure,
- * 2 a mistake in how the command was called or configured, 3 a server that could not be reached (`run`).
+ * 2 a mistake in how the command was called or configured, 3 a server that could not be reached.
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
@@ -9,6 +9,7 @@ import { addCredits } from './admin/credits.ts'
 import { addDeployments } from './admin/deployments.ts'
 import { addJobs } from './admin/jobs.ts'
 import { addKeys } from './admin/keys.ts'
+import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
@@ -51,6 +52,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .exitOverride()
   const commands = [
     addServe,
+    addBackground,
     addRun,
     addAccounts,
     addKeys,

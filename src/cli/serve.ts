@@ -1,15 +1,19 @@
 /**
  * `atelier serve`: starts the service, says where it is, and ends it well. The first SIGTERM or Ctrl-C drains (no new work,
- * running jobs finish or go back to the queue), a second one ends the process at once.
+ * running jobs finish or go back to the queue), a second one ends the process at once. One that comes while the service still
+ * starts ends it within seconds.
  */
 import type { Command } from 'commander'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import type { Log } from '../lib/log.ts'
+import { settlesWithin } from '../lib/sleep.ts'
 import { openLog } from './log.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { readVersion } from './version.ts'
+
+const END_START_WITHIN_MS = 2000
 
 export function addServe(program: Command, terminal: Terminal, finish: Finish): void {
   const command = program.command('serve').description('start the service')
@@ -27,7 +31,15 @@ async function serve(options: Readonly<Record<string, unknown>>, terminal: Termi
   try {
     // Loaded only here: the other commands start faster, and the doctor works where a native module does not load.
     const { startApp } = await import('../app.ts')
-    await using app = await startApp(config, secrets, { log, version: readVersion() }).catch(explainStart)
+    const starting = startApp(config, secrets, { log, version: readVersion() })
+    if (await isStoppedEarly(starting, stop.requested)) {
+      log.info({}, 'stopped before the start was complete')
+      const ended = starting.then((app) => app[Symbol.asyncDispose]())
+      // Whatever the start still waits for: nothing has been accepted, and the disk stands every sudden end.
+      if (!(await settlesWithin(ended, END_START_WITHIN_MS))) terminal.exitNow(EXIT.ok)
+      return EXIT.ok
+    }
+    await using app = await starting.catch(explainStart)
     using _hangup = listenForReload(app, { terminal, log })
     printLine(terminal.stdout, toBanner(app, config, secrets.token !== null))
     const end = await Promise.race([stop.requested, app.failed])
@@ -42,6 +54,15 @@ async function serve(options: Readonly<Record<string, unknown>>, terminal: Termi
   } finally {
     stop.end()
   }
+}
+
+/** Whether the stop came first. A start that failed is for its own catch. */
+function isStoppedEarly(starting: Promise<App>, requested: Promise<string>): Promise<boolean> {
+  const started = starting.then(
+    () => false,
+    () => false,
+  )
+  return Promise.race([started, requested.then(() => true)])
 }
 
 /** SIGHUP reads the catalogue of models again. What is wrong with it is logged, and the old one stays. */
@@ -77,6 +98,9 @@ const HINTS: Readonly<Record<string, string>> = {
   EEXIST: 'the data folder is a file: choose another with --data-dir',
 }
 
+// What a setting names cannot be used: like any other setting that stops the start.
+const MISTAKES: readonly string[] = ['NodeModuleError', 'CommandError', 'CatalogError', 'ProviderSettingsError']
+
 /** Failures that an operator can mend become one line; anything else is a defect and keeps its stack. */
 function explainStart(error: unknown): never {
   if (error instanceof Error) {
@@ -85,9 +109,7 @@ function explainStart(error: unknown): never {
     if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
     // The store's own refusals are written for the operator (locked, newer schema, unusable).
     if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
-    // A mistake in what --nodes or --comfyui-launch names: like any other setting that stops the start.
-    if (error.name === 'NodeModuleError' || error.name === 'CommandError')
-      throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
+    if (MISTAKES.includes(error.name)) throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
   }
   throw error
 }

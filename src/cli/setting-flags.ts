@@ -29,6 +29,7 @@ const LISTS: readonly SettingName[] = [
   'trustedProxies',
   'brand',
   'nodes',
+  'importDirs',
   'comfyui',
   'comfyuiLaunch',
   'catalogs',
@@ -38,6 +39,10 @@ function isList(name: SettingName): boolean {
   return LISTS.includes(name)
 }
 
-export function loadFromCommandLine(options: Readonly<Record<string, unknown>>, terminal: Terminal): LoadedConfig {
-  return loadConfig({ flags: options, env: terminal.env, cwd: terminal.cwd })
+export function loadFromCommandLine(
+  options: Readonly<Record<string, unknown>>,
+  terminal: Terminal,
+  { isForAccounts = false }: { readonly isForAccounts?: boolean } = {},
+): LoadedConfig {
+  return loadConfig({ flags: options, env: terminal.env, cwd: terminal.cwd, isForAccounts })
 }

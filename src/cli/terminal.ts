@@ -4,6 +4,8 @@ import type { Environment } from '../config/env.ts'
 export type StopSignal = 'SIGINT' | 'SIGTERM'
 
 export interface Terminal {
+  /** The file that was started, for a command that starts another process of it. */
+  readonly program: string
   readonly args: readonly string[]
   readonly env: Environment
   readonly cwd: string

@@ -5,6 +5,7 @@ import type { PerAccount } from '../domain/accounts/tiers.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/content.ts'
 import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.ts'
+import { createAssetFromPath } from '../domain/assets/from-path.ts'
 import { createModelPlacement } from '../domain/assets/model-placement.ts'
 import { openShelf } from '../domain/assets/open-shelf.ts'
 import { createStorageRooms } from '../domain/assets/storage-rooms.ts'
@@ -42,9 +43,11 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     placement: createModelPlacement({ modelFiles, blobs }),
     retentionMs: config.retentionMs,
   }
+  const uploadAsset = createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes })
   return {
     rooms,
-    uploadAsset: createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes }),
+    uploadAsset,
+    assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
     assetFromHash: createAssetFromHash(shared),
     hasBlob: createHasBlob(shared),
     findAsset: createFindAsset(shared),

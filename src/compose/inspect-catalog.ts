@@ -1,18 +1,27 @@
 /** The catalogue without a service: what the command line asks of folders of model files. Nothing is opened or dispatched. */
-import { checkLocalRules } from '../adapters/providers/local/rules.ts'
+import { readEmbeddedCatalog } from '../adapters/engines/embedded/engine.ts'
+import { checkLocalModel } from '../adapters/providers/local/rules.ts'
 import { checkSandboxModel } from '../adapters/providers/sandbox/provider.ts'
+import type { EngineConfig } from '../config/config.ts'
 import type { Model } from '../domain/models/model.ts'
+import { silentLog } from '../lib/log.ts'
 import { BUILT_IN_CATALOG, type CatalogProblem, judgeFiles, readCatalogFolders } from './open-models.ts'
-
-export { BUILT_IN_CATALOG }
 
 export interface InspectedCatalog {
   readonly models: readonly Model[]
   readonly problems: readonly CatalogProblem[]
 }
 
-const CHECKS = { sandbox: checkSandboxModel, local: checkLocalRules }
+export interface InspectOptions {
+  readonly folders: readonly string[]
+  /** Of nodes of the user's own: workflows that are published as models may use them. */
+  readonly engine: Pick<EngineConfig, 'nodeFolders' | 'nodeTimeoutMs'>
+}
 
-export async function inspectCatalog(folders: readonly string[]): Promise<InspectedCatalog> {
-  return judgeFiles(await readCatalogFolders(folders), { checks: CHECKS, isThorough: true })
+/** Throws NodeModuleError. */
+export async function inspectCatalog({ folders, engine }: InspectOptions): Promise<InspectedCatalog> {
+  const customNodes = { folders: engine.nodeFolders, timeoutMs: engine.nodeTimeoutMs }
+  const catalog = await readEmbeddedCatalog({ customNodes, log: silentLog })
+  const checks = { sandbox: checkSandboxModel, local: (model: Model) => checkLocalModel(model, catalog) }
+  return judgeFiles(await readCatalogFolders([BUILT_IN_CATALOG, ...folders]), { checks, isThorough: true })
 }

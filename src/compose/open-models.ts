@@ -2,8 +2,14 @@
  * The catalogue and its providers, together: both are read from the same folders, and a reload exchanges both or neither.
  * Calls under way keep the model and the provider they began with; a provider that was replaced ends when they have.
  */
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type CatalogFile, CatalogFolderError, readCatalogFiles } from '../adapters/providers/catalog/catalog-files.ts'
+import {
+  type CatalogFile,
+  CatalogFolderError,
+  listCatalogFiles,
+  readCatalogFiles,
+} from '../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../adapters/providers/catalog/read-catalog.ts'
 import type { Network } from '../adapters/providers/outbound/network.ts'
 import { createCompileSchema } from '../adapters/schemas/ajv-input.ts'
@@ -16,7 +22,7 @@ import type { Model } from '../domain/models/model.ts'
 import type { Provider } from '../domain/models/provider.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { watchFile, watchFolder } from './watch-paths.ts'
+import { createWatch } from './watch-paths.ts'
 
 export type { CatalogProblem }
 
@@ -76,8 +82,9 @@ export interface OpenedModels extends AsyncDisposable {
 export class CatalogError extends Error {
   readonly problems: readonly CatalogProblem[]
   constructor(problems: readonly CatalogProblem[]) {
-    const [first] = problems
-    super(`the model catalogue has ${problems.length} problems, the first in ${first.file}: ${first.problem}`)
+    const [{ file, problem }, ...others] = problems
+    const more = others.length === 0 ? '' : ` (and ${others.length} more: see \`atelier models lint\`)`
+    super(`the model catalogue cannot be used: ${file}: ${problem}${more}`)
     this.name = 'CatalogError'
     this.problems = problems
   }
@@ -85,6 +92,9 @@ export class CatalogError extends Error {
 
 /** The models that come with the service. */
 export const BUILT_IN_CATALOG = fileURLToPath(new URL('../../models', import.meta.url))
+
+// What one line of the log names, of problems and of files.
+const MAX_LOGGED = 20
 
 interface Opened {
   readonly catalog: Catalog
@@ -111,6 +121,13 @@ export async function readCatalogFolders(folders: readonly string[]): Promise<Fo
     }
   }
   return { files: [...files.values()], problems }
+}
+
+/** What may change while the service runs; the models that come with it do not. */
+async function listWatched(catalogs: readonly string[], settingsFile: string | null): Promise<string[]> {
+  const files = settingsFile === null ? [] : [settingsFile]
+  for (const folder of catalogs) for (const file of await listCatalogFiles(folder)) files.push(join(folder, file))
+  return files
 }
 
 export interface FoundFiles {
@@ -150,13 +167,15 @@ export async function openModels(
     builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
   )
   const judge = async () => judgeFiles(await readCatalogFolders(folders), { checks, isThorough: false, compileSchema })
-  const first = await judge()
-  if (first.problems.length > 0) throw new CatalogError(first.problems)
-  let current = toOpened(first, null)
+  const watch = createWatch({ list: () => listWatched(catalogs, parts.settings.file), onChanged, clock })
+  await watch.note()
+  const first = await readAll()
+  if ('problems' in first) throw new CatalogError(first.problems)
+  let current = toOpened(first.read, null)
+  if (catalogs.length > 0) log.info({ models: current.catalog.size, folders }, 'the model catalogue was read')
   let untilEnded: () => Promise<void> = async () => {}
   const retiring = new Set<Promise<void>>()
   let reloading: Promise<unknown> = Promise.resolve()
-  const watchers: Disposable[] = []
 
   function toOpened(read: ReadCatalog, before: Opened | null): Opened {
     const providers = new Map<string, OpenedProvider>(
@@ -197,28 +216,33 @@ export async function openModels(
     return next
   }
 
-  async function exchange(): Promise<ReloadOutcome> {
+  /** The settings of providers too: they count from here on when nothing is wrong with anything. */
+  async function readAll(): Promise<{ readonly read: ReadCatalog } | { readonly problems: readonly CatalogProblem[] }> {
     const settings = await parts.settings.read()
     const read = await judge()
-    const problems = 'use' in settings ? read.problems : [settings, ...read.problems]
-    if (problems.length > 0 || !('use' in settings)) {
-      log.error({ problems: problems.slice(0, 20) }, 'the model catalogue was not reloaded: it has problems')
-      return { outcome: 'refused', problems }
-    }
+    if (!('use' in settings)) return { problems: [settings, ...read.problems] }
+    if (read.problems.length > 0) return { problems: read.problems }
     settings.use()
+    return { read }
+  }
+
+  async function exchange(): Promise<ReloadOutcome> {
+    const changed = (await watch.note()).slice(0, MAX_LOGGED)
+    const now = await readAll()
+    if ('problems' in now) {
+      const problems = now.problems.slice(0, MAX_LOGGED)
+      log.error({ changed, problems }, 'the model catalogue was not reloaded: it has problems')
+      return { outcome: 'refused', problems: now.problems }
+    }
     const before = current
-    current = toOpened(read, before)
+    current = toOpened(now.read, before)
     retire(before, current)
-    log.info({ models: current.catalog.size }, 'the model catalogue was reloaded')
+    log.info({ models: current.catalog.size, folders, changed }, 'the model catalogue was reloaded')
     return { outcome: 'reloaded', models: current.catalog.size }
   }
 
-  function startWatching(): void {
-    const onChanged = () => {
-      reload().catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
-    }
-    for (const folder of catalogs) watchers.push(watchFolder(folder, { onChanged, log }))
-    if (parts.settings.file !== null) watchers.push(watchFile(parts.settings.file, { onChanged, log }))
+  function onChanged(): void {
+    reload().catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
   }
 
   return {
@@ -226,12 +250,15 @@ export async function openModels(
     providerOf: (name) => current.providers.get(name)?.provider ?? null,
     hostAssets: parts.hostAssets,
     reload,
-    watchFolders: startWatching,
+    watchFolders() {
+      if (catalogs.length > 0 || parts.settings.file !== null) watch.start()
+    },
     onReplaced(listener) {
       untilEnded = listener
     },
     async [Symbol.asyncDispose]() {
-      for (const watcher of watchers) watcher[Symbol.dispose]()
+      await watch[Symbol.asyncDispose]()
+      await reloading.catch(() => {})
       await Promise.all(retiring)
       for (const { close } of current.providers.values()) await close?.()
     },

@@ -8,7 +8,6 @@ import type { Secrets } from '../config/secrets.ts'
 import type { Engine } from '../domain/engine/engine.ts'
 import type { NodeModels } from '../domain/engine/run-model.ts'
 import { createHousekeeping } from '../domain/jobs/housekeeping.ts'
-import { createRunWorkflow } from '../domain/models/run-workflow.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { AssetActions } from './asset-actions.ts'
@@ -65,11 +64,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     await openModels(config, {
       clock,
       log,
-      builtIn: [
-        ...providers.builtIn,
-        createLocalProvider(parts.engine === null ? null : createRunWorkflow(parts.engine)),
-        ...(overrides.providers ?? []),
-      ],
+      builtIn: [...providers.builtIn, createLocalProvider(parts.engine), ...(overrides.providers ?? [])],
       openProvider: providers.open,
       settings: openOperatorFile(config.providersFile, providers),
       hostAssets: overrides.hostAssets ?? providers.hostAssets,

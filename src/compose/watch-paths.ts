@@ -1,48 +1,113 @@
-/** Calls back, a moment after the last change, whenever something in a folder or one file has changed. */
-import { watch } from 'node:fs'
-import { basename, dirname } from 'node:path'
-import type { Log } from '../lib/log.ts'
+/**
+ * Notices that files are no longer what was last read of them, however they were saved: it looks again and again, and compares
+ * what they hold. (The operating system's own notices follow one inode: they stop when an editor or a deployment puts a new
+ * file or a new folder in the place of the old one.)
+ */
+import { createHash } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import type { Clock } from '../lib/clock.ts'
+import { sleep } from '../lib/sleep.ts'
 
-// An editor writes a file in several steps, and a deployment writes many files.
-const SETTLE_MS = 300
+const LOOK_EVERY_MS = 500
+// A look at ten thousand files takes a while: it may take this part of the time, not more.
+const LOOK_SHARE = 20
+// Some file systems keep times of two seconds: younger files may change without a new time, so they are read again.
+const YOUNG_MS = 3000
+// Larger ones are refused by whoever reads them: that their size or time changes is enough to know.
+const MAX_DIGESTED_BYTES = 1024 * 1024
 
 export interface WatchOptions {
+  /** The files as they are now. What is thrown counts as a state of its own: a folder that is gone is a change too. */
+  readonly list: () => Promise<readonly string[]>
+  /** Called when something differs from what was noted, and has stayed the same for one look. */
   readonly onChanged: () => void
-  readonly log: Log
+  readonly clock: Clock
 }
 
-/** Everything below the folder. */
-export function watchFolder(folder: string, options: WatchOptions): Disposable {
-  return startWatch(folder, { ...options, isRecursive: true, isMeant: () => true })
+export interface PathWatch extends AsyncDisposable {
+  /** Call it right before everything is read. Resolves with what has changed since it was called last. */
+  note(): Promise<readonly string[]>
+  start(): void
 }
 
-/** Editors put a new file in the place of the old one, so its folder is looked at. */
-export function watchFile(file: string, options: WatchOptions): Disposable {
-  const name = basename(file)
-  return startWatch(dirname(file), { ...options, isRecursive: false, isMeant: (changed) => changed === name })
-}
+export function createWatch({ list, onChanged, clock }: WatchOptions): PathWatch {
+  const known = new Map<string, Known>()
+  const ending = new AbortController()
+  let looping: Promise<void> = Promise.resolve()
+  let noted: Look = new Map()
 
-interface StartOptions extends WatchOptions {
-  readonly isRecursive: boolean
-  readonly isMeant: (name: string | null) => boolean
-}
-
-function startWatch(folder: string, { onChanged, log, isRecursive, isMeant }: StartOptions): Disposable {
-  let timer: NodeJS.Timeout | null = null
-  const run = () => {
-    timer = null
-    onChanged()
+  async function look(): Promise<Look> {
+    const seen = new Map<string, string>()
+    try {
+      for (const file of await list()) seen.set(file, await digestOf(file))
+    } catch (error) {
+      seen.set('', error instanceof Error ? error.message : String(error))
+    }
+    for (const file of known.keys()) if (!seen.has(file)) known.delete(file)
+    return seen
   }
-  const watcher = watch(folder, { recursive: isRecursive }, (_event, name) => {
-    if (!isMeant(name)) return
-    if (timer === null) timer = setTimeout(run, SETTLE_MS)
-    else timer.refresh()
-  })
-  watcher.on('error', (error) => log.warn({ err: error, folder }, 'a folder cannot be watched any more'))
+
+  async function digestOf(file: string): Promise<string> {
+    try {
+      const { ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true })
+      const state = [ino, size, mtimeNs, ctimeNs].join()
+      const before = known.get(file)
+      if (before?.state === state && before.isSettled) return before.digest
+      const isSettled = ctimeNs / 1_000_000n < BigInt(clock.now().getTime() - YOUNG_MS)
+      const digest = size > MAX_DIGESTED_BYTES ? state : toDigest(await readFile(file))
+      known.set(file, { state, digest, isSettled })
+      return digest
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? 'unreadable'
+    }
+  }
+
+  async function loop(): Promise<void> {
+    let before = noted
+    let pauseMs = LOOK_EVERY_MS
+    while (!ending.signal.aborted) {
+      await sleep(pauseMs, ending.signal)
+      if (ending.signal.aborted) return
+      const startedAt = performance.now()
+      const now = await look()
+      // An editor writes a file in several steps, and a deployment writes many files: what still moves is left alone.
+      if (differences(before, now).length === 0 && differences(noted, now).length > 0) onChanged()
+      before = now
+      pauseMs = Math.max(LOOK_EVERY_MS, (performance.now() - startedAt) * LOOK_SHARE)
+    }
+  }
+
   return {
-    [Symbol.dispose]() {
-      if (timer !== null) clearTimeout(timer)
-      watcher.close()
+    async note() {
+      const before = noted
+      noted = await look()
+      return differences(before, noted).filter((file) => file !== '')
+    },
+    start() {
+      looping = loop()
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort()
+      await looping
     },
   }
+}
+
+/** Digests by file; the empty name stands for what kept the files from being listed. */
+type Look = ReadonlyMap<string, string>
+
+interface Known {
+  readonly state: string
+  readonly digest: string
+  /** The file was old enough when it was read: while its state is the same, so is what it holds. */
+  readonly isSettled: boolean
+}
+
+function toDigest(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('base64')
+}
+
+function differences(one: Look, other: Look): string[] {
+  const files = new Set([...one.keys(), ...other.keys()])
+  return [...files].filter((file) => one.get(file) !== other.get(file))
 }

@@ -17,3 +17,9 @@ export function quote(given: string): string {
   const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
   return JSON.stringify(shown)
 }
+
+/** Where the fault is, if that was said; nothing else of the message, because it may quote a secret of the file. */
+export function placeIn(error: unknown): string {
+  const place = /line \d+ column \d+/.exec((error as Error).message)?.[0]
+  return place === undefined ? '' : ` (${place})`
+}

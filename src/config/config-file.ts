@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { ConfigError, quote } from './config-error.ts'
+import { ConfigError, placeIn, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import { SETTING_NAMES, SETTINGS, separatorOf } from './settings.ts'
 import { suggest } from './suggest.ts'
@@ -37,8 +37,7 @@ function parseObject(text: string, file: string): Readonly<Record<string, unknow
   try {
     value = JSON.parse(text)
   } catch (error) {
-    const reason = (error as Error).message.replaceAll(/\s+/g, ' ')
-    throw new ConfigError(`config file ${quote(file)} is not valid JSON (${reason}); mend it or remove it`)
+    throw new ConfigError(`config file ${quote(file)} is not valid JSON${placeIn(error)}; mend it or remove it`)
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new ConfigError(`config file ${quote(file)} must hold one JSON object, such as {"port": 8189}`)

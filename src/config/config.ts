@@ -42,6 +42,8 @@ export interface HttpConfig {
   readonly publicUrl: string | null
   /** '' or '/some/prefix'. */
   readonly mountPrefix: string
+  /** Links of jobs begin with scheme and host. */
+  readonly absoluteUrls: boolean
   readonly trustedProxies: readonly Cidr[]
   readonly maxBodyBytes: number
   readonly maxStreams: number
@@ -69,6 +71,8 @@ export interface AssetsConfig {
   readonly blobGraceMs: number
   /** Absolute; null: uploads cannot be placed as models. */
   readonly modelsDirectory: string | null
+  /** Absolute: files below them may become assets where they lie. */
+  readonly importDirectories: readonly string[]
   /** How long a signed address works. */
   readonly urlLifetimeMs: number
 }
@@ -133,7 +137,7 @@ export interface Config {
   readonly http: HttpConfig
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
-  /** null in the local kind: one account, nothing to configure. */
+  /** null: one account, nothing to configure. */
   readonly accounts: AccountsConfig | null
   readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
@@ -157,6 +161,8 @@ export interface ConfigSources {
   readonly flags: Flags
   readonly env: Environment
   readonly cwd: string
+  /** For commands that change accounts: they may do so before anybody says which kind will serve them. */
+  readonly isForAccounts?: boolean
 }
 
 interface Source {
@@ -177,9 +183,10 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const where = (name: SettingName) => found.get(name)!.label
   const toAbsolute = (name: SettingName, relative: string) =>
     path.resolve(baseOf(found.get(name)!, sources, file), relative)
-  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default' })
+  const hasAccounts = values.kind !== 'local' || sources.isForAccounts === true
+  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default', hasAccounts })
   return {
-    config: toConfig(values, toAbsolute),
+    config: toConfig(values, toAbsolute, hasAccounts),
     secrets: {
       token: values.token,
       secretKey: values.secretKey,
@@ -240,7 +247,7 @@ function toWarnings(values: SettingValues, env: Environment): string[] {
   return warnings
 }
 
-function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
+function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Config {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
     kind: values.kind,
@@ -260,9 +267,10 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Config {
       retentionMs: values.assetRetention,
       blobGraceMs: values.blobGrace,
       modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
+      importDirectories: values.importDirs.map((folder) => toAbsolute('importDirs', folder)),
       urlLifetimeMs: values.urlLifetime,
     },
-    accounts: values.kind === 'local' ? null : toAccountsConfig(values, toAbsolute),
+    accounts: hasAccounts ? toAccountsConfig(values, toAbsolute) : null,
     deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: {
       kind: 'embedded',
@@ -330,6 +338,7 @@ function toHttpConfig(values: SettingValues): HttpConfig {
     corsOrigins: values.corsOrigins,
     publicUrl: values.publicUrl,
     mountPrefix: values.mountPrefix,
+    absoluteUrls: values.absoluteUrls,
     trustedProxies: values.trustedProxies,
     maxBodyBytes: values.maxBody,
     maxStreams: values.maxStreams,

@@ -8,9 +8,11 @@ export interface SettingOrigins {
   /** How a message names the place that a setting came from. */
   readonly where: (name: SettingName) => string
   readonly isSet: (name: SettingName) => boolean
+  /** Settings about accounts mean something: in the kinds that have them, and to commands that change them. */
+  readonly hasAccounts: boolean
 }
 
-const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir']
+const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir', 'importDirs']
 const JWT: readonly SettingName[] = [
   'jwtKeys',
   'jwtIssuer',
@@ -33,6 +35,7 @@ const ONLY_SHARED: readonly SettingName[] = [
 const INSTEAD: Readonly<Partial<Record<SettingName, string>>> = {
   token: 'callers show keys of their accounts, made with: atelier keys create',
   modelsDir: 'accounts must not place files for each other',
+  importDirs: 'accounts must not read files of this machine',
   allowInsecureBind: 'callers always show a key',
 }
 
@@ -46,8 +49,9 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   }
 }
 
-function refuseWrongKind({ kind }: SettingValues, { where, isSet }: SettingOrigins): void {
-  const wrong = (kind === 'local' ? ONLY_SHARED : ONLY_LOCAL).find(isSet)
+function refuseWrongKind({ kind }: SettingValues, { where, isSet, hasAccounts }: SettingOrigins): void {
+  const unfit = [...(hasAccounts ? [] : ONLY_SHARED), ...(kind === 'local' ? [] : ONLY_LOCAL)]
+  const wrong = unfit.find(isSet)
   if (wrong === undefined) return
   const remedy =
     kind === 'local'

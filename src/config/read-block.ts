@@ -1,6 +1,6 @@
 /** A setting that is a whole object: written into the config file itself, or into a JSON file of its own. */
 import { readFileSync, statSync } from 'node:fs'
-import { ConfigError, quote } from './config-error.ts'
+import { ConfigError, placeIn, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import { readPath } from './read-choice.ts'
 
@@ -46,7 +46,6 @@ function parse(text: string, path: string, name: SettingName): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const reason = (error as Error).message.replaceAll(/\s+/g, ' ')
-    throw new ConfigError(`${name}: the file ${quote(path)} is not valid JSON (${reason})`)
+    throw new ConfigError(`${name}: the file ${quote(path)} is not valid JSON${placeIn(error)}`)
   }
 }

@@ -106,6 +106,13 @@ export const SETTINGS = {
     read: readMountPrefix,
     help: 'A path in front of every route, such as `/deployment/demo`; links begin with it.',
   },
+  absoluteUrls: {
+    group: 'Network',
+    argument: '',
+    fallback: 'false',
+    read: readSwitch,
+    help: 'Gives the links of a job (`urls`) with scheme and host, as the official proxy does, instead of beginning with a slash.',
+  },
   trustedProxies: {
     group: 'Network',
     argument: '<ranges>',
@@ -239,6 +246,13 @@ export const SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readPath),
     help: 'The folder below which uploads with a `models/…` path are placed. `none`: such uploads are refused.',
+  },
+  importDirs: {
+    group: 'Assets',
+    argument: '<folder>',
+    fallback: '',
+    read: readList(readPath),
+    help: 'Folders of this machine, comma separated, whose files `POST /api/v2/assets/from-path` may make assets of. Empty: none.',
   },
   ...ACCOUNT_SETTINGS,
   ...ROUTER_SETTINGS,

@@ -6,6 +6,7 @@ export type Refusal =
   | 'invalid_request' // the request itself is malformed: JSON, header, query, a closed object's unknown key
   | 'invalid_field' // well-formed, but one named field has a value that is not allowed
   | 'invalid_metadata_filter'
+  | 'invalid_cursor' // no cursor of ours, or not for this list
   | 'metadata_invalid'
   | 'unauthorized'
   | 'forbidden'

@@ -1,6 +1,6 @@
 /** The administrative commands: at a data folder that nobody holds, and through the service that does. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -60,11 +60,19 @@ describe('at the data folder', () => {
 
   test('what is refused is one line and an exit code', async () => {
     const cases: [string[], number, RegExp][] = [
-      [['accounts', 'create', 'NO'], 1, /^atelier: id must have .*\n$/],
+      [['accounts', 'create', 'NO'], 2, /^atelier: id must have .*\n$/],
       [['accounts', 'show', 'nobody'], 1, /^atelier: there is no account with this id\n$/],
       [['accounts', 'create', 'x', '--limit', 'streams'], 2, /^atelier: --limit "streams" is not name=value.*\n$/],
       [['keys', 'create'], 2, /^atelier: required option '--account <id>' not specified\n$/],
       [['credits', 'grant', 'team-a'], 2, /^atelier: how much\?.*\n$/],
+      // Wrong values are answered with the right ones.
+      [['accounts', 'create', 'x', '--tier', 'gold'], 2, /^atelier: tier must be one of free, standard, pro\n$/],
+      [['accounts', 'update', 'team-a', '--status', 'gone'], 2, /status must be one of active, suspended\n$/],
+      [['accounts', 'update', 'team-a', '--subscription', 'x'], 2, /must be one of active, inactive\n$/],
+      [['accounts', 'create', 'x', '--limit', 'strems=3'], 2, /"strems".*concurrentJobs, .*streams, .*\n$/],
+      [['accounts', 'create', 'x', '--limit', 'streams=-1'], 2, /limits\.streams must be >= 0\n$/],
+      [['keys', 'create', '--account', 'team-a', '--scopes', 'jobs'], 2, /must be one of jobs:read, jobs:write, .*\n$/],
+      [['deployments', 'create', 'other', '--workers', 'auto'], 2, /--workers must be a whole number.*\n$/],
     ]
     for (const [args, code, message] of cases) {
       const result = await atFolder(...args)
@@ -74,7 +82,92 @@ describe('at the data folder', () => {
   })
 })
 
+describe('credit', () => {
+  const amounts: [string, RegExp][] = [
+    ['-1', /above zero.*atelier credits take/],
+    ['0', /above zero/],
+    ['-0', /above zero/],
+    ['NaN', /25 or 0\.50/],
+    ['1e3', /25 or 0\.50/],
+    ['', /25 or 0\.50/],
+    ['0.0000001', /25 or 0\.50/],
+    ['99999999999', /25 or 0\.50/],
+  ]
+
+  test('an amount that is none, nothing, below zero or too fine is refused and changes nothing', async () => {
+    assert.equal((await atFolder('accounts', 'create', 'payer')).code, 0)
+    for (const [amount, words] of amounts) {
+      const { code, stdout, stderr } = await atFolder('credits', 'grant', 'payer', `--usd=${amount}`)
+      assert.deepEqual([code, stdout], [2, ''], amount)
+      assert.match(stderr, words)
+      assert.equal(stderr.split('\n').length, 2)
+    }
+    for (const micros of ['-1', '0', '9999999999999999'])
+      assert.equal((await atFolder('credits', 'grant', 'payer', `--micros=${micros}`)).code, 2, micros)
+    assert.equal((await atFolder('credits', 'grant', 'payer', '--usd', '1', '--micros', '5')).code, 2)
+    const { stdout } = await atFolder('credits', 'show', 'payer')
+    assert.match(stdout, /no entries/)
+  })
+
+  test('what was granted is taken back by a command of its own, in its own word', async () => {
+    assert.equal((await atFolder('accounts', 'create', 'giver')).code, 0)
+    assert.equal((await atFolder('credits', 'grant', 'giver', '--usd', '$3')).code, 0)
+    const taken = await atFolder('credits', 'take', 'giver', '--usd', '1.25', '--id', 'once')
+    assert.equal(taken.stdout, 'taken back: $1.75 available, $0.00 held\n', taken.stderr)
+    const again = await atFolder('credits', 'take', 'giver', '--usd', '1.25', '--id', 'once')
+    assert.match(again.stdout, /made before.*\$1\.75 available/)
+    assert.equal((await atFolder('credits', 'take', 'giver', '--usd=-1')).code, 2)
+  })
+})
+
+test('tiers come from a file without any other setting', async () => {
+  const tiers = path.join(dataDir, 'tiers.json')
+  writeFileSync(tiers, '{"gold": {"concurrentJobs": 7}}')
+  const made = await atFolder('accounts', 'create', 'rich', '--tier', 'gold', '--tiers', tiers)
+  assert.equal(made.code, 0, made.stderr)
+  assert.match(made.stdout, /^running +0 of 7$/m)
+  const wrong = await atFolder('accounts', 'create', 'poor', '--tier', 'lead', '--tiers', tiers)
+  assert.deepEqual([wrong.code, wrong.stderr], [2, 'atelier: tier must be one of gold\n'])
+})
+
 describe('through the service that holds the folder', () => {
+  test('it is found by the folder alone, whatever its port', async () => {
+    await using app = await startShared()
+    const folder = app.service.dataDir
+    const file = path.join(folder, 'service.json')
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    assert.ok(!readFileSync(file, 'utf8').includes(ADMIN_TOKEN))
+    const env = { ATELIER_ADMIN_TOKEN: ADMIN_TOKEN }
+    const made = await runInProcess(['accounts', 'create', 'team-c', '--data-dir', folder], { env, cwd: dataDir })
+    assert.equal(made.code, 0, made.stderr)
+    assert.equal((await app.admin('GET', '/accounts/team-c')).status, 200)
+    const workflow = path.join(dataDir, 'hello.json')
+    writeFileSync(workflow, '{}')
+    const run = await runInProcess(['run', workflow, '--data-dir', folder], { cwd: dataDir })
+    assert.deepEqual([run.code, /credential|key/.test(run.stderr)], [1, true], run.stderr)
+  })
+
+  test('what a service that was killed left behind misleads nobody', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'atelier-admin-'))
+    try {
+      const stale = JSON.stringify({ url: 'http://127.0.0.1:1', pid: process.pid, host: 'elsewhere' })
+      assert.equal((await runInProcess(['accounts', 'list', '--data-dir', folder], { cwd: folder })).code, 0)
+      writeFileSync(path.join(folder, 'service.json'), stale)
+      const list = await runInProcess(['accounts', 'list', '--data-dir', folder], { cwd: folder })
+      assert.equal(list.code, 0, list.stderr)
+      writeFileSync(path.join(folder, 'service.json'), 'no JSON at all')
+      const env = { ATELIER_ADMIN_TOKEN: ADMIN_TOKEN }
+      const settings = { kind: 'cloud', adminToken: ADMIN_TOKEN, mountPrefix: '/under' }
+      await using service = await startTestApp({ dataDir: folder, settings })
+      const found = await runInProcess(['accounts', 'list', '--data-dir', folder], { env, cwd: folder })
+      assert.equal(found.code, 0, found.stderr)
+      await service.app[Symbol.asyncDispose]()
+      assert.equal(existsSync(path.join(folder, 'service.json')), false)
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
   test('the same commands ask its admin API, and say what is missing', async () => {
     await using app = await startShared()
     const env = { ATELIER_ADMIN_TOKEN: ADMIN_TOKEN }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -85,5 +86,29 @@ describe('atelier serve', () => {
       assert.equal(result.code, 0, result.stderr)
       assert.match(result.stdout, output)
     }
+  })
+
+  test('a stop while it still starts ends it, whatever it waits for', { timeout: 60_000 }, async () => {
+    // An engine that takes the connection and says nothing: the start would wait an hour for it.
+    const met = Promise.withResolvers<void>()
+    const silent = createServer((socket) => {
+      socket.on('error', () => {})
+      met.resolve()
+    })
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const { port } = silent.address() as { port: number }
+    const flags = [
+      '--comfyui',
+      `http://127.0.0.1:${port}`,
+      '--engine-wait',
+      '1h',
+      '--data-dir',
+      path.join(folder, 'early'),
+    ]
+    const { code, stdout } = await runAtelier(['serve', '--port', '0', ...flags], {
+      onStart: (child) => void met.promise.then(() => child.kill('SIGTERM')),
+    })
+    assert.deepEqual([code, stdout], [0, ''])
+    silent.close()
   })
 })

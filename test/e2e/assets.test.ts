@@ -120,17 +120,14 @@ describe('an upload', () => {
     const before = await blobFiles()
     const fields = { content_type: 'image/png', file_path: 'wrong.png' }
     const wrong: [name: string, body: Buffer | string][] = [
+      ['the file comes first, without its fields', Buffer.concat([part('file', 'x', 'x.png'), part('tags', 't'), END])],
       [
-        'the file comes first',
-        Buffer.concat([part('file', 'x', 'x.png'), part('content_type', 'a/b'), part('file_path', 'p'), END]),
-      ],
-      [
-        'a field follows the file',
+        'a second file',
         Buffer.concat([
+          part('file', 'x', 'x'),
           part('content_type', 'a/b'),
           part('file_path', 'p'),
-          part('file', 'x', 'x'),
-          part('tags', 't'),
+          part('file', 'y', 'y'),
           END,
         ]),
       ],

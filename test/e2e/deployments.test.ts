@@ -92,8 +92,8 @@ test('a page of one address cannot be continued at another', async () => {
   const { json } = await tenant.call('/deployment/one/api/v2/jobs?limit=1')
   const next = (prefix: string) => tenant.call(`${prefix}/api/v2/jobs?limit=1&cursor=${json.next_cursor}`)
   assert.equal((await next('/deployment/one')).status, 200)
-  assert.equal((await next('/deployment/two')).json.error.code, 'invalid_request')
-  assert.equal((await next('')).json.error.code, 'invalid_request')
+  assert.equal((await next('/deployment/two')).json.error.code, 'invalid_cursor')
+  assert.equal((await next('')).json.error.code, 'invalid_cursor')
 })
 
 describe('a life', () => {

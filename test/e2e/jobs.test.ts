@@ -275,7 +275,7 @@ describe('health', () => {
     await using service = await startTestApp({ settings: { token: 'a-token-for-tests' }, overrides: { engine } })
     const client = new CheckedClient(service.url)
     const answer = await client.call('/api/v2/health')
-    assert.deepEqual([answer.status, answer.json], [200, { status: 'healthy' }])
+    assert.deepEqual([answer.status, answer.json], [200, { status: 'healthy', upstream: 'embedded' }])
     refused(await client.call('/api/v2/jobs'), 401, 'unauthorized')
   })
 })

@@ -40,7 +40,7 @@ describe('the list of jobs', () => {
   }
 
   test('is empty at first', async () => {
-    assert.deepEqual(await page(''), { jobs: [], has_more: false })
+    assert.deepEqual(await page(''), { jobs: [], truncated: false, has_more: false })
   })
 
   test('shows every job once, newest first, in pages of any size, also while jobs are added', async () => {
@@ -69,7 +69,7 @@ describe('the list of jobs', () => {
   })
 
   test('shows whole jobs, the same as a read of each', async () => {
-    for (const job of (await page('limit=3')).jobs) assert.deepEqual(job, await client.job(job.id))
+    for (const job of (await page('limit=3')).jobs) assert.partialDeepStrictEqual(job, await client.job(job.id))
   })
 
   test('is filtered by status and labels, alone and together', async () => {
@@ -137,7 +137,16 @@ describe('the list of jobs', () => {
     const cut = Array.from(cursor, (_letter, at) => cursor.slice(0, at))
     const extended = ['A', 'AA', 'AAAA', '=', '==', '.', cursor].map((more) => cursor + more)
     for (const wrong of [...changed, ...cut, ...extended])
-      refused(await client.call(`/api/v2/jobs?cursor=${encodeURIComponent(wrong)}`), 400, 'invalid_request')
+      refused(await client.call(`/api/v2/jobs?cursor=${encodeURIComponent(wrong)}`), 400, 'invalid_cursor')
+  })
+
+  test('says the times and the deployment of each job under the names of the hosted list, too', async () => {
+    const { id } = await client.accepted(WORKFLOW, { metadata: { walk: 'times' } })
+    const ended = await client.untilStatus(id, 'succeeded')
+    const [item] = (await page('metadata[walk]=times')).jobs as (WireJob & Record<string, unknown>)[]
+    const { create_time, update_time, deployment_id, ...job } = item ?? {}
+    assert.deepEqual([create_time, update_time, deployment_id], [ended.created_at, ended.completed_at, null])
+    assert.deepEqual(job, ended)
   })
 
   test('refuses a wrong limit, status or cursor', async () => {
@@ -148,14 +157,18 @@ describe('the list of jobs', () => {
         (limit) => `limit=${limit}`,
       ),
       ...['done', 'QUEUED', '', 'queued,', ',', 'queued,nope', 'queued%20'].map((status) => `status=${status}`),
-      ...['x', '', 'AAAA', `${cursor}x`, 'x'.repeat(600), `${cursor}&cursor=${cursor}`].map((text) => `cursor=${text}`),
-      `cursor=${cursor}`,
-      `cursor=${cursor}&metadata[walk]=b`,
-      `cursor=${cursor}&metadata[walk]=a&status=queued`,
+      `cursor=${cursor}&cursor=${cursor}`,
       'limit=5&limit=5',
       'status=queued&status=queued',
     ]
     for (const query of wrong) refused(await client.call(`/api/v2/jobs?${query}`), 400, 'invalid_request')
+    const wrongCursors = [
+      ...['x', '', 'AAAA', `${cursor}x`, 'x'.repeat(600)].map((text) => `cursor=${text}`),
+      `cursor=${cursor}`,
+      `cursor=${cursor}&metadata[walk]=b`,
+      `cursor=${cursor}&metadata[walk]=a&status=queued`,
+    ]
+    for (const query of wrongCursors) refused(await client.call(`/api/v2/jobs?${query}`), 400, 'invalid_cursor')
     assert.equal((await page(`limit=2&metadata[walk]=a&cursor=${cursor}`)).jobs.length, 2)
   })
 

@@ -68,6 +68,7 @@ const TEMPLATES = [
   '/api/v2/jobs/{id}/cancel',
   '/api/v2/assets',
   '/api/v2/assets/from-hash',
+  '/api/v2/assets/from-path',
   '/api/v2/assets/by-hash/{hash}',
   '/api/v2/assets/{id}/content',
   '/api/v2/assets/{id}',

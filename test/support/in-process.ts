@@ -10,6 +10,7 @@ export async function runInProcess(
 ): Promise<CommandResult> {
   const [stdout, stderr] = [new Captured(), new Captured()]
   const terminal: Terminal = {
+    program: '',
     args,
     env,
     cwd,

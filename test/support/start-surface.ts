@@ -86,6 +86,7 @@ const noAssets: JobsV2Options['assets'] = {
   maxUploadBytes: 1024,
   uploadAsset: unknownAsset,
   assetFromHash: unknownAsset,
+  assetFromPath: unknownAsset,
   hasBlob: async () => false,
   findAsset: unknownAsset,
   removeAsset: unknownAsset,

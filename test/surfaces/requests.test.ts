@@ -270,6 +270,7 @@ test('every refusal has its status and code, details are never absent, and every
     invalid_request: [400, 'invalid_request'],
     invalid_field: [422, 'invalid_request'],
     invalid_metadata_filter: [400, 'invalid_metadata_filter'],
+    invalid_cursor: [400, 'invalid_cursor'],
     metadata_invalid: [422, 'metadata_invalid'],
     unauthorized: [401, 'unauthorized'],
     forbidden: [403, 'forbidden'],

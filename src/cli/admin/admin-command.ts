@@ -28,7 +28,7 @@ export function addAdminCommand<Answer extends object>(
     // Commander hands in the arguments, then the options, then the command.
     const options = given.at(-2) as Options
     const args = given.slice(0, -2) as (string | undefined)[]
-    await using client = await connect(options, terminal)
+    await using client = connect(options, terminal)
     const answer = await ask(client, options, args)
     printLine(terminal.stdout, options['json'] === true ? JSON.stringify(answer, null, 2) : toPrintable(show(answer)))
     finish(judge?.(answer) ?? EXIT.ok)

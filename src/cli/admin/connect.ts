@@ -4,7 +4,7 @@
  */
 import { userInfo } from 'node:os'
 import type { Command } from 'commander'
-import { inspectStore } from '../../compose/migrate-store.ts'
+import { findService } from '../../compose/service-file.ts'
 import type { LoadedConfig } from '../../config/config.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { silentLog } from '../../lib/log.ts'
@@ -31,21 +31,47 @@ export function addAdminFlags(command: Command): Command {
     .option('--json', 'print the answer as JSON')
 }
 
-export async function connect(options: Options, terminal: Terminal): Promise<AdminClient> {
+/** Nothing is looked for or opened before the first call: a mistake in what the command was given comes first. */
+export function connect(options: Options, terminal: Terminal): AdminClient {
+  let opened: Promise<AdminClient> | null = null
+  return {
+    async call<Answer extends object>(method: string, path: string, body?: object) {
+      opened ??= findAdmin(options, terminal)
+      return (await opened).call<Answer>(method, path, body)
+    },
+    async [Symbol.asyncDispose]() {
+      // What kept it from opening was thrown by the call.
+      const client = await opened?.catch(() => null)
+      await client?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function findAdmin(options: Options, terminal: Terminal): Promise<AdminClient> {
   const token = textOf(options, 'adminToken') ?? terminal.env[ENV.adminToken] ?? null
   const url = textOf(options, 'url') ?? terminal.env[OTHER_ENV.baseUrl] ?? null
   if (url !== null) return toRemote(readUrl(url), token)
-  const loaded = loadFromCommandLine(options, terminal)
-  const { config } = loaded
-  const condition = inspectStore(config.store)
-  if (condition.state === 'unusable')
-    throw new CommandError(`cannot open the data folder: ${condition.message}`, EXIT.failed)
-  if (condition.state === 'absent' || !condition.inUse) return openFolder(loaded)
-  if (token !== null) return toRemote(`http://127.0.0.1:${config.http.port}`, token)
+  const loaded = loadFromCommandLine(settingsOf(options), terminal, { isForAccounts: true })
+  const { directory } = loaded.config.store
+  const service = findService(loaded.config.store)
+  if (service.state === 'none') return openFolder(loaded)
+  if (service.state === 'unusable')
+    throw new CommandError(`cannot open the data folder: ${service.message}`, EXIT.failed)
+  if (service.state === 'held')
+    throw new CommandError(
+      `the data folder ${directory} is in use, and nobody says where: a service starts or ends there, or another command works; try again, or give --url`,
+      EXIT.failed,
+    )
+  if (token !== null) return toRemote(service.address.url, token)
   throw new CommandError(
-    `a service holds the data folder ${config.store.directory}; set ${ENV.adminToken} to its admin token, and --url unless it listens at port ${config.http.port}`,
+    `a service holds the data folder ${directory} and answers at ${service.address.url}; set ${ENV.adminToken} to its admin token`,
     EXIT.usage,
   )
+}
+
+/** Not those of the command itself, some of which are called like settings. */
+function settingsOf({ config, dataDir, tiers }: Options): Options {
+  return { config, dataDir, tiers }
 }
 
 async function openFolder({ config }: LoadedConfig): Promise<AdminClient> {
@@ -86,7 +112,9 @@ async function readAnswer(response: Response): Promise<object> {
   const words = typeof message === 'string' ? message : `the service answered ${response.status}`
   // Only the admin API itself names a type: something else has answered.
   const hint = type === undefined ? '; is it served with an adminToken?' : ''
-  throw new CommandError(toPrintable(words) + hint, EXIT.failed)
+  // A value that is not allowed is a mistake in the call, wherever it is noticed.
+  const isMistake = type === 'invalid_field' || type === 'invalid_request'
+  throw new CommandError(toPrintable(words) + hint, isMistake ? EXIT.usage : EXIT.failed)
 }
 
 function parse(text: string): object | null {

@@ -1,5 +1,6 @@
 /** `atelier credits`: what accounts have, and whether the books add up. */
 import type { Command } from 'commander'
+import { readUsdMicros } from '../../config/read-usd.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf, showEntries } from './accounts.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
@@ -12,17 +13,17 @@ export function addCredits(program: Command, terminal: Terminal, finish: Finish)
   const parts = { terminal, finish }
 
   addAdminCommand(
-    credits
-      .command('grant')
-      .description('give an account credit, or take some back with an amount below zero')
-      .argument('[account]', 'the account')
-      .argument('[usd]', 'how much, in dollars, such as 25 or 0.50')
-      .option('--account <id>', 'the account')
-      .option('--usd <amount>', 'how much, in dollars')
-      .option('--micros <amount>', 'how much, in millionths of a dollar')
-      .option('--memo <text>', 'what it is for')
-      .option('--id <text>', 'a name of this grant that makes repeating the command harmless'),
-    { ask: grant, show: showGrant },
+    withAmount(credits.command('grant')).description('give an account credit'),
+    { ask: (client, options, args) => grant(client, options, args, 1), show: showGrant },
+    parts,
+  )
+
+  addAdminCommand(
+    withAmount(credits.command('take')).description('take granted credit back from an account'),
+    {
+      ask: (client, options, args) => grant(client, options, args, -1),
+      show: (answer) => showGrant(answer, 'taken back'),
+    },
     parts,
   )
 
@@ -53,26 +54,70 @@ function accountOf(options: Options, given: string | undefined): string {
   throw new CommandError('which account? give --account <id>', EXIT.usage)
 }
 
+function withAmount(command: Command): Command {
+  return command
+    .argument('[account]', 'the account')
+    .argument('[usd]', 'how much, in dollars, such as 25 or 0.50')
+    .option('--account <id>', 'the account')
+    .option('--usd <amount>', 'how much, in dollars')
+    .option('--micros <amount>', 'how much, in millionths of a dollar')
+    .option('--memo <text>', 'what it is for')
+    .option('--id <text>', 'a name of this grant that makes repeating the command harmless')
+}
+
+/** To the admin API taking back is a grant below zero. */
 function grant(
   client: AdminClient,
   options: Options,
   [account, amount]: readonly (string | undefined)[],
+  sign: 1 | -1,
 ): Promise<GrantWire> {
-  const [usd, micros] = [amount ?? textOf(options, 'usd'), textOf(options, 'micros')]
+  const given = [amount ?? null, textOf(options, 'usd'), textOf(options, 'micros')]
   const [memo, id] = [textOf(options, 'memo'), textOf(options, 'id')]
-  if (usd === null && micros === null) throw new CommandError('how much? give --usd <amount>', EXIT.usage)
-  if (micros !== null && !/^-?\d{1,15}$/.test(micros))
-    throw new CommandError('--micros must be a whole number', EXIT.usage)
+  if (given.every((text) => text === null)) throw new CommandError('how much? give --usd <amount>', EXIT.usage)
+  if (given.filter((text) => text !== null).length > 1)
+    throw new CommandError('how much? give one amount: --usd, or --micros, or the second argument', EXIT.usage)
+  const micros = readAmount(given[0] ?? given[1], given[2])
   return client.call('POST', `${pathOf(accountOf(options, account))}/grants`, {
-    ...(usd !== null && { usd: usd.replace(/^\$/, '') }),
-    ...(micros !== null && { micros: Number(micros) }),
+    micros: sign * micros,
     ...(memo !== null && { memo }),
     ...(id !== null && { id }),
   })
 }
 
-function showGrant({ outcome, balance }: GrantWire): string {
-  const first = outcome === 'repeated' ? 'this grant was made before; nothing was added' : 'granted'
+function readAmount(usd: string | null, micros: string | null): number {
+  const [flag, text] = usd === null ? ['--micros', micros ?? ''] : ['--usd', usd]
+  const isBelowZero = /^-[\d.]/.test(text)
+  if (isBelowZero) throw notAbove(flag, text)
+  const amount = usd === null ? readMicros(text) : readUsd(text)
+  if (amount === 0) throw notAbove(flag, text)
+  return amount
+}
+
+function notAbove(flag: string, text: string): CommandError {
+  const hint = 'give an amount above zero; credit is taken back with: atelier credits take'
+  return new CommandError(`${flag} ${JSON.stringify(text)} is not above zero; ${hint}`, EXIT.usage)
+}
+
+function readUsd(text: string): number {
+  try {
+    return readUsdMicros(text.replace(/^\$/, ''))
+  } catch (error) {
+    const bounds = 'at most nine digits before and six after the point'
+    throw new CommandError(`--usd ${JSON.stringify(text)} ${(error as Error).message}, with ${bounds}`, EXIT.usage)
+  }
+}
+
+function readMicros(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new CommandError(
+    `--micros ${JSON.stringify(text)} is no whole number of at most 15 digits; give for example 500000`,
+    EXIT.usage,
+  )
+}
+
+function showGrant({ outcome, balance }: GrantWire, done = 'granted'): string {
+  const first = outcome === 'repeated' ? 'this was made before; nothing was changed' : done
   return `${first}: $${balance.available_usd} available, $${balance.held_usd} held`
 }
 

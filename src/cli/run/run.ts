@@ -6,9 +6,11 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Command } from 'commander'
+import { findService } from '../../compose/service-file.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { readDurationMs } from '../../config/read-quantity.ts'
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { createRunClient, RefusedError, type RunClient, readBaseUrl, UnreachableError } from './client.ts'
 import { createDisplay, type RunDisplay } from './display.ts'
@@ -42,6 +44,7 @@ export function addRun(program: Command, terminal: Terminal, finish: Finish): vo
     .option('-i, --input <node.field=value>', 'set an input: a value, or @file to upload; repeatable', collect)
     .option('-o, --out <folder>', 'where to write the outputs; without it their addresses are printed')
     .option('--base-url <url>', `the server (env ${OTHER_ENV.baseUrl}; default ${DEFAULT_BASE_URL})`)
+    .option('--data-dir <folder>', 'instead: the server that holds this data folder')
     .option('--token <token>', `the bearer token (env ${ENV.token})`)
     .option('--timeout <duration>', 'give up and cancel the job after this long, such as 10m')
     .option('--json', 'print the finished job as JSON on standard output')
@@ -50,18 +53,30 @@ export function addRun(program: Command, terminal: Terminal, finish: Finish): vo
     })
 }
 
-function toRequest(file: string, options: Readonly<Record<string, unknown>>, { env }: Terminal): RunRequest {
+function toRequest(file: string, options: Readonly<Record<string, unknown>>, terminal: Terminal): RunRequest {
+  const { env } = terminal
   const text = (name: string) => (typeof options[name] === 'string' ? options[name] : null)
   const timeout = text('timeout')
   return {
     file,
     inputs: (options['input'] as string[] | undefined) ?? [],
     out: text('out'),
-    baseUrl: readBaseUrl(text('baseUrl') ?? env[OTHER_ENV.baseUrl] ?? DEFAULT_BASE_URL),
+    baseUrl: readBaseUrl(
+      text('baseUrl') ?? findByFolder(text('dataDir'), terminal) ?? env[OTHER_ENV.baseUrl] ?? DEFAULT_BASE_URL,
+    ),
     token: text('token') ?? env[ENV.token] ?? null,
     timeoutMs: timeout === null ? null : readTimeout(timeout),
     json: options['json'] === true,
   }
+}
+
+function findByFolder(dataDir: string | null, terminal: Terminal): string | null {
+  if (dataDir === null) return null
+  const { store } = loadFromCommandLine({ dataDir }, terminal).config
+  const service = findService(store)
+  if (service.state === 'running') return service.address.baseUrl
+  const reason = service.state === 'unusable' ? service.message : `no service answers for ${store.directory}`
+  throw new CommandError(`${reason}; start one with: atelier serve --data-dir ${dataDir}`, EXIT.unreachable)
 }
 
 function readTimeout(text: string): number {

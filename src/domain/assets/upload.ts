@@ -1,6 +1,6 @@
 /**
- * Takes an upload in: fields are judged before the first byte, bytes are stored before the record. Whatever refuses or breaks
- * it on the way mints nothing and leaves the idempotency key free; bytes that had already got their name are collected later.
+ * Takes an upload in: what is known of it is judged before the first byte, the rest when the last one has come; bytes are stored
+ * before the record. Whatever refuses or breaks it on the way mints nothing and leaves the idempotency key free; bytes that had already got their name are collected later.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
@@ -18,15 +18,22 @@ import { checkSafetensors } from './safetensors-header.ts'
 import type { StorageRooms } from './storage-rooms.ts'
 import { settleBlob } from './store-blob.ts'
 
-export interface UploadRequest {
-  readonly accountId: string
-  readonly source: AsyncIterable<Uint8Array>
+export interface UploadFields {
   readonly filePath: string
   readonly contentType: string
   /** Plain lower-case hex. */
   readonly expectedHash: string | null
   readonly tags: readonly string[]
   readonly expiresInSeconds: number | null
+}
+
+export interface UploadRequest {
+  readonly accountId: string
+  readonly source: AsyncIterable<Uint8Array>
+  /** As far as they are known before the first byte; null: too little is. */
+  readonly fields: UploadFields | null
+  /** All of them, once the source has ended; left out: they were known before. */
+  readonly finalFields?: () => UploadFields
   readonly idempotencyKey: string | null
   readonly signal?: AbortSignal
 }
@@ -56,24 +63,30 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   const { assets, blobs, keys, placement, clock, newId, maxBytes, rooms, retentionMs } = deps
 
   /** Everything that can be refused without reading the file is refused here. */
-  async function admit(request: UploadRequest) {
-    const filePath = readFilePath(request.filePath)
-    const fields = { contentType: readContentType(request.contentType), tags: readTags(request.tags) }
-    readExpiry(request.expiresInSeconds, { now: clock.now(), defaultMs: null })
+  async function admit(fields: UploadFields): Promise<AdmittedFields> {
+    const filePath = readFilePath(fields.filePath)
+    const admitted = { ...fields, contentType: readContentType(fields.contentType), tags: readTags(fields.tags) }
+    readExpiry(fields.expiresInSeconds, { now: clock.now(), defaultMs: null })
     if (filePath.model !== null) await placement.admit(filePath.model)
-    if (request.idempotencyKey !== null) {
-      // The claim itself is made with the record; this only spares a repeated sender the gigabytes.
-      const holder = await keys.findKey(request.accountId, request.idempotencyKey, clock.now())
-      if (holder !== null) throw keyReuse(holder)
-    }
-    return { filePath, ...fields }
+    return { ...admitted, filePath }
   }
 
-  async function judge(pending: PendingBlob, request: UploadRequest, filePath: FilePath): Promise<void> {
+  /** The claim itself is made with the record; this only spares a repeated sender the gigabytes. */
+  async function refuseUsedKey({ accountId, idempotencyKey }: UploadRequest): Promise<void> {
+    if (idempotencyKey === null) return
+    const holder = await keys.findKey(accountId, idempotencyKey, clock.now())
+    if (holder !== null) throw keyReuse(holder)
+  }
+
+  async function judge(pending: PendingBlob, request: UploadRequest, early: AdmittedFields | null) {
     try {
       request.signal?.throwIfAborted()
-      checkHash(pending.hash, request.expectedHash)
-      if (filePath.model !== null) await placement.reserve(filePath.model, pending)
+      const fields = request.finalFields === undefined ? null : await admit(request.finalFields())
+      const judged = fields ?? early
+      if (judged === null) throw new Error('an upload came without its fields')
+      checkHash(pending.hash, judged.expectedHash)
+      if (judged.filePath.model !== null) await placement.reserve(judged.filePath.model, pending)
+      return judged
     } catch (error) {
       await pending.discard()
       throw error
@@ -82,7 +95,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
 
   async function mint(
     request: UploadRequest,
-    fields: Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' | 'jobId'>,
+    { expiresInSeconds, ...fields }: MintedFields & Pick<UploadFields, 'expiresInSeconds'>,
   ) {
     const now = clock.now()
     const outcome = await assets.mint({
@@ -91,7 +104,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
         id: newId(),
         accountId: request.accountId,
         createdAt: now,
-        expiresAt: readExpiry(request.expiresInSeconds, { now, defaultMs: retentionMs }),
+        expiresAt: readExpiry(expiresInSeconds, { now, defaultMs: retentionMs }),
         jobId: null,
       },
       keyClaim: toKeyClaim(request.idempotencyKey, now),
@@ -105,15 +118,16 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   async function keep(
     pending: PendingBlob,
     request: UploadRequest,
-    { filePath, contentType, tags }: { filePath: FilePath; contentType: string; tags: readonly string[] },
+    early: AdmittedFields | null,
   ): Promise<AssetCreation> {
-    const { model } = filePath
-    await judge(pending, request, filePath)
+    const { filePath, contentType, tags, expiresInSeconds } = await judge(pending, request, early)
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending
+    const { model } = filePath
+    if (model !== null && !isModel(early)) await placement.checkStored({ hash, sizeBytes })
     const undo = model === null ? null : await placement.place(model, { hash, sizeBytes })
     try {
-      return await mint(request, { hash, sizeBytes, contentType, filePath: filePath.path, tags })
+      return await mint(request, { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds })
     } catch (error) {
       await undo?.()
       throw error
@@ -121,19 +135,28 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   }
 
   return async function uploadAsset(request) {
-    const { filePath, contentType, tags } = await admit(request)
-    const { model } = filePath
-    const source = model === null ? request.source : checkSafetensors(request.source)
+    const early = request.fields === null ? null : await admit(request.fields)
+    await refuseUsedKey(request)
+    const source = isModel(early) ? checkSafetensors(request.source) : request.source
     const admission = await rooms.admit(request.accountId, forAccount(maxBytes, request.accountId), (most) =>
       blobs.receive(source, { maxBytes: most, signal: request.signal }),
     )
     try {
-      return await keep(admission.pending, request, { filePath, contentType, tags })
+      return await keep(admission.pending, request, early)
     } finally {
       admission.end()
     }
   }
 }
+
+/** Known to be one before its bytes came. */
+function isModel(early: AdmittedFields | null): boolean {
+  return early !== null && early.filePath.model !== null
+}
+
+type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
+
+type MintedFields = Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' | 'jobId'>
 
 function checkHash(hash: string, expected: string | null): void {
   if (expected === null || expected === hash) return

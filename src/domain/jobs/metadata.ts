@@ -16,11 +16,30 @@ export function isMetadataValue(value: unknown): value is string {
   return value.length <= MAX_VALUE_CHARACTERS || (value.length <= 2 * MAX_VALUE_CHARACTERS && isShortEnough(value))
 }
 
-/** Absent means no labels. Throws `metadata_invalid`. */
+// A key that no caller can choose.
+const LABEL_KEY = ''
+const MAX_LABEL_BYTES = 1024
+
+/** The text that was sent in the place of a map; null when a map was. */
+export function labelOf(metadata: Readonly<Record<string, string>>): string | null {
+  return Object.hasOwn(metadata, LABEL_KEY) ? metadata[LABEL_KEY] : null
+}
+
+function readLabel(text: string): Record<string, string> {
+  const isAllowed = !FORBIDDEN.test(text) && text.isWellFormed() && Buffer.byteLength(text) <= MAX_LABEL_BYTES
+  if (isAllowed) return { [LABEL_KEY]: text }
+  throw new ServiceError(
+    'metadata_invalid',
+    `metadata as one text must have at most ${MAX_LABEL_BYTES} bytes and no control or bidirectional formatting characters`,
+  )
+}
+
+/** Absent means no labels. A text, as the official proxy takes it, is kept whole. Throws `metadata_invalid`. */
 export function readMetadata(value: unknown): Record<string, string> {
   if (value === undefined) return {}
+  if (typeof value === 'string') return readLabel(value)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ServiceError('metadata_invalid', 'metadata must be an object of string values')
+    throw new ServiceError('metadata_invalid', 'metadata must be an object of string values, or one text')
   }
   const pairs = Object.entries(value)
   if (pairs.length > MAX_PAIRS) {

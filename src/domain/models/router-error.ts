@@ -25,6 +25,7 @@ export const ROUTER_ERROR_TYPES = [
   'queue_timeout',
   'request_not_found',
   'queue_backlog_full',
+  'already_completed',
 ] as const
 export type RouterErrorType = (typeof ROUTER_ERROR_TYPES)[number]
 
@@ -52,7 +53,7 @@ export const ROUTER_REFUSALS = {
   not_enabled: 'not_enabled',
   unavailable: 'service_unavailable',
   cancelled: 'cancelled',
-  already_completed: 'cancelled', // a cancel that came too late
+  already_completed: 'already_completed', // a cancel that came too late
   waited_too_long: 'queue_timeout',
   unknown_request: 'request_not_found',
   forgotten_request: 'request_not_found', // it was there, and its result has aged out

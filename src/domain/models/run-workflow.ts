@@ -9,9 +9,11 @@ import type { Engine, EngineInput, EngineRun } from '../engine/engine.ts'
 import type { NodeReport } from '../engine/engine-event.ts'
 import { ServiceError } from '../errors.ts'
 import { createFileCheck, findFileNames } from '../workflows/file-names.ts'
+import type { NodeCatalog } from '../workflows/node-catalog.ts'
 import { readGraph } from '../workflows/read-graph.ts'
 import { replaceClasses } from '../workflows/replace-classes.ts'
 import { validate } from '../workflows/validate.ts'
+import type { ValidationResult } from '../workflows/validation-result.ts'
 
 export interface WorkflowCall {
   readonly accountId: string
@@ -52,14 +54,31 @@ export function createRunWorkflow(engine: Pick<Engine, 'catalog' | 'run'>): RunW
   }
 }
 
-function toRun({ accountId, id, workflow, files }: WorkflowCall, engine: Pick<Engine, 'catalog'>): EngineRun {
-  const catalog = engine.catalog()
+/** What keeps a workflow from running on an engine with this catalog; nothing when it can. */
+export function checkWorkflow(
+  workflow: JsonValue,
+  { catalog, hasFile }: { readonly catalog: NodeCatalog; readonly hasFile: (name: string) => boolean },
+): readonly string[] {
+  try {
+    const { error, nodeErrors } = judge(workflow, catalog, hasFile)
+    const found = Object.entries(nodeErrors).flatMap(([id, { class_type, errors }]) =>
+      errors.map(({ message, details }) => `node ${id} (${class_type}): ${message}: ${details}`),
+    )
+    return found.length > 0 || error === null ? found : [[error.message, error.details].filter(Boolean).join(': ')]
+  } catch (error) {
+    if (error instanceof ServiceError) return [error.message]
+    throw error
+  }
+}
+
+function judge(workflow: JsonValue, catalog: NodeCatalog, hasFile: (name: string) => boolean): ValidationResult {
   const graph = replaceClasses(readGraph(workflow), catalog)
-  const checkInput = createFileCheck(findFileNames(graph, catalog), {
-    hasFile: (name) => files.has(name),
-    hasFolder: () => false,
-  })
-  const result = validate(graph, { catalog, checkInput })
+  const checkInput = createFileCheck(findFileNames(graph, catalog), { hasFile, hasFolder: () => false })
+  return validate(graph, { catalog, checkInput })
+}
+
+function toRun({ accountId, id, workflow, files }: WorkflowCall, engine: Pick<Engine, 'catalog'>): EngineRun {
+  const result = judge(workflow, engine.catalog(), (name) => files.has(name))
   if (result.goodOutputs.length === 0 || Object.keys(result.nodeErrors).length > 0) {
     throw new ServiceError('invalid_workflow', 'the workflow of this model does not run on this engine')
   }

@@ -31,6 +31,8 @@ export interface ResolvedFiles {
 
 type ByFolder = ResolvedFiles['byFolder']
 
+// Where ComfyUI's editor puts masks. It uploads them by the Legacy v1 API, which keeps no folders, and names them so in graphs.
+const CLIPSPACE = 'clipspace/'
 // More files than any real graph loads; bounds the size of the look-ups.
 const MAX_FILES = 1_000
 const SHOWN_ID_LENGTH = 200
@@ -60,7 +62,8 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   }
   refuseMissing(refs.filter((ref) => find(ref) === undefined))
   const byName = resolveNames(names, { upload: uploads, output: outputs }, byHash)
-  const missing = query.hasFlatNames === true ? [...names].filter((name) => !byName.has(name)) : []
+  const isFlat = (name: string) => query.hasFlatNames === true || name.startsWith(CLIPSPACE)
+  const missing = [...names].filter((name) => !byName.has(name) && isFlat(name))
   const others = missing.length === 0 ? byName : await findElsewhere(assets, query, missing)
   return { assetOf: (ref) => find(ref) as Asset, byName: new Map([...byName, ...others]), byFolder: inFolders }
 }

@@ -7,6 +7,7 @@ const STATUS: Readonly<Record<Refusal, number>> = {
   invalid_request: 400,
   invalid_field: 422,
   invalid_metadata_filter: 400,
+  invalid_cursor: 400,
   metadata_invalid: 422,
   unauthorized: 401,
   forbidden: 403,

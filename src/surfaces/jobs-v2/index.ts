@@ -19,8 +19,10 @@ import type { ContentLinks } from './content-links.ts'
 import { createEventHub, type EventHub } from './event-hub.ts'
 import { createHotPath } from './hot-path.ts'
 import { createJobBytes } from './job-bytes.ts'
+import type { JobLinkStyle } from './links.ts'
 import type { OperationKit, RequestContext } from './operation.ts'
 import { type AssetFromHashDeps, assetFromHash } from './operations/asset-from-hash.ts'
+import { type AssetFromPathDeps, assetFromPath } from './operations/asset-from-path.ts'
 import { cancelJob } from './operations/cancel-job.ts'
 import { type DeleteAssetDeps, deleteAsset } from './operations/delete-asset.ts'
 import { type GetAssetDeps, getAsset } from './operations/get-asset.ts'
@@ -51,6 +53,10 @@ export interface JobsV2Options {
   readonly cursorSecret: Uint8Array
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
+  /** Left out: links of jobs begin with a slash. */
+  readonly linkStyle?: JobLinkStyle
+  /** What the health route names as what runs the jobs; left out: nothing. */
+  readonly upstream?: string | null
   /** Left out: no address names a deployment. */
   readonly poolOf?: PoolOf
   readonly jobs: {
@@ -65,7 +71,13 @@ export interface JobsV2Options {
 
 /** What the operations on assets need between them. */
 type AssetOperations = Omit<
-  PostAssetsDeps & AssetFromHashDeps & HeadAssetByHashDeps & GetAssetDeps & DeleteAssetDeps & GetAssetContentDeps,
+  PostAssetsDeps &
+    AssetFromHashDeps &
+    AssetFromPathDeps &
+    HeadAssetByHashDeps &
+    GetAssetDeps &
+    DeleteAssetDeps &
+    GetAssetContentDeps,
   'kit' | 'contentLinks'
 >
 
@@ -73,7 +85,15 @@ export interface JobsV2Surface extends Surface {
   openStreams: EventHub['openStreams']
 }
 
-const ASSET_OPERATIONS = [postAssets, assetFromHash, headAssetByHash, getAsset, deleteAsset, getAssetContent]
+const ASSET_OPERATIONS = [
+  postAssets,
+  assetFromHash,
+  assetFromPath,
+  headAssetByHash,
+  getAsset,
+  deleteAsset,
+  getAssetContent,
+]
 
 const SCOPE = Symbol('scope')
 type Known = FastifyRequest & { [SCOPE]?: JobScope & Pick<RequestContext, 'scopes'> }
@@ -82,7 +102,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
   const { poolOf = mustNameNoDeployment } = options
   const scoped = createScopedJobs(jobs)
-  const jobBytes = createJobBytes(contentLinks, options.clock)
+  const { linkStyle = { isAbsolute: false } } = options
+  const jobBytes = createJobBytes({ contentLinks, linkStyle, clock: options.clock })
   const hub = createEventHub({
     watchJob: jobs.watchJob,
     places: options.places,
@@ -119,7 +140,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
       app.register(
         (mounted, _options, done) => {
-          getHealth(mounted)
+          getHealth(mounted, { upstream: options.upstream ?? null })
           mounted.register((guarded, _none, ready) => {
             registerGuarded(guarded)
             ready()

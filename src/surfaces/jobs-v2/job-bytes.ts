@@ -7,7 +7,7 @@ import type { Job } from '../../domain/jobs/job.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ContentLinks } from './content-links.ts'
 import { toJobView } from './job-view.ts'
-import type { LinkBase } from './links.ts'
+import type { JobLinkStyle, LinkBase } from './links.ts'
 
 export type JobBytes = (job: Job, base: LinkBase) => Buffer
 
@@ -16,7 +16,13 @@ interface Encoded extends LinkBase {
   readonly untilMs: number
 }
 
-export function createJobBytes(contentLinks: ContentLinks, clock: Clock): JobBytes {
+export interface JobBytesOptions {
+  readonly contentLinks: ContentLinks
+  readonly linkStyle: JobLinkStyle
+  readonly clock: Clock
+}
+
+export function createJobBytes({ contentLinks, linkStyle, clock }: JobBytesOptions): JobBytes {
   const encoded = new WeakMap<Job, Encoded>()
   const isCurrent = (untilMs: number) => untilMs === Number.POSITIVE_INFINITY || clock.now().getTime() < untilMs
   return (job, base) => {
@@ -24,7 +30,7 @@ export function createJobBytes(contentLinks: ContentLinks, clock: Clock): JobByt
     const known = encoded.get(job)
     if (known?.origin === origin && known.mountPrefix === mountPrefix && isCurrent(known.untilMs)) return known.bytes
     const untilMs = job.outputs.length === 0 ? Number.POSITIVE_INFINITY : contentLinks.steadyUntilMs()
-    const bytes = Buffer.from(JSON.stringify(toJobView(job, { origin, mountPrefix, contentLinks })))
+    const bytes = Buffer.from(JSON.stringify(toJobView(job, { origin, mountPrefix, contentLinks }, linkStyle)))
     encoded.set(job, { origin, mountPrefix, bytes, untilMs })
     return bytes
   }

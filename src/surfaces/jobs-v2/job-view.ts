@@ -1,14 +1,15 @@
 /** A job in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
 import type { Job, JobError, Output, Progress } from '../../domain/jobs/job.ts'
+import { labelOf } from '../../domain/jobs/metadata.ts'
 import type { ContentLinks } from './content-links.ts'
-import { type LinkBase, toJobUrls } from './links.ts'
+import { type JobLinkStyle, type LinkBase, toJobUrls } from './links.ts'
 
 /** How this caller reached us, and where bytes are. */
 export interface ViewBase extends LinkBase {
   readonly contentLinks: ContentLinks
 }
 
-export function toJobView(job: Job, base: ViewBase) {
+export function toJobView(job: Job, base: ViewBase, linkStyle: JobLinkStyle) {
   return {
     id: job.id,
     status: job.status,
@@ -24,10 +25,10 @@ export function toJobView(job: Job, base: ViewBase) {
       queue_ms: toMs(job.createdAt, job.startedAt),
       execution_ms: toMs(job.startedAt, job.completedAt),
     },
-    metadata: job.metadata,
+    metadata: toMetadataView(job.metadata),
     priority: job.priority,
     outputs_reused: job.outputsReused,
-    urls: toJobUrls(job.id, base),
+    urls: toJobUrls(job.id, base, linkStyle),
   }
 }
 
@@ -70,6 +71,11 @@ export function toJobErrorView(error: JobError) {
     class_type: error.classType,
     traceback: error.traceback,
   }
+}
+
+/** As it was sent: a map, or one text. */
+function toMetadataView(metadata: Job['metadata']): Job['metadata'] | string {
+  return labelOf(metadata) ?? metadata
 }
 
 function toMs(from: Date | null, to: Date | null): number | null {

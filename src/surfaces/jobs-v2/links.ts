@@ -1,4 +1,4 @@
-/** Where things are. Job links are host-relative and begin with the mount prefix; content URLs are absolute. */
+/** Where things are. Job links are host-relative and begin with the mount prefix, unless a setting says otherwise; content URLs are absolute. */
 export interface LinkBase {
   /** Scheme and authority, without a trailing slash. */
   readonly origin: string
@@ -13,10 +13,14 @@ export interface JobUrls {
   readonly logs: string
 }
 
+export interface JobLinkStyle {
+  readonly isAbsolute: boolean
+}
+
 export const API_PATH = '/api/v2'
 
-export function toJobUrls(jobId: string, { mountPrefix }: LinkBase): JobUrls {
-  const self = `${mountPrefix}${API_PATH}/jobs/${jobId}`
+export function toJobUrls(jobId: string, { origin, mountPrefix }: LinkBase, { isAbsolute }: JobLinkStyle): JobUrls {
+  const self = `${isAbsolute ? origin : ''}${mountPrefix}${API_PATH}/jobs/${jobId}`
   return { self, events: `${self}/events`, cancel: `${self}/cancel`, logs: `${self}/logs` }
 }
 

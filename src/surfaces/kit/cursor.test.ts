@@ -11,7 +11,7 @@ const POSITION = { createdAt: new Date(0), id: '0199b3f4-1d2e-7a3b-8c4d-5e6f7081
 function isRefused(text: string, filters: string): void {
   assert.throws(
     () => cursors.read(text, filters),
-    (error) => error instanceof ServiceError && error.refusal === 'invalid_request',
+    (error) => error instanceof ServiceError && error.refusal === 'invalid_cursor',
     text,
   )
 }

@@ -49,11 +49,11 @@ export function createTimeCursors(secret: Uint8Array): TimeCursors {
     encode: ({ createdAt, id }, filters) => seal(JSON.stringify([digest(filters), createdAt.getTime(), id])),
     read(cursor, filters) {
       const content = open(cursor)
-      if (content === null) throw new ServiceError('invalid_request', 'cursor is not one that this service gave out')
+      if (content === null) throw new ServiceError('invalid_cursor', 'cursor is not one that this service gave out')
       const [filtersDigest, createdAtMs, id] = JSON.parse(content) as [string, number, string]
       if (filtersDigest !== digest(filters)) {
         throw new ServiceError(
-          'invalid_request',
+          'invalid_cursor',
           'cursor belongs to a list with other filters; repeat the filters of its page',
         )
       }

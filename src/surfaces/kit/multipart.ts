@@ -1,7 +1,7 @@
 /**
- * A multipart form with some short fields and ONE file, which comes last: then everything about the file is known before its
- * first byte, and its bytes can stream to where they belong. Nothing is gathered but the bounded fields. The file ends only
- * when the whole form has ended well, so a form that is cut off, or that goes on after its file, fails the reader of the file.
+ * A multipart form with some short fields and ONE file, in any order. The file's bytes stream to where they belong; nothing is
+ * gathered but the bounded fields. The file ends only when the whole form has ended well, so a form that is cut off fails the
+ * reader of the file, and all fields are known when the file has ended.
  */
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../domain/errors.ts'
@@ -17,7 +17,7 @@ export interface MultipartOptions {
 }
 
 export interface MultipartForm {
-  /** What came before the file, by name. */
+  /** By name: at first what came before the file, and all of them once the file has ended. */
   readonly fields: ReadonlyMap<string, readonly string[]>
   /** To be read once. Giving up in the middle abandons the form. */
   readonly file: AsyncIterable<Uint8Array>
@@ -42,8 +42,9 @@ export async function readMultipart(request: IncomingMessage, options: Multipart
   const reader = new FormReader(openFormChunks(request), readBoundary(request.headers['content-type'] ?? ''))
   try {
     await reader.skipPreamble(MAX_AROUND_BYTES)
-    const fields = await readFields(reader, options)
-    return { fields, file: readFile(reader, options), abandon: () => reader.close() }
+    const fields = new Map<string, string[]>()
+    if (!(await readFields(reader, fields, options))) throw invalid(options.fileField, 'is missing')
+    return { fields, file: readFile(reader, fields, options), abandon: () => reader.close() }
   } catch (error) {
     reader.close()
     throw toRefusal(error)
@@ -68,16 +69,21 @@ export function openFormChunks(request: IncomingMessage): AsyncIterator<Buffer> 
   }
 }
 
-async function readFields(reader: FormReader, options: MultipartOptions): Promise<Map<string, string[]>> {
-  const fields = new Map<string, string[]>()
-  for (let count = 0; ; count++) {
+/** True at the beginning of the file, false at the end of the form. */
+async function readFields(
+  reader: FormReader,
+  fields: Map<string, string[]>,
+  options: MultipartOptions,
+): Promise<boolean> {
+  const count = () => fields.values().reduce((sum, values) => sum + values.length, 0)
+  for (;;) {
     const head = await nextPart(reader, options)
-    if (head === null) throw invalid(options.fileField, 'is missing')
+    if (head === null) return false
     if (head.isFile) {
       if (head.name !== options.fileField) throw invalid(head.name, 'is not expected as a file part')
-      return fields
+      return true
     }
-    if (count >= options.maxFields) throw invalid(options.fileField, 'comes with too many other parts')
+    if (count() >= options.maxFields) throw invalid(options.fileField, 'comes with too many other parts')
     addField(fields, head.name, await readField(reader, head.name, options), options)
   }
 }
@@ -91,11 +97,14 @@ async function readField(reader: FormReader, name: string, { maxFieldBytes }: Mu
   }
 }
 
-async function* readFile(reader: FormReader, options: MultipartOptions): AsyncGenerator<Uint8Array> {
+async function* readFile(
+  reader: FormReader,
+  fields: Map<string, string[]>,
+  options: MultipartOptions,
+): AsyncGenerator<Uint8Array> {
   try {
     yield* reader.streamBody()
-    if ((await nextPart(reader, options)) !== null)
-      throw invalid(options.fileField, 'must be the last part of the form')
+    if (await readFields(reader, fields, options)) throw invalid(options.fileField, 'may be sent only once')
     await reader.skipEpilogue(MAX_AROUND_BYTES)
   } catch (error) {
     throw toRefusal(error)

@@ -27,7 +27,7 @@ export function openSpec({ source, brands, requestSchemas }: SpecOptions): Spec 
 
 function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): SpecCheck {
   // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
-  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false })
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false, verbose: true })
   ajv.addSchema(document, 'spec')
   const validators = new Map(
     requestSchemas.map((name) => [name, ajv.compile({ $ref: `spec#/components/schemas/${name}` })] as const),
@@ -42,8 +42,18 @@ function compileChecks(document: OpenApiDocument, requestSchemas: readonly strin
 function toProblem(error: ErrorObject | undefined, label: string): string {
   if (error === undefined) return `${label} is not valid`
   const where = label + error.instancePath.replaceAll('/', '.')
-  const unknownKey = (error.params as { additionalProperty?: string }).additionalProperty
-  if (unknownKey !== undefined)
-    return `${where} has a key that is not allowed: ${JSON.stringify(unknownKey.slice(0, 64))}`
+  const { additionalProperty, allowedValues } = error.params as {
+    readonly additionalProperty?: string
+    readonly allowedValues?: readonly unknown[]
+  }
+  if (additionalProperty !== undefined)
+    return `${where} has a key that is not allowed: ${JSON.stringify(additionalProperty.slice(0, 64))}${toKnown(error)}`
+  if (allowedValues !== undefined) return `${where} must be one of ${allowedValues.join(', ')}`
   return `${where} ${error.message ?? 'is not valid'}`
+}
+
+/** The keys that are allowed instead, as far as the schema names them. */
+function toKnown({ parentSchema }: ErrorObject): string {
+  const names = Object.keys((parentSchema as { readonly properties?: object } | undefined)?.properties ?? {})
+  return names.length === 0 ? '' : `; allowed are ${names.join(', ')}`
 }

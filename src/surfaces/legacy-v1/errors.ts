@@ -10,6 +10,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   invalid_request: [400, 'invalid_request'],
   invalid_field: [400, 'invalid_request'],
   invalid_metadata_filter: [400, 'invalid_request'],
+  invalid_cursor: [400, 'invalid_request'],
   metadata_invalid: [400, 'invalid_request'],
   unauthorized: [401, 'unauthorized'],
   forbidden: [403, 'forbidden'],

@@ -52,6 +52,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   invalid_request: 'malformed',
   invalid_field: 'malformed',
   invalid_metadata_filter: 'malformed',
+  invalid_cursor: 'malformed',
   metadata_invalid: 'malformed',
   unauthorized: 'unauthorized',
   forbidden: 'forbidden',

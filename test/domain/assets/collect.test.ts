@@ -43,9 +43,9 @@ async function openParts() {
     sweepOrphans: createSweepOrphans(shared),
     storeBlob: createStoreBlob(shared),
     upload: async (bytes: Uint8Array, filePath = 'a.bin', expiresInSeconds: number | null = null) => {
-      const fields = { contentType: 'text/plain', expectedHash: null, tags: [], idempotencyKey: null }
+      const fields = { filePath, contentType: 'text/plain', expectedHash: null, tags: [], expiresInSeconds }
       const source = inChunks(bytes, 1000)
-      return (await uploadAsset({ accountId: 'local', source, filePath, expiresInSeconds, ...fields })).asset
+      return (await uploadAsset({ accountId: 'local', source, fields, idempotencyKey: null })).asset
     },
     async [Symbol.asyncDispose]() {
       await store[Symbol.asyncDispose]()

@@ -93,6 +93,12 @@ async function byContent({ other, deployment }: World, { jobs, assets, hashes }:
   })
   return [
     pair(
+      'assetFromPath',
+      'a file of the machine',
+      { method: 'POST', path: `${API}/assets/from-path`, body: JSON.stringify({ path: `/${asset.foreign}` }) },
+      { method: 'POST', path: `${API}/assets/from-path`, body: JSON.stringify({ path: `/${asset.unknown}` }) },
+    ),
+    pair(
       'postJobs',
       'a workflow that names an asset',
       submit({ workflow: naming(asset.foreign) }),

@@ -117,6 +117,7 @@ export interface UploadFields {
   readonly fields?: Readonly<Record<string, string | readonly string[]>>
   readonly bytes?: Uint8Array
   readonly fileName?: string
+  readonly fileFirst?: boolean
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -128,10 +129,12 @@ export function upload(
   { fields = FIELDS, bytes = Buffer.from('bytes'), ...more }: UploadFields = {},
 ) {
   const form = new FormData()
+  const file = new Blob([new Uint8Array(bytes)])
+  if (more.fileFirst === true) form.append('file', file, more.fileName ?? 'photo.png')
   for (const [name, value] of Object.entries(fields)) {
     for (const one of [value].flat()) form.append(name, one)
   }
-  form.append('file', new Blob([new Uint8Array(bytes)]), more.fileName ?? 'photo.png')
+  if (more.fileFirst !== true) form.append('file', file, more.fileName ?? 'photo.png')
   return fetch(`${service.origin}/api/v2/assets`, { method: 'POST', body: form, headers: more.headers })
 }
 

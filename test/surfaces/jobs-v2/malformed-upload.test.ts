@@ -13,6 +13,8 @@ const part = (name: string, value: string, more = '') =>
 const CONTENT_TYPE = part('content_type', 'image/png')
 const FILE_PATH = part('file_path', 'a.png')
 const FILE = part('file', 'the bytes', '; filename="a.png"')
+const NEW = part('file', 'other bytes', '; filename="b.png"')
+const OTHER_HASH = `blake3:${'0'.repeat(64)}`
 const END = `--${B}--\r\n`
 
 function send(service: AssetService, body: string | Uint8Array, contentType = `multipart/form-data; boundary=${B}`) {
@@ -30,10 +32,25 @@ const FORMS: ReadonlyArray<readonly [name: string, body: string, status: number,
   ],
   ['a preamble and an epilogue', `hello\r\n${CONTENT_TYPE}${FILE_PATH}${FILE}${END}bye`, 200],
   ['a file part without a file name', CONTENT_TYPE + FILE_PATH + part('file', 'the bytes') + END, 200],
-  ['the file first', FILE + CONTENT_TYPE + FILE_PATH + END, 422],
-  ['the file between the fields', CONTENT_TYPE + FILE + FILE_PATH + END, 422],
-  ['an optional field after the file', CONTENT_TYPE + FILE_PATH + FILE + part('tags', 'late') + END, 422],
+  ['the file first', FILE + CONTENT_TYPE + FILE_PATH + END, 200],
+  ['the file between the fields', CONTENT_TYPE + FILE + FILE_PATH + END, 200],
+  ['an optional field after the file', CONTENT_TYPE + FILE_PATH + FILE + part('tags', 'late') + END, 200],
+  ['the file first and nothing else', FILE + END, 422],
+  ['a field that is missing after the file', FILE + CONTENT_TYPE + END, 422],
+  ['a field that comes again after the file', CONTENT_TYPE + FILE_PATH + FILE + FILE_PATH + END, 422],
+  ['another hash, told after the file', FILE + CONTENT_TYPE + FILE_PATH + part('expected_hash', OTHER_HASH) + END, 409],
+  [
+    'another hash, told after the file, for new bytes',
+    NEW + CONTENT_TYPE + FILE_PATH + part('expected_hash', OTHER_HASH) + END,
+    409,
+  ],
+  ['a bad path after the file', NEW + CONTENT_TYPE + part('file_path', '../a.png') + END, 422],
+  ['a bad type after the file', NEW + FILE_PATH + part('content_type', 'nonsense') + END, 422],
+  ['a bad lifetime after the file', NEW + CONTENT_TYPE + FILE_PATH + part('expires_in', '-1') + END, 422],
+  ['an end after the file, before its fields', NEW + CONTENT_TYPE, 400],
+  ['fields beyond all bounds after the file', NEW + part('note', 'x'.repeat(9000)) + END, 422],
   ['two files', CONTENT_TYPE + FILE_PATH + FILE + FILE + END, 422],
+  ['two files with fields between them', FILE + CONTENT_TYPE + FILE_PATH + FILE + END, 422],
   ['another file part', CONTENT_TYPE + FILE_PATH + part('image', 'x', '; filename="a.png"') + END, 422],
   ['no file part', CONTENT_TYPE + FILE_PATH + END, 422],
   ['no part at all', END, 422],
@@ -181,9 +198,32 @@ test('a repeated key header is 400', async () => {
 test('an upload to a slow reader of its answer keeps its connection usable', async () => {
   await using service = await openAssetService()
   for (let count = 0; count < 3; count++) {
-    const response = await send(service, FILE + CONTENT_TYPE + FILE_PATH + END)
+    const response = await send(service, FILE + CONTENT_TYPE + END)
     assert.equal(response.status, 422)
     await response.text()
   }
   assert.equal((await send(service, CONTENT_TYPE + FILE_PATH + FILE + END)).status, 201)
 })
+
+test('whatever the order of the parts, the asset is the same', async () => {
+  await using service = await openAssetService()
+  const parts = [CONTENT_TYPE, FILE_PATH, FILE, part('tags', 'one'), part('tags', 'two'), part('expires_in', '60')]
+  const first = await readView(await send(service, parts.join('') + END))
+  await fc.assert(
+    fc.asyncProperty(fc.shuffledSubarray(parts, { minLength: parts.length }), async (shuffled) => {
+      const view = await readView(await send(service, shuffled.join('') + END))
+      assert.deepEqual(
+        [view.content_type, view.hash, view.size_bytes],
+        [first.content_type, first.hash, first.size_bytes],
+      )
+      assert.equal(view.file_path, 'a.png')
+    }),
+    { numRuns: 12, seed: 7 },
+  )
+})
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
+async function readView(response: Response): Promise<any> {
+  assert.ok(response.ok, await response.clone().text())
+  return response.json()
+}

@@ -49,6 +49,17 @@ test('a model is placed byte by byte, is an asset as well, and outlives it', asy
   assert.ok(weights().equals(await readFile(path)))
 })
 
+test('a model whose file comes before its name is judged all the same', async () => {
+  await using service = await openAssetService({ withModels: true })
+  const asset = await uploaded(service, { ...asModel('models/vae/late.safetensors'), fileFirst: true })
+  assert.equal(asset.file_path, 'models/vae/late.safetensors')
+  assert.ok(weights().equals(await readFile(join(service.modelsDirectory, 'vae/late.safetensors'))))
+  await refused(service, { ...asModel('models/vae/no.safetensors', Buffer.from('no weights')), fileFirst: true })
+  await refused(service, { ...asModel('models/vae/late.safetensors', weights(2)), fileFirst: true })
+  await refused(service, { ...asModel('models/nowhere/x.safetensors'), fileFirst: true })
+  assert.equal((await filesBelow(service.modelsDirectory)).length, 1)
+})
+
 test('the same model again is the same record; other bytes never replace a file', async () => {
   await using service = await openAssetService({ withModels: true })
   const first = await uploaded(service, asModel('models/vae/x.safetensors'))

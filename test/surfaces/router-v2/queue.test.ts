@@ -96,7 +96,7 @@ test('a request that is called off while it waits is never run or charged', asyn
   const status = await app.client.call(`${path}/status`)
   assert.deepEqual([status.json.status, status.json.error_type], ['COMPLETED', 'cancelled'])
   refusedWith(await app.client.call(path), 409, 'cancelled')
-  const late = refusedWith(await app.client.call(`${path}/cancel`, { method: 'PUT' }), 409, 'cancelled')
+  const late = refusedWith(await app.client.call(`${path}/cancel`, { method: 'PUT' }), 409, 'already_completed')
   assert.equal(late.json.status, 'ALREADY_COMPLETED')
   held.open()
   await untilStatus(app, place('fake/paid', first.request_id), 'COMPLETED')

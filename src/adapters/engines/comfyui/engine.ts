@@ -27,6 +27,7 @@ import { type RunDeps, runOnServer } from './run.ts'
 import { type EngineSocket, openSocket } from './socket.ts'
 import { createStage, type Stage } from './stage-inputs.ts'
 import { createStopper, type Stopper } from './stop-run.ts'
+import { createTroubleTeller } from './tell-trouble.ts'
 
 export type ComfyServer =
   | {
@@ -80,9 +81,9 @@ const PIPE_LAG_MS = 50
 
 /** Throws CommandError for a launch command that cannot be meant; never because a server is not there. */
 export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
-  const { server, clock, log } = options
+  const { server, clock } = options
   if (server.kind === 'remote') return new ServerEngine(options, { url: server.url, supervisor: null })
-  const supervisor = await openSupervisor(server, { clock, log })
+  const supervisor = await openSupervisor(server, { clock })
   return new ServerEngine(options, { url: supervisor.url, supervisor })
 }
 
@@ -114,6 +115,7 @@ class ServerEngine implements ComfyEngine {
   readonly #socket: EngineSocket
   readonly #silentClasses = new Set<string>()
   readonly #listeners = new Set<() => void>()
+  readonly #tellTrouble: () => void
   readonly #runs = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #gone = new AbortController()
@@ -149,6 +151,13 @@ class ServerEngine implements ComfyEngine {
       maxUploadBytes: () => this.#pulse.state().maxUploadBytes,
     })
     this.#pulse = this.#openPulse(options.clock)
+    this.#tellTrouble = createTroubleTeller({
+      log: this.#log,
+      state: () => this.#pulse.state(),
+      lastLines: () => supervisor?.lastLines() ?? [],
+      isOurs: supervisor !== null,
+      signal: this.#closing.signal,
+    })
     this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
     if (supervisor === null) return
     this.recycle = () => supervisor.recycle()
@@ -228,6 +237,7 @@ class ServerEngine implements ComfyEngine {
   }
 
   #tellChange(): void {
+    if (!this.#closing.signal.aborted) this.#tellTrouble()
     for (const listener of this.#listeners) listener()
   }
 

@@ -6,6 +6,7 @@
 import type { Engine, EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import type { RunModel } from '../../../domain/engine/run-model.ts'
+import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
 import { writeGraph } from '../../../domain/workflows/write-graph.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -68,7 +69,15 @@ function toExtraPngInfoText(extraData: EngineRun['extraData']): string | null {
   return info === undefined || info === null ? null : stringifyLosslessJson(info as JsonValue)
 }
 
-async function findCustomNodes({ nodeModules = [], customNodes, log }: EmbeddedEngineOptions): Promise<CustomNodes> {
+type NodeOptions = Pick<EmbeddedEngineOptions, 'nodeModules' | 'customNodes' | 'log'>
+
+/** What an engine with these nodes could run, without one. Throws NodeModuleError. */
+export async function readEmbeddedCatalog(options: NodeOptions): Promise<NodeCatalog> {
+  const { declarations } = await findCustomNodes(options)
+  return createCatalog(await loadNodes(options.nodeModules ?? [], declarations))
+}
+
+async function findCustomNodes({ nodeModules = [], customNodes, log }: NodeOptions): Promise<CustomNodes> {
   const { folders, loadTimeoutMs = NODE_LOAD_TIMEOUT_MS } = customNodes ?? NO_NODE_FOLDERS
   if (folders.length === 0) return NO_CUSTOM_NODES
   const taken = await loadNodes(nodeModules)

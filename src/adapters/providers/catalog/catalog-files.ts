@@ -12,15 +12,21 @@ export interface CatalogFile {
   readonly text: string
 }
 
-/** In the order of their names. Hidden files and everything that is no `.json` are passed over. */
+/** In the order of their names. Throws CatalogFolderError. */
 export async function readCatalogFiles(directory: string): Promise<CatalogFile[]> {
   const files: CatalogFile[] = []
+  for (const file of await listCatalogFiles(directory)) files.push(await readOne(directory, file))
+  return files
+}
+
+/** As `CatalogFile.file`. Hidden files and everything that is no `.json` are passed over. Throws CatalogFolderError. */
+export async function listCatalogFiles(directory: string): Promise<string[]> {
+  const files: string[] = []
   for (const provider of await subfolders(directory)) {
-    const names = await readdir(path.join(directory, provider))
-    for (const name of names.filter((entry) => entry.endsWith('.json') && !entry.startsWith('.')).sort()) {
-      files.push(await readOne(directory, `${provider}/${name}`))
-      if (files.length > MAX_FILES) throw new CatalogFolderError(`holds more than ${MAX_FILES} files`)
-    }
+    const names = await readdir(path.join(directory, provider)).catch((error: unknown) => unreadable(provider, error))
+    for (const name of names.filter((entry) => entry.endsWith('.json') && !entry.startsWith('.')).sort())
+      files.push(`${provider}/${name}`)
+    if (files.length > MAX_FILES) throw new CatalogFolderError(`holds more than ${MAX_FILES} files`)
   }
   return files
 }
@@ -35,7 +41,7 @@ async function subfolders(directory: string): Promise<string[]> {
     if (error.code === 'ENOENT') throw new CatalogFolderError('there is no such folder; create it or correct the path')
     if (error.code === 'ENOTDIR')
       throw new CatalogFolderError('is a file; a catalogue is a folder with one folder per provider')
-    throw error
+    return unreadable('it', error)
   })
   return entries
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
@@ -45,7 +51,16 @@ async function subfolders(directory: string): Promise<string[]> {
 
 async function readOne(directory: string, file: string): Promise<CatalogFile> {
   const full = path.join(directory, file)
-  const { size } = await stat(full)
-  if (size > FILE_MAX_BYTES) throw new CatalogFolderError(`${file} is larger than ${FILE_MAX_BYTES} bytes`)
-  return { file, text: await readFile(full, 'utf8') }
+  try {
+    const { size } = await stat(full)
+    if (size > FILE_MAX_BYTES) throw new CatalogFolderError(`${file} is larger than ${FILE_MAX_BYTES} bytes`)
+    return { file, text: await readFile(full, 'utf8') }
+  } catch (error) {
+    return unreadable(file, error)
+  }
+}
+
+function unreadable(what: string, error: unknown): never {
+  const { code } = error as NodeJS.ErrnoException
+  throw code === undefined ? error : new CatalogFolderError(`${what} cannot be read (${code})`)
 }

@@ -27,7 +27,7 @@ export interface ReadCatalogDeps {
   readonly compileSchema: CompileSchema
   /** Providers that need no file of their own, such as `sandbox`: what is wrong with a model of theirs. */
   readonly builtIn: Readonly<Record<string, (model: Model) => readonly string[]>>
-  /** Files whose schemas were checked before, such as our own: compiling them all would hold up every start. */
+  /** Files that were checked before, such as our own: compiling all their schemas would hold up every start. */
   readonly isChecked?: (file: string) => boolean
 }
 
@@ -122,12 +122,13 @@ interface CheckContext extends ReadCatalogDeps {
 function checkOne(model: Model, file: string, context: CheckContext): string[] {
   const problems = file === `${model.id}.json` ? [] : [`id is ${model.id}, so the file must be ${model.id}.json`]
   const isChecked = context.isChecked?.(file) === true
-  return [...problems, ...checkAdapter(model, context), ...(isChecked ? [] : checkSchema(model, context))]
+  return [...problems, ...checkAdapter(model, context, isChecked), ...(isChecked ? [] : checkSchema(model, context))]
 }
 
-function checkAdapter(model: Model, { builtIn, providers }: CheckContext): readonly string[] {
+/** A checked model is judged again by the rules of its provider: an operator may have put others in their place. */
+function checkAdapter(model: Model, { builtIn, providers }: CheckContext, isChecked: boolean): readonly string[] {
   const own = Object.hasOwn(builtIn, model.provider) ? builtIn[model.provider] : undefined
-  if (own !== undefined) return own(model)
+  if (own !== undefined) return isChecked ? [] : own(model)
   const rules = providers.get(model.provider)
   if (rules === undefined) return [`there is no usable ${model.provider}/${PROVIDER_FILE} beside it`]
   return checkModelRules(model, rules)

@@ -2,21 +2,23 @@
  * `local/*`: workflows published as models. Their data file holds a workflow in API format and says which fields of the input
  * go where; it runs on the built-in engine, needs no key and no network, and is free.
  */
-import { isRecord, type Json, type JsonRecord } from '../../../domain/models/model.ts'
+import type { Engine } from '../../../domain/engine/engine.ts'
+import type { JsonRecord } from '../../../domain/models/model.ts'
 import type { Provider, ProviderRefusal, SubmitOutcome } from '../../../domain/models/provider.ts'
-import type { MadeFile, RunWorkflow, WorkflowEnd } from '../../../domain/models/run-workflow.ts'
+import { createRunWorkflow, type MadeFile, type WorkflowEnd } from '../../../domain/models/run-workflow.ts'
 import type { JsonValue } from '../../../lib/lossless-json.ts'
 import { readDataUri } from './data-uri.ts'
-import { checkLocalRules, type LocalRules, readLocalRules } from './rules.ts'
+import { checkLocalModel, fillIn, type LocalRules, readLocalRules } from './rules.ts'
 
 const DIRECT = new Error('a local model answers at once and is never polled')
 
 /** null: there is no built-in engine here, so these models cannot be run. */
-export function createLocalProvider(runWorkflow: RunWorkflow | null): Provider {
+export function createLocalProvider(engine: Pick<Engine, 'catalog' | 'run'> | null): Provider {
+  const runWorkflow = engine === null ? null : createRunWorkflow(engine)
   return {
     name: 'local',
     access: () => (runWorkflow === null ? 'none' : 'service_key'),
-    checkModel: checkLocalRules,
+    checkModel: (model) => checkLocalModel(model, engine?.catalog() ?? null),
     // Nothing outside is touched: running it again makes the same thing again.
     deduplicates: () => true,
     async submit({ model, accountId, submitKey, input }, { signal }) {
@@ -54,24 +56,6 @@ function badFile(field: string): ProviderRefusal {
     upstreamStatus: null,
     generation: 'none',
   }
-}
-
-/** The workflow with the input's fields in their places. */
-function fillIn({ workflow, fields }: LocalRules, input: JsonRecord): JsonRecord {
-  const filled = structuredClone(workflow) as Record<string, Json>
-  for (const [field, places] of Object.entries(fields)) {
-    const value = input[field]
-    if (value === undefined || value === null) continue
-    for (const { node, name } of places) (inputsOf(filled, node) as Record<string, Json>)[name] = value
-  }
-  return filled
-}
-
-function inputsOf(workflow: JsonRecord, node: string): JsonRecord {
-  const found = workflow[node]
-  const inputs = isRecord(found) ? found['inputs'] : undefined
-  if (!isRecord(inputs)) throw new Error(`the workflow has no node ${node} with inputs`)
-  return inputs
 }
 
 function toOutcome(end: WorkflowEnd, rules: LocalRules): SubmitOutcome {

@@ -8,6 +8,9 @@
  */
 import { FieldReader } from '../../../domain/models/field-reader.ts'
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/model.ts'
+import { checkWorkflow } from '../../../domain/models/run-workflow.ts'
+import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
+import type { JsonValue } from '../../../lib/lossless-json.ts'
 
 export interface LocalRules {
   readonly workflow: JsonRecord
@@ -21,11 +24,17 @@ interface Place {
   readonly name: string
 }
 
-export function checkLocalRules({ adapter, returns }: Model): readonly string[] {
+/** `catalog`: what the engine can run that the model is for; null: there is no built-in engine, so only the form is judged. */
+export function checkLocalModel({ adapter, returns, input }: Model, catalog: NodeCatalog | null): readonly string[] {
   const problems: string[] = []
-  read(adapter, problems)
+  const rules = read(adapter, problems)
   if (returns !== 'direct') problems.push('returns must be direct: a workflow answers at once')
-  return problems
+  if (problems.length > 0 || catalog === null) return problems
+  // With its own example: what only the caller gives must be in its place before the nodes can be judged.
+  const names = new Set(Object.values(rules.files))
+  const workflow = fillIn(rules, input.example ?? {}) as JsonValue
+  const found = checkWorkflow(workflow, { catalog, hasFile: (name) => names.has(name) })
+  return found.map((problem) => `adapter.workflow ${problem}`)
 }
 
 export function readLocalRules({ adapter }: Model): LocalRules {
@@ -36,6 +45,7 @@ function read(adapter: JsonRecord, problems: string[]): LocalRules {
   const reader = FieldReader.open(adapter, 'adapter', problems)
   const workflow = reader.object('workflow') ?? {}
   if (Object.keys(workflow).length === 0) reader.problem('workflow', 'must hold a workflow in API format')
+  for (const [id, node] of Object.entries(workflow)) readNode(node, `adapter.workflow.${id}`, problems)
   const fields = Object.entries(reader.object('fields') ?? {}).map(
     ([field, value]) => [field, readPlaces(value)] as const,
   )
@@ -54,6 +64,33 @@ function read(adapter: JsonRecord, problems: string[]): LocalRules {
     files: Object.fromEntries(files) as Record<string, string>,
     output,
   }
+}
+
+/** Only that it is a node at all: what its class asks of it is for the engine's catalog to say. */
+function readNode(node: Json, place: string, problems: string[]): void {
+  const reader = FieldReader.open(node, place, problems)
+  if (!isRecord(node)) return
+  reader.text('class_type', { fallback: '' })
+  if (!isRecord(reader.value('inputs')))
+    reader.problem('inputs', 'must be an object (use {} for a node without inputs)')
+}
+
+/** The workflow with the input's fields in their places. */
+export function fillIn({ workflow, fields }: LocalRules, input: JsonRecord): JsonRecord {
+  const filled = structuredClone(workflow) as Record<string, Json>
+  for (const [field, places] of Object.entries(fields)) {
+    const value = input[field]
+    if (value === undefined || value === null) continue
+    for (const { node, name } of places) (inputsOf(filled, node) as Record<string, Json>)[name] = value
+  }
+  return filled
+}
+
+function inputsOf(workflow: JsonRecord, node: string): JsonRecord {
+  const found = workflow[node]
+  const inputs = isRecord(found) ? found['inputs'] : undefined
+  if (!isRecord(inputs)) throw new Error(`the workflow has no node ${node} with inputs`)
+  return inputs
 }
 
 function readPlaces(value: Json): Place[] {

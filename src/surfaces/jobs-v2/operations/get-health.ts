@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import { API_PATH } from '../links.ts'
 import { sendJson } from '../send-json.ts'
 
-const HEALTHY = Buffer.from('{"status":"healthy"}')
-
-export function getHealth(app: FastifyInstance): void {
-  app.get(`${API_PATH}/health`, (_request, reply) => sendJson(reply, 200, HEALTHY))
+/** `upstream`: what runs the jobs; null: nobody's business. */
+export function getHealth(app: FastifyInstance, { upstream }: { readonly upstream: string | null }): void {
+  const healthy = Buffer.from(JSON.stringify({ status: 'healthy', ...(upstream !== null && { upstream }) }))
+  app.get(`${API_PATH}/health`, (_request, reply) => sendJson(reply, 200, healthy))
 }

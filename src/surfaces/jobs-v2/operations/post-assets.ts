@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
-import type { UploadAsset, UploadRequest } from '../../../domain/assets/upload.ts'
+import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/upload.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
@@ -33,12 +33,16 @@ const FORM = {
   maxFieldBytes: 8 * 1024,
 }
 
+const REQUIRED = ['content_type', 'file_path'] as const
+
 export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
   const { kit, uploadAsset, maxUploadBytes, contentLinks } = deps
 
   async function upload(form: MultipartForm, caller: Pick<UploadRequest, 'accountId' | 'idempotencyKey'>) {
     try {
-      return await uploadAsset({ ...caller, source: form.file, ...readFields(form) })
+      const isComplete = REQUIRED.every((name) => form.fields.has(name))
+      const fields = isComplete ? readFields(form) : null
+      return await uploadAsset({ ...caller, source: form.file, fields, finalFields: () => readFields(form) })
     } catch (error) {
       form.abandon()
       throw error
@@ -65,7 +69,7 @@ function refuseDeclaredLength(request: IncomingMessage, maxUploadBytes: number):
   })
 }
 
-function readFields({ fields }: MultipartForm) {
+function readFields({ fields }: MultipartForm): UploadFields {
   const expectedHash = fields.get('expected_hash')?.[0]
   const expiresIn = fields.get('expires_in')?.[0]
   return {
@@ -77,9 +81,9 @@ function readFields({ fields }: MultipartForm) {
   }
 }
 
-function required(fields: MultipartForm['fields'], name: string): string {
+function required(fields: MultipartForm['fields'], name: (typeof REQUIRED)[number]): string {
   const value = fields.get(name)?.[0]
-  if (value === undefined) throw invalid(name, 'is missing; send it before the file, which must be the last part')
+  if (value === undefined) throw invalid(name, 'is missing')
   return value
 }
 

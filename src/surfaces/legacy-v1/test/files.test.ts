@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import sharp from 'sharp'
 import { WebSocket } from 'ws'
+import { CheckedClient } from '../../../../test/support/checked-client.ts'
 import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
 import { LegacyClient } from '../../../../test/support/legacy-client.ts'
 import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
@@ -96,6 +97,18 @@ describe('an upload', () => {
     }
     assert.equal((await client.prompt(loadGraph('tempered.png'))).status, 400, 'a preview is no input')
     assert.ok((await client.get('/object_info/LoadImage')).json.LoadImage.input.required.image[0].includes('sub.png'))
+  })
+
+  test('of the clipspace of the editor may be named so in graphs of the Jobs API, too', async () => {
+    const answer = await client.upload('mask-1.png', input('a.png'), { subfolder: 'clipspace', type: 'input' })
+    assert.equal(answer.status, 200)
+    const jobs = new CheckedClient(app.url)
+    for (const image of ['clipspace/mask-1.png', 'clipspace/mask-1.png [input]']) {
+      const job = await jobs.run(loadGraph(image))
+      assert.equal(job.status, 'succeeded', JSON.stringify(job.error))
+    }
+    for (const image of ['clipspace/nothing.png', 'other/mask-1.png', 'clipspace/../mask-1.png'])
+      assert.equal((await jobs.submit({ workflow: loadGraph(image) })).status, 422, image)
   })
 
   test('takes the file before or after the fields, and names beyond ASCII', async () => {

@@ -8,8 +8,7 @@ import { performance } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
 import { createBackoff } from '../../../../lib/backoff.ts'
 import type { Clock } from '../../../../lib/clock.ts'
-import type { Log } from '../../../../lib/log.ts'
-import { sleep } from '../../../../lib/sleep.ts'
+import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
 import type { KeeperNews } from './keep-child.ts'
 import { readLines } from './lines.ts'
 import { readMemoryBytes } from './process-memory.ts'
@@ -36,6 +35,8 @@ export interface Supervisor {
   start(events: SupervisorEvents): void
   startedAt(): Date | null
   memoryBytes(): number | null
+  /** What the present process, or the one before it, printed last. */
+  lastLines(): readonly string[]
   /** Ends the processes; resolves when they are gone and the new ones are on their way. */
   recycle(): Promise<void>
   close(): Promise<void>
@@ -50,14 +51,20 @@ export interface SupervisorEvents {
 
 export interface SupervisorDeps {
   readonly clock: Clock
-  readonly log: Log
 }
+
+/** The reason for an end that was asked for. */
+export const RECYCLED = 'it was recycled'
 
 const KEEPER = fileURLToPath(new URL('./keep-child.ts', import.meta.url))
 const HOST = '127.0.0.1'
 const MAX_LINE_LENGTH = 16_384
 // A process that lived so long did not fail to start.
 const LIVED_MS = 60_000
+// The end of a traceback, and what led to it.
+const LAST_LINES = 20
+// What a process printed comes through a pipe of its own, beside the news of its end.
+const PIPE_LAG_MS = 250
 
 /** Throws CommandError for a command that cannot be meant. */
 export async function openSupervisor(options: LaunchOptions, deps: SupervisorDeps): Promise<Supervisor> {
@@ -71,6 +78,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
   let enginePid: number | null = null
   let startedAt: Date | null = null
   let isWanted = false
+  let lastLines: string[] = []
   let ended = Promise.resolve()
 
   function startOnce({ onLine, onStart }: SupervisorEvents): Promise<string> {
@@ -92,12 +100,21 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
             ? `it cannot be started: ${news.message}`
             : `its process ended (${news.signal ?? news.code})`
     })
-    for (const stream of [child.stdout, child.stderr]) if (stream !== null) readLines(stream, MAX_LINE_LENGTH, onLine)
+    lastLines = []
+    const onPrinted = (line: string) => {
+      lastLines = [...lastLines.slice(1 - LAST_LINES), line.trimEnd()]
+      onLine(line)
+    }
+    const streams = [child.stdout, child.stderr].filter((stream) => stream !== null)
+    const printed = streams.map((stream) => {
+      readLines(stream, MAX_LINE_LENGTH, onPrinted)
+      return new Promise((resolve) => stream.once('close', resolve))
+    })
     onStart()
     return new Promise((resolve) => {
       child.on('error', (error) => resolve(`it cannot be started: ${error.message}`))
       // Not `close`: after a disconnect that does not come.
-      child.on('exit', () => resolve(reason))
+      child.on('exit', () => void settlesWithin(Promise.all(printed), PIPE_LAG_MS).then(() => resolve(reason)))
     })
   }
 
@@ -111,8 +128,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
       const wasWanted = isWanted
       isWanted = false
       if (closing.signal.aborted) return
-      events.onEnd(wasWanted ? 'it was recycled' : reason)
-      if (!wasWanted) deps.log.warn({ reason }, 'a supervised engine ended')
+      events.onEnd(wasWanted ? RECYCLED : reason)
       if (wasWanted || performance.now() - beganAt > LIVED_MS) backoff.reset()
       if (!wasWanted) await sleep(backoff.nextMs(), closing.signal)
     }
@@ -139,6 +155,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
       ended = keepRunning(events)
     },
     startedAt: () => startedAt,
+    lastLines: () => lastLines,
     memoryBytes: () => (enginePid === null ? null : readMemoryBytes(enginePid)),
     async recycle() {
       isWanted = true

@@ -1,0 +1,127 @@
+/** A server that cannot be used is said in the log: soon, with its name and the reason, and again only when that changes. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { type ComfyServer, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import { systemClock } from '../../../src/lib/clock.ts'
+import { type Log, silentLog } from '../../../src/lib/log.ts'
+import { startFakeComfy } from '../../support/fake-comfyui/fake-comfyui.ts'
+import { startTestApp } from '../../support/start-app.ts'
+import { SHORT_BOUNDS } from './support/harness.ts'
+
+interface Warning {
+  readonly engine?: string
+  readonly reason?: string
+  readonly lastLines?: readonly string[]
+}
+
+/** Collects what is warned of, and wakes whoever waits for a number of them. */
+function collectWarnings() {
+  const found: Warning[] = []
+  let wake = () => {}
+  function logWith(bound: object): Log {
+    return {
+      ...silentLog,
+      warn(fields) {
+        found.push({ ...bound, ...fields })
+        wake()
+      },
+      child: (fields) => logWith({ ...bound, ...fields }),
+    }
+  }
+  async function until(count: number): Promise<void> {
+    while (found.length < count) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  }
+  return { found, until, log: logWith({}) }
+}
+
+function open(server: ComfyServer, log: Log, callMs = SHORT_BOUNDS.callMs) {
+  const bounds = { ...SHORT_BOUNDS, callMs, probeMaxMs: 30, stallMs: null }
+  return openComfyEngine({ server, id: 'gpu-7', bounds, log, clock: systemClock })
+}
+
+describe('a server that cannot be used', { timeout: 60_000 }, () => {
+  test('nobody listens there: said once, however often it is tried; and again after it was there', async () => {
+    const { found, until, log } = collectWarnings()
+    const fake = await startFakeComfy()
+    const { url } = fake
+    await using engine = await open({ kind: 'remote', url: new URL(url) }, log)
+    await engine.untilReady()
+    assert.equal(found.length, 0)
+    await fake[Symbol.asyncDispose]()
+    await until(1)
+    assert.equal(found[0]?.engine, 'gpu-7')
+    const failed = await open({ kind: 'remote', url: new URL(url) }, log)
+    await until(2)
+    assert.match(found[1]?.reason ?? '', /no connection \(ECONNREFUSED\)/)
+    // Some more tries of both.
+    await failed.untilReady(AbortSignal.timeout(400))
+    await failed[Symbol.asyncDispose]()
+    assert.equal(found.length, 2)
+  })
+
+  test('it takes the connection and says nothing: said before any call is over', async () => {
+    const { found, until, log } = collectWarnings()
+    const sockets = new Set<Socket>()
+    const silent = createServer((socket) => sockets.add(socket.on('error', () => {})))
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const { port } = silent.address() as { port: number }
+    const engine = await open({ kind: 'remote', url: new URL(`http://127.0.0.1:${port}`) }, log, 60_000)
+    await until(1)
+    assert.match(found[0]?.reason ?? '', /did not answer/)
+    await engine[Symbol.asyncDispose]()
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => silent.close(resolve))
+  })
+
+  test('a launched one that ends at once is said with its last lines, and again when it ends otherwise', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'atelier-trouble-'))
+    const [script, rule] = [join(folder, 'main.mjs'), join(folder, 'exit-code')]
+    await writeFile(rule, '3')
+    await writeFile(
+      script,
+      `import { readFileSync } from 'node:fs'
+       for (let i = 0; i < 50; i++) console.log('line ' + i)
+       console.error('No module named torch')
+       process.exitCode = Number(readFileSync(${JSON.stringify(rule)}, 'utf8'))`,
+    )
+    const { found, until, log } = collectWarnings()
+    const command = `'${process.execPath}' '${script}' {port}`
+    const server = { kind: 'supervised', command, killGraceMs: 100, restartFirstMs: 5, restartMaxMs: 5 } as const
+    const engine = await open(server, log)
+    try {
+      await until(1)
+      const [first] = found
+      assert.deepEqual([first?.engine, first?.reason], ['gpu-7', 'its process ended (3)'])
+      const lines = first?.lastLines ?? []
+      assert.ok(lines.includes('No module named torch') && lines.includes('line 49'), JSON.stringify(first))
+      assert.equal(lines.length, 20)
+      const { incarnation } = engine.health()
+      while (engine.health().incarnation < incarnation + 3) await new Promise((resolve) => setTimeout(resolve, 5))
+      assert.equal(found.length, 1)
+      await writeFile(rule, '4')
+      await until(2)
+      assert.equal(found[1]?.reason, 'its process ended (4)')
+    } finally {
+      await engine[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  test('the service names each of those that its settings name', async () => {
+    const { found, until, log } = collectWarnings()
+    const settings = { comfyui: 'http://127.0.0.1:9', comfyuiLaunch: 'no-such-program --port {port}', engineWait: '0s' }
+    await using _app = await startTestApp({ settings, log })
+    await until(2)
+    const byName = Object.fromEntries(found.map(({ engine, reason }) => [engine, reason]))
+    assert.match(byName['127.0.0.1:9'] ?? '', /no connection/)
+    assert.match(byName['launched-1'] ?? '', /cannot be started: .*ENOENT/)
+  })
+})
