@@ -1,0 +1,58 @@
+/** Every block of every page, in order, as one pasted script in a clean checkout. */
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, test } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
+import { startFakeComfy } from '../support/fake-comfyui/fake-comfyui.ts'
+import { type Block, readBlocks } from './blocks.ts'
+import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
+import { toScript } from './page-script.ts'
+
+const PAGES = [...globSync(['*.md', 'docs/*.md'], { cwd: project })].sort()
+const REPEATED = ['README.md', 'docs/router.md']
+// Tools of the pages that neither come along nor have a stand-in.
+const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm']
+const missing = TOOLS.filter((name) => findInPath(name) === null)
+const skip = missing.length === 0 ? false : `this machine has no ${missing.join(', ')}`
+
+const runs = ({ use }: Block) => ['shell', 'sample', 'file'].includes(use.kind)
+
+for (const page of PAGES) {
+  describe(page, () => {
+    const blocks = readBlocks(readPage(page))
+    for (const block of blocks) checkAtRest(page, block)
+    if (blocks.some(runs)) test('runs as one script', { skip }, () => runPage(page, blocks))
+  })
+}
+
+function checkAtRest(page: string, { use, language, text, line }: Block): void {
+  if (language === 'json') test(`line ${line}: is JSON`, () => void JSON.parse(text))
+  if (use.kind === 'same as') {
+    test(`line ${line}: is ${use.path}`, () => {
+      assert.equal(`${text}\n`, readFileSync(path.join(project, use.path), 'utf8'))
+    })
+  }
+  if (use.kind === 'config') {
+    test(`line ${line}: is a config file of the kind ${use.deployment}`, async () => {
+      await using checkout = await openCleanCheckout()
+      const { writeFileSync } = await import('node:fs')
+      writeFileSync(path.join(checkout.folder, 'atelier.config.json'), text)
+      const env = use.deployment === 'local' ? { ATELIER_TOKEN: 'the-text-names-it' } : {}
+      loadConfig({ flags: { kind: use.deployment }, env, cwd: checkout.folder })
+    })
+  }
+  if (use.kind === 'not run') test(`line ${line} of ${page} is not run: ${use.reason}`, { skip: use.reason }, () => {})
+}
+
+async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
+  await using checkout = await openCleanCheckout()
+  await using gpu1 = await startFakeComfy()
+  await using gpu2 = await startFakeComfy()
+  const script = toScript(page, blocks, { isRepeated: REPEATED.includes(page) })
+    .replaceAll('http://127.0.0.1:8189', checkout.url)
+    .replaceAll('http://gpu1:8188', gpu1.url.origin)
+    .replaceAll('http://gpu2:8188', gpu2.url.origin)
+  const { code, output } = await checkout.run(script)
+  assert.equal(code, 0, output.slice(-6000))
+}
