@@ -15,7 +15,9 @@ import { runAtelier } from '../support/atelier.ts'
 
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
-const COPIED = ['src', 'scripts', 'spec', 'models', 'migrations', 'examples', 'package.json', 'package-lock.json']
+const COPIED = ['scripts', 'examples', 'package.json', 'package-lock.json']
+// Nothing that a page does changes these.
+const LINKED = ['src', 'spec', 'models', 'migrations', 'node_modules']
 const STAND_INS = ['jq', 'sqlite3']
 // A page takes a few seconds; on a machine that does much else, several times that.
 const PAGE_WITHIN_MS = 120_000
@@ -37,7 +39,7 @@ export async function openCleanCheckout(): Promise<CleanCheckout> {
   const folder = path.join(home, 'atelier')
   mkdirSync(folder)
   for (const name of COPIED) cpSync(path.join(project, name), path.join(folder, name), { recursive: true })
-  symlinkSync(path.join(project, 'node_modules'), path.join(folder, 'node_modules'))
+  for (const name of LINKED) symlinkSync(path.join(project, name), path.join(folder, name))
   const port = await findFreePort()
   const url = `http://127.0.0.1:${port}`
   const env = {
@@ -47,7 +49,7 @@ export async function openCleanCheckout(): Promise<CleanCheckout> {
     SERVICE_LOG: path.join(home, 'service.log'),
     // The pages say 8189.
     ATELIER_PORT: String(port),
-    ATELIER_BASE_URL: url,
+    SERVICE_URL: url,
     npm_config_update_notifier: 'false',
   }
   return {
@@ -93,7 +95,9 @@ function runScript(script: string, { cwd, env }: { cwd: string; env: Record<stri
 function writeCommands(bin: string): string {
   mkdirSync(bin)
   writeCommand(bin, 'node', `exec ${process.execPath} "$@"`)
-  writeCommand(bin, 'npx', '[ "$1" = atelier ] || exit 127; shift; exec node "$PWD/scripts/atelier.js" "$@"')
+  // `run` looks at the port of the pages; the other commands find the service by its data folder.
+  const base = '[ "$1" = run ] && export ATELIER_BASE_URL="$SERVICE_URL"'
+  writeCommand(bin, 'npx', `[ "$1" = atelier ] || exit 127; shift; ${base}; exec node "$PWD/scripts/atelier.js" "$@"`)
   // ComfyUI's own command line, before a server that behaves as it does.
   const comfy = path.join(project, 'test/support/fake-comfyui/main.ts')
   writeCommand(bin, 'python', `[ "$1" = main.py ] || exit 127; shift; exec node ${comfy} "$@"`)

@@ -21,7 +21,7 @@ ${PUT_ASIDE}() {
   "$@" >>"$SERVICE_LOG" 2>&1 &
   service=$!
   for _ in $(seq 300); do
-    if curl -fso /dev/null "$ATELIER_BASE_URL/readyz"; then return 0; fi
+    if curl -fso /dev/null "$SERVICE_URL/readyz"; then return 0; fi
     kill -0 "$service" 2>/dev/null || break
     sleep 0.1
   done

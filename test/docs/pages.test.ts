@@ -18,13 +18,15 @@ const skip = missing.length === 0 ? false : `this machine has no ${missing.join(
 
 const runs = ({ use }: Block) => ['shell', 'sample', 'file'].includes(use.kind)
 
-for (const page of PAGES) {
-  describe(page, () => {
-    const blocks = readBlocks(readPage(page))
-    for (const block of blocks) checkAtRest(page, block)
-    if (blocks.some(runs)) test('runs as one script', { skip }, () => runPage(page, blocks))
-  })
-}
+describe('pages', { concurrency: 3 }, () => {
+  for (const page of PAGES) {
+    describe(page, () => {
+      const blocks = readBlocks(readPage(page))
+      for (const block of blocks) checkAtRest(page, block)
+      if (blocks.some(runs)) test('runs as one script', { skip }, () => runPage(page, blocks))
+    })
+  }
+})
 
 function checkAtRest(page: string, { use, language, text, line }: Block): void {
   if (language === 'json') test(`line ${line}: is JSON`, () => void JSON.parse(text))
