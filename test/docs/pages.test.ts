@@ -1,9 +1,12 @@
 /** Every block of every page, in order, as one pasted script in a clean checkout. */
 import assert from 'node:assert/strict'
-import { globSync, readFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
+import { readTiers } from '../../src/domain/accounts/read-limits.ts'
+import { readPrices } from '../../src/domain/credits/prices.ts'
 import { startFakeComfy } from '../support/fake-comfyui/fake-comfyui.ts'
 import { type Block, readBlocks } from './blocks.ts'
 import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
@@ -36,13 +39,7 @@ function checkAtRest(page: string, { use, language, text, line }: Block): void {
     })
   }
   if (use.kind === 'config') {
-    test(`line ${line}: is a config file of the kind ${use.deployment}`, async () => {
-      await using checkout = await openCleanCheckout()
-      const { writeFileSync } = await import('node:fs')
-      writeFileSync(path.join(checkout.folder, 'atelier.config.json'), text)
-      const env = use.deployment === 'local' ? { ATELIER_TOKEN: 'the-text-names-it' } : {}
-      loadConfig({ flags: { kind: use.deployment }, env, cwd: checkout.folder })
-    })
+    test(`line ${line}: is a config file of the kind ${use.deployment}`, () => readAsConfig(text, use.deployment))
   }
   if (use.kind === 'not run') test(`line ${line} of ${page} is not run: ${use.reason}`, { skip: use.reason }, () => {})
 }
@@ -57,4 +54,17 @@ async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
     .replaceAll('http://gpu2:8188', gpu2.url.origin)
   const { code, output } = await checkout.run(script)
   assert.equal(code, 0, output.slice(-6000))
+}
+
+function readAsConfig(text: string, kind: string): void {
+  const folder = mkdtempSync(path.join(tmpdir(), 'atelier-docs-'))
+  try {
+    writeFileSync(path.join(folder, 'atelier.config.json'), text)
+    const env = kind === 'local' ? { ATELIER_TOKEN: 'as-the-page-says' } : {}
+    const { accounts } = loadConfig({ flags: { kind }, env, cwd: folder }).config
+    if (accounts !== null && accounts.tiers !== null) readTiers(accounts.tiers)
+    if (accounts !== null && accounts.prices !== null) readPrices(accounts.prices)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 }
