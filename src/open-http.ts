@@ -213,7 +213,11 @@ export async function openHttp(config: Config, parts: HttpParts) {
       content,
       ...admin,
       operator,
-      createDocs({ gate, document: spec.document, others: [{ ...ROUTER_PAGE, document: routerSpec.document }] }),
+      createDocs({
+        gate,
+        document: spec.document,
+        others: [routerV2, ...optional, ...admin].flatMap(({ reference }) => reference ?? []),
+      }),
       ...optional,
     ],
     answerError,
@@ -222,13 +226,6 @@ export async function openHttp(config: Config, parts: HttpParts) {
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
-}
-
-const ROUTER_PAGE = {
-  path: '/docs/router',
-  title: 'Model Router',
-  documentPath: '/v2/models/openapi.json',
-  examplePath: '/v2/models',
 }
 
 /** What surfaces that may be left out are given. */

@@ -16,6 +16,7 @@ import { createAnswerError } from './errors.ts'
 import { createExtraNotes } from './extra-notes.ts'
 import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
+import { readContract } from './operations/get-openapi.ts'
 import { isPromptSubmit } from './operations/post-prompt.ts'
 import { createAnswerPromptError } from './prompt-errors.ts'
 import { createMethodTable } from './route-methods.ts'
@@ -77,6 +78,12 @@ export function createSurface(parts: SurfaceParts): Surface {
       )
     },
     hotRoutes: [],
+    reference: {
+      path: '/docs/legacy-v1',
+      title: 'Legacy v1 API',
+      document: JSON.parse(readContract()) as object,
+      examplePath: '/api/features',
+    },
     allowedMethods: methods.of,
     ...sockets,
     drain() {

@@ -66,3 +66,9 @@ test('answers have the specified shapes', async () => {
   assert.ok(validate(refused.json), JSON.stringify(validate.errors))
   assert.deepEqual((await client.get('/api/openapi.json')).json, spec)
 })
+
+test('the contract has a reference page', async () => {
+  await using app = await startTestApp()
+  const page = await (await fetch(`${app.url}/docs/legacy-v1`)).text()
+  for (const path of Object.keys(spec.paths)) assert.ok(page.includes(`<code>${path}</code>`), path)
+})
