@@ -1,5 +1,6 @@
 /** Every block of every page, in order, as one pasted script in a clean checkout. */
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -68,3 +69,36 @@ function readAsConfig(text: string, kind: string): void {
     rmSync(folder, { recursive: true })
   }
 }
+
+test('a page that is not true fails, and says where', { skip }, async () => {
+  await using checkout = await openCleanCheckout()
+  const failures: [block: string, said: RegExp][] = [
+    ['false | cat', /page\.md:2: exit 1: cat/],
+    ['echo one   # => two', /page\.md:2: states "two", and prints "one"/],
+    ['npx atelier serve --prot 1', /did not get ready: npx atelier serve --prot 1\natelier: unknown option/],
+  ]
+  for (const [block, said] of failures) {
+    const script = toScript('page.md', readBlocks(`\`\`\`sh\n${block}\n\`\`\``))
+    const { code, output } = await checkout.run(script)
+    assert.notEqual(code, 0, block)
+    assert.match(output, said)
+  }
+  assert.throws(() => readBlocks('text\n```ini\n[x]\n```'), /line 2: nothing runs a block of ini/)
+  assert.throws(() => readBlocks('```sh\nls'), /line 1: a fence that nothing closes/)
+})
+
+test('the stand-in for jq does what the pages ask of it', () => {
+  const document = '{"id": "7", "files": [{"data": "x"}, {"data": "y"}]}'
+  const answers: [args: string[], printed: string][] = [
+    [['-r', '.id'], '7\n'],
+    [['.id, .files[].data'], '"7"\n"x"\n"y"\n'],
+    [['-r', '.files[1].data'], 'y\n'],
+    [['-r', '.nothing'], 'null\n'],
+    [['{workflow: .id}'], '{\n  "workflow": "7"\n}\n'],
+  ]
+  for (const [args, printed] of answers) {
+    const program = path.join(project, 'test/docs/stand-ins/jq.ts')
+    const { stdout } = spawnSync(process.execPath, [program, ...args], { input: document, encoding: 'utf8' })
+    assert.equal(stdout, printed, args.join(' '))
+  }
+})

@@ -19,7 +19,7 @@ function apply(text: string, value: Json): Json[] {
 }
 
 function follow(path: string, value: Json): Json[] {
-  if (!/^\.|^(\.\w+|\[\d*\])+$/.test(path)) throw new Error(`the stand-in for jq does not know ${path}`)
+  if (!/^(\.|(\.\w+|\[\d*\])+)$/.test(path)) throw new Error(`the stand-in for jq does not know ${path}`)
   let values = [value]
   for (const [, name, index] of path.matchAll(/\.(\w+)|\[(\d*)\]/g)) {
     values = values.flatMap((each) => step(each, name, index))
