@@ -18,8 +18,6 @@ export interface IngestDeps {
   /** For all outputs of the job together. */
   readonly maxBytes: number
   readonly signal: AbortSignal
-  /** Outputs that an earlier attempt of the job committed: the same bytes from the same node are not shown twice. */
-  readonly earlier: readonly Output[]
   onReady(output: Output): void
   onError(error: unknown): void
 }
@@ -31,7 +29,6 @@ export interface Ingest {
 }
 
 export function createIngest(deps: IngestDeps): Ingest {
-  const earlier = [...deps.earlier]
   let last: Promise<void> = Promise.resolve()
   let underWay = 0
   let bytes = 0
@@ -47,12 +44,6 @@ export function createIngest(deps: IngestDeps): Ingest {
     const { nodeId, name, type, contentType, place } = draft
     const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
     return place === undefined ? output : { ...output, place }
-  }
-
-  function handOn(output: Output): void {
-    const same = earlier.findIndex(({ nodeId, hash }) => nodeId === output.nodeId && hash === output.hash)
-    if (same === -1) deps.onReady(output)
-    else earlier.splice(same, 1)
   }
 
   function settle(): void {
@@ -72,7 +63,7 @@ export function createIngest(deps: IngestDeps): Ingest {
         await before
         try {
           const output = await stored
-          if (!hasFailed) handOn(output)
+          if (!hasFailed) deps.onReady(output)
         } catch (error) {
           if (!hasFailed) deps.onError(error)
           hasFailed = true

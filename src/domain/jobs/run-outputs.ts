@@ -44,7 +44,6 @@ export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: Run
     limit: deps.ingestLimit,
     maxBytes: deps.limits.maxOutputBytes,
     signal: stop.signal,
-    earlier: job.outputs,
     onReady(output) {
       observer.outputStored({ jobId: job.id, type: output.type, sizeBytes: output.sizeBytes })
       committer.addOutput(output)

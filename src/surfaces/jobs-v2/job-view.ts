@@ -27,6 +27,7 @@ export function toJobView(job: Job, base: ViewBase) {
     metadata: job.metadata,
     priority: job.priority,
     outputs_reused: job.outputsReused,
+    outputs_replaced: job.outputsReplaced,
     urls: toJobUrls(job.id, base),
   }
 }

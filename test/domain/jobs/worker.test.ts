@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { text as readText } from 'node:stream/consumers'
 import { ServiceError } from '../../../src/domain/errors.ts'
+import type { Job } from '../../../src/domain/jobs/job.ts'
 import { createFakeEngine } from '../../support/fake-engine.ts'
 import { ACCOUNT, GATED, HANG, node, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
@@ -281,7 +282,7 @@ jobTest(
   { engine: createFakeEngine({ silentEndAfter: 2 }) },
 )
 
-jobTest('outputs of a lost attempt are not shown twice when the next attempt makes them again', async (rig) => {
+jobTest('outputs of a lost attempt are replaced by those of the next one, and the job says so', async (rig) => {
   rig.worker.start()
   const { id } = await rig.submit({
     '1': node('FakeSave', { count: 2 }),
@@ -295,7 +296,11 @@ jobTest('outputs of a lost attempt are not shown twice when the next attempt mak
   rig.engine.faults.throwAfter = null
   rig.engine.openGate()
   const job = await rig.untilStatus(id, 'succeeded')
-  assert.deepEqual(job.outputs, first.outputs)
+  const toBare = ({ outputs }: Job) => outputs.map(({ assetId: _, ...output }) => output)
+  assert.deepEqual(toBare(job), toBare(first))
+  const earlier = new Set(first.outputs.map(({ assetId }) => assetId))
+  assert.ok(!job.outputs.some(({ assetId }) => earlier.has(assetId)))
+  assert.equal(job.outputsReplaced, 2)
 })
 
 jobTest(

@@ -22,7 +22,8 @@ export interface NoticesDeps {
 
 // Ends whose move has yet to be heard; only another order of notices than ours makes any.
 const MAX_EARLY_ENDS = 1000
-const RETURNED = 'This job was given back to the queue; it is started again as soon as a worker is free.'
+const RETURNED =
+  'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
 /** Returns the end of it. */
 export function followJobs({ bus, stories, channelOf, findJob, log }: NoticesDeps): () => void {

@@ -6,7 +6,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../domain/jobs/job-store.ts'
-import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
+import { type CompleteJob, JOB_COLUMNS, type JobRow, outputsReplacedOf, type StoredJob, toJob } from './job-row.ts'
 import { prepareRows } from './statement.ts'
 
 export type ClaimInput = readonly [
@@ -63,8 +63,10 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   }
 }
 
+// What an earlier attempt showed is replaced by what this one makes.
 const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
-    attempt = attempt + 1, version = version + 1`
+    attempt = attempt + 1, version = version + 1,
+    outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
 const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id`
 
 // A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first,
@@ -133,6 +135,7 @@ export function prepareClaim(
     database,
     'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
   )
+  const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
   const takeSecret = prepareRows<[Uint8Array]>(database, 'DELETE FROM job_secret WHERE seq = ? RETURNING sealed')
   return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
@@ -142,6 +145,7 @@ export function prepareClaim(
     const row = taken.slice(0, -4) as unknown as JobRow
     const [seq, id, accountId] = row
     if (takeRoom.run(accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
+    if (outputsReplacedOf(row) > 0) dropOutputs.run(seq)
     return [
       completeJob(row),
       selectWorkflow.get(seq)?.[0] ?? '',

@@ -6,7 +6,7 @@ import { type PlacedJob, preparePositionNear, prepareQueuePosition, type QueuedJ
 import { prepareRows } from './statement.ts'
 
 export const JOB_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at,
-  attempt, version, output_count, outputs_reused, metadata, progress, error`
+  attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error`
 
 export type JobRow = readonly [
   seq: number,
@@ -23,6 +23,7 @@ export type JobRow = readonly [
   version: number,
   outputCount: number,
   outputsReused: number,
+  outputsReplaced: number,
   metadata: string | null,
   progress: string | null,
   error: string | null,
@@ -30,6 +31,7 @@ export type JobRow = readonly [
 
 const VERSION = 11
 const OUTPUT_COUNT = 12
+const OUTPUTS_REPLACED = 14
 
 export type OutputRow = readonly [
   assetId: string,
@@ -45,6 +47,10 @@ export type StoredJob = readonly [row: JobRow, outputs: readonly OutputRow[] | n
 
 export function versionOf(row: JobRow): number {
   return row[VERSION]
+}
+
+export function outputsReplacedOf(row: JobRow): number {
+  return row[OUTPUTS_REPLACED]
 }
 
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
@@ -84,7 +90,12 @@ function toDate(millis: number | null): Date | null {
 
 export function toJob([row, outputs, queuePosition]: StoredJob): Job {
   const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, attempt, version] = row
-  const [, outputsReused, metadata, progress, error] = row.slice(OUTPUT_COUNT) as [number, number, ...(string | null)[]]
+  const [, outputsReused, outputsReplaced, metadata, progress, error] = row.slice(OUTPUT_COUNT) as [
+    number,
+    number,
+    number,
+    ...(string | null)[],
+  ]
   return {
     id,
     accountId,
@@ -101,6 +112,7 @@ export function toJob([row, outputs, queuePosition]: StoredJob): Job {
     outputs: outputs === null ? [] : outputs.map(toOutput),
     error: error === null ? null : (JSON.parse(error) as JobError),
     outputsReused: outputsReused === 1,
+    outputsReplaced,
     attempt,
     version,
   }
