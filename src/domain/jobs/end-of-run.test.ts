@@ -15,7 +15,7 @@ const FULL = toJobError('storage_full', 'full')
 
 function end(facts: Partial<RunFacts>): string {
   const verdict = decideEnd({ ...FACTS, ...facts })
-  return verdict.verdict === 'requeue' ? 'requeue' : `${verdict.status}:${verdict.error?.code ?? '-'}`
+  return verdict.verdict === 'finish' ? `${verdict.status}:${verdict.error?.code ?? '-'}` : verdict.verdict
 }
 
 test('what the engine reached counts before what was asked of it', () => {
@@ -67,4 +67,11 @@ test('a worker ends only jobs that it holds', () => {
     assert.deepEqual(verdict.verdict === 'finish' && verdict.from, ['running', 'canceling'])
   }
   assert.deepEqual(canceled.verdict === 'finish' && canceled.from, ['canceling'])
+})
+
+test('an engine that never began the run costs the job no attempt, unless it was to be stopped anyway', () => {
+  const lost = { lossReason: 'nothing ran there', isUntouched: true }
+  assert.equal(end(lost), 'return')
+  assert.equal(end({ ...lost, attempt: 3 }), 'return')
+  assert.equal(end({ ...lost, stop: { cause: 'cancel' } }), 'canceled:-')
 })

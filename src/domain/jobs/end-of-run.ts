@@ -18,6 +18,8 @@ export interface RunFacts {
   readonly stop: StopCause | null
   /** The engine broke off without an outcome, for this reason; null: it did not. */
   readonly lossReason: string | null
+  /** The engine was lost before the run began there. */
+  readonly isUntouched?: boolean
   /** What failed may have been the engine: the job is tried once more. */
   readonly deservesSecondChance: boolean
   readonly attempt: number
@@ -33,6 +35,8 @@ export type RunVerdict =
     }
   /** The attempt is spent, not the job. */
   | { readonly verdict: 'requeue' }
+  /** Nothing was done, so nothing is spent: the job waits again as if it had not been taken. */
+  | { readonly verdict: 'return' }
 
 export function decideEnd(facts: RunFacts): RunVerdict {
   const { outcome, stop, lossReason, attempt, maxAttempts } = facts
@@ -53,6 +57,7 @@ export function decideEnd(facts: RunFacts): RunVerdict {
     return fail(toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`))
   }
   if (lossReason === null) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
+  if (facts.isUntouched === true) return { verdict: 'return' }
   if (attempt < maxAttempts) return { verdict: 'requeue' }
   return fail(
     toJobError(

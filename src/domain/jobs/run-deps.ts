@@ -46,6 +46,8 @@ export interface RunDeps {
   checkLease(lease: Lease): Promise<void>
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
+  /** The job goes back to the queue without having spent an attempt. */
+  giveBack(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
   /** Told of a job as the store has it now, before anybody else hears of the change. */
   readonly onStored?: (job: Job) => void

@@ -54,6 +54,7 @@ export class JobRun {
   #mayRetry = true
   #isEngineLost = false
   #lossReason = ''
+  #isUntouched = false
   #isPumping = false
   #pumpEnd: Promise<void> = Promise.resolve()
   #isStuck = false
@@ -156,6 +157,7 @@ export class JobRun {
       outcome: this.#isIngestCut ? { kind: 'interrupted' } : this.#state.outcome,
       stop: this.#stop,
       lossReason: this.#isEngineLost ? this.#lossReason : null,
+      isUntouched: this.#isUntouched,
       deservesSecondChance: this.#deservesSecondChance(),
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
@@ -222,6 +224,7 @@ export class JobRun {
     this.#isEngineLost = true
     this.#lossReason = cause instanceof EngineLostError ? cause.message : 'the engine broke off'
     if (cause instanceof EngineLostError && cause.isUnfit) this.#isStuck = true
+    this.#isUntouched = cause instanceof EngineLostError && cause.isUntouched
     this.#place.slot.lose(this.#lossReason)
   }
 
@@ -269,6 +272,7 @@ export class JobRun {
     if (verdict.verdict === 'finish') return this.#finish(verdict)
     this.#committer.stop()
     if (this.#deservesSecondChance()) this.#deps.secondChances.give(this.lease.jobId)
+    if (verdict.verdict === 'return') return this.#deps.giveBack(this.lease)
     this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
     await this.#deps.surrender(this.lease)
   }
@@ -363,7 +367,7 @@ export class JobRun {
 
   #endWord(verdict: RunVerdict | null): RunEnd['end'] {
     if (this.#isDiscarded || verdict === null) return 'discarded'
-    return verdict.verdict === 'requeue' ? 'requeued' : 'finished'
+    return verdict.verdict === 'finish' ? 'finished' : 'requeued'
   }
 }
 

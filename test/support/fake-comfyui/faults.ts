@@ -30,6 +30,10 @@ export interface FakeFaults {
   hang: boolean
   /** Interrupts and cancels are answered and forgotten. */
   ignoreInterrupt: boolean
+  /** The thread that runs prompts is dead: they are taken, and stay in the queue. */
+  deadWorker: boolean
+  /** It dies at the end of a run: that is told, but not recorded, and the prompt is said to run for ever. */
+  diesUnrecorded: boolean
   /** So many nodes raise torch.OutOfMemoryError. */
   outOfMemory: number
   /** From the first time on every node raises a CUDA error, until a restart. */
@@ -96,6 +100,8 @@ export function noFaults(): FakeFaults {
     partialAcceptance: false,
     hang: false,
     ignoreInterrupt: false,
+    deadWorker: false,
+    diesUnrecorded: false,
     outOfMemory: 0,
     cudaFault: false,
     tracebackBytes: 0,

@@ -21,6 +21,7 @@ export interface Hub {
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
   attached(): number
+  isAttached(promptId: string): boolean
   queueRemaining(): number | null
 }
 
@@ -95,6 +96,7 @@ export function createHub({ maxLogLineBytes }: { readonly maxLogLineBytes: numbe
       if (printing === promptId) printing = null
     },
     attached: () => listeners.size,
+    isAttached: (promptId) => listeners.has(promptId),
     queueRemaining: () => remaining,
   }
 }

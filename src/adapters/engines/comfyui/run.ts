@@ -14,7 +14,8 @@ import { sleep } from '../../../lib/sleep.ts'
 import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
-import { type FollowDeps, RunFollower } from './follow-run.ts'
+import type { Fitness } from './fitness.ts'
+import { type FollowDeps, RunFollower, type Standstill } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
@@ -32,6 +33,7 @@ import { silenceError, watchLife } from './watch-life.ts'
 
 export interface RunDeps extends FollowDeps {
   readonly hub: Hub
+  readonly fitness: Pick<Fitness, 'isLeft' | 'freeze' | 'leave'>
   readonly stage: Stage
   readonly forgetter: Forgetter
   readonly log: Log
@@ -148,7 +150,10 @@ class Attempt {
     try {
       const clientId = socket.clientId()
       const body = this.#toBody(graphText, promptId, clientId)
-      const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, silent, body })
+      const submitted = await this.#orLeave(
+        promptId,
+        submitRun(this.#deps, { promptId, stop: this.#stop, silent, body }),
+      )
       // From here on the run's own questions tell.
       life[Symbol.dispose]()
       if (submitted.kind === 'given_up') return { type: 'interrupted' }
@@ -212,11 +217,15 @@ class Attempt {
     // Very old servers give an id of their own.
     hub.attach(promptId, listener)
     try {
-      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
+      const isEndTold = () => this.#teller.heard.end !== null
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isEndTold })
       listener.wake(follower)
-      const end = await follower.follow()
+      const end = await this.#orLeave(promptId, follower.follow())
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
+      if (end.kind === 'withdrawn') return this.#withdrawn(end.why)
+      if (end.kind === 'unrecorded') return this.#unrecorded(promptId)
       if (end.kind !== 'ended') return this.#forgotten()
+      if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       const concluded = await this.#conclude(end.entry, promptId)
       this.#deps.forgetter.add(promptId)
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
@@ -224,6 +233,38 @@ class Attempt {
     } finally {
       hub.detach(promptId)
     }
+  }
+
+  /** Whoever gives a prompt up says so: it may be there still, and the server must not be given work before it is gone. */
+  async #orLeave<Result>(promptId: string, work: Promise<Result>): Promise<Result> {
+    try {
+      return await work
+    } catch (error) {
+      if (!this.#deps.gone.aborted) this.#deps.fitness.leave(promptId)
+      throw error
+    }
+  }
+
+  #withdrawn(why: Standstill): EngineEvent {
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    const { idleMs, queueStillMs } = this.#deps.bounds
+    const isIdle = why === 'idle'
+    const seconds = Math.round((isIdle ? idleMs : (queueStillMs ?? 0)) / 1000)
+    const what = isIdle ? 'nothing ran there' : 'it stood behind the same prompt of somebody else'
+    const message = `the engine did not begin the run: for ${seconds} s ${what}`
+    throw new EngineLostError('engine_idle', message, { isUnfit: isIdle, isUntouched: true })
+  }
+
+  /** The thread that runs prompts is dead, as far as can be seen. What it told of this one counts: it must not kill the next. */
+  #unrecorded(promptId: string): EngineEvent {
+    this.#deps.fitness.leave(promptId)
+    const { end, error } = this.#teller.heard
+    if (end === 'success' && this.#teller.reported.size > 0) return { type: 'succeeded' }
+    if (error !== null) return { type: 'failed', failure: toFailure(error, this.#failureContext()) }
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    throw new EngineLostError('engine_stuck', 'the engine told the end of the run and never recorded it', {
+      isUnfit: true,
+    })
   }
 
   #stalled(): EngineEvent {
@@ -249,8 +290,7 @@ class Attempt {
     this.#teller.tellHistory(entry)
     if (entry.outcome === 'interrupted') return { type: 'interrupted' }
     if (entry.outcome === 'error') {
-      const context = { ...this.#failureBounds, graph: this.#run.graph }
-      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, context) }
+      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, this.#failureContext()) }
     }
     this.#learnSilence()
     const isHealed = this.#healed.length > 0
@@ -259,6 +299,10 @@ class Attempt {
     if (missing.length === 0) return { type: 'succeeded' }
     this.#healed = missing
     return { type: 'again', why: 'empty' }
+  }
+
+  #failureContext() {
+    return { ...this.#failureBounds, graph: this.#run.graph }
   }
 
   /** Classes that ran for the sake of their output alone and told none have none. */
@@ -285,6 +329,10 @@ class Attempt {
     const { reported, ran } = this.#teller
     return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran, silentClasses })
   }
+}
+
+function beganLate(): EngineLostError {
+  return new EngineLostError('engine_idle', 'the engine began the run only while it was withdrawn')
 }
 
 function failed(code: FailureCode, message: string, place: Partial<EngineFailure> = {}): EngineEvent {
