@@ -209,7 +209,6 @@ class ServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,
-      forgetter: this.#forgetter,
       // The data folder is locked to one process: what carries the service's name and not that of its present process is nobody's.
       isOrphan: (clientId) => clientId.startsWith(this.#ownerPrefix) && !clientId.startsWith(this.#clientPrefix),
       onChange: () => {

@@ -7,7 +7,6 @@
 import { performance } from 'node:perf_hooks'
 import type { ComfyApi, Queue, QueueEntry } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
-import type { Forgetter } from './forget-runs.ts'
 import { placeIn, type Stopper } from './stop-run.ts'
 
 export interface Fitness {
@@ -27,10 +26,9 @@ export interface Fitness {
 }
 
 export interface FitnessDeps {
-  readonly api: Pick<ComfyApi, 'queue'>
+  readonly api: Pick<ComfyApi, 'queue' | 'forgetHistory'>
   readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'stopGraceMs'>
   readonly stopper: Stopper
-  readonly forgetter: Pick<Forgetter, 'add'>
   /** Whose prompts are an earlier process's of this service, by the id of the client that posted them. */
   isOrphan(clientId: string): boolean
   onChange(): void
@@ -49,7 +47,7 @@ const LEFT_RUNNING = 'a run of ours that was given up is still there'
 const STANDS_STILL = 'its queue stands still behind a prompt of somebody else'
 
 export function createFitness(deps: FitnessDeps): Fitness {
-  const { api, bounds, stopper, forgetter } = deps
+  const { api, bounds, stopper } = deps
   const left = new Map<string, Leftover>()
   /** What ran when the queue was found to stand still. */
   let frozen: string | null = null
@@ -71,17 +69,25 @@ export function createFitness(deps: FitnessDeps): Fitness {
     if (!left.has(promptId)) left.set(promptId, { since: performance.now(), absentSince: null })
   }
 
-  function settle(queue: Queue): void {
+  /** What has been absent for long enough. */
+  function findGone(queue: Queue): string[] {
     const now = performance.now()
-    for (const [promptId, leftover] of left) {
+    return [...left].flatMap(([promptId, leftover]) => {
       if (placeIn(queue, promptId) !== null) leftover.absentSince = null
       else leftover.absentSince ??= now
-      if (leftover.absentSince === null || now - leftover.absentSince < bounds.vanishedMs) continue
-      left.delete(promptId)
-      forgetter.add(promptId)
-    }
-    if (left.size === 0) isStubborn = false
-    if (frozen !== null && frozen !== runningIn(queue)) frozen = null
+      return leftover.absentSince !== null && now - leftover.absentSince >= bounds.vanishedMs ? [promptId] : []
+    })
+  }
+
+  async function settle(queue: Queue): Promise<void> {
+    const gone = findGone(queue)
+    // Before anything else runs there: an attempt that was given back comes again under the same id, and must not find this end.
+    if (gone.length > 0) await api.forgetHistory(gone)
+    changing(() => {
+      for (const promptId of gone) left.delete(promptId)
+      if (left.size === 0) isStubborn = false
+      if (frozen !== null && frozen !== runningIn(queue)) frozen = null
+    })
   }
 
   async function press({ running, pending }: Queue): Promise<void> {
@@ -123,8 +129,8 @@ export function createFitness(deps: FitnessDeps): Fitness {
     async look() {
       if (unfit() === null) return
       const queue = await api.queue({})
-      changing(() => settle(queue))
       await press(queue)
+      await settle(queue)
     },
   }
 }
