@@ -168,9 +168,14 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       const claim = await tenant.claim()
       assert.deepEqual(claim?.job.outputs, [])
       assert.deepEqual([claim.job.outputsReplaced, claim.job.outputsReused], [2, false])
-      const third = newOutput()
+      assert.deepEqual(claim.earlierOutputs, [first, second])
+      // Made again: the same record, under its new name.
+      const third = { ...second, name: 'again.png' }
       const again = { jobId: job.id, leaseId: claim.leaseId }
       await store().jobs.commit(again, { outputs: [third] })
+      await store().jobs.commit(again, { outputs: [third] })
+      assert.deepEqual((await tenant.find(job.id))?.outputs, [third])
+      assert.equal((await store().assets.find(tenant.accountId, third.assetId, START))?.filePath, 'again.png')
       await store().jobs.release([again], START)
       const last = await tenant.claim()
       assert.deepEqual([last?.job.outputs, last?.job.outputsReplaced], [[], 3], 'also where the attempt is given back')

@@ -18,6 +18,8 @@ export interface IngestDeps {
   /** For all outputs of the job together. */
   readonly maxBytes: number
   readonly signal: AbortSignal
+  /** What an earlier attempt of the job had made: the same bytes from the same node keep their id. */
+  readonly earlier: readonly Output[]
   onReady(output: Output): void
   onError(error: unknown): void
 }
@@ -29,6 +31,7 @@ export interface Ingest {
 }
 
 export function createIngest(deps: IngestDeps): Ingest {
+  const earlier = [...deps.earlier]
   let last: Promise<void> = Promise.resolve()
   let underWay = 0
   let bytes = 0
@@ -42,8 +45,14 @@ export function createIngest(deps: IngestDeps): Ingest {
     const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal })
     bytes += sizeBytes
     const { nodeId, name, type, contentType, place } = draft
-    const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
+    const output = { assetId: takeId(nodeId, hash), nodeId, name, type, contentType, sizeBytes, hash }
     return place === undefined ? output : { ...output, place }
+  }
+
+  function takeId(nodeId: string, hash: string): string {
+    const at = earlier.findIndex((output) => output.nodeId === nodeId && output.hash === hash)
+    const [same] = at === -1 ? [] : earlier.splice(at, 1)
+    return same?.assetId ?? deps.newId()
   }
 
   function settle(): void {

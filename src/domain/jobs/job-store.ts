@@ -68,6 +68,8 @@ export interface Claim {
   readonly needsExtraData: boolean
   /** Handed over once: the claim erases it from the store. */
   readonly sealedExtraData: Uint8Array | null
+  /** What the attempt before had shown, and what is off the job now. */
+  readonly earlierOutputs: readonly Output[]
 }
 
 export interface Lease {

@@ -80,6 +80,7 @@ export class JobRun {
     })
     this.#outputs = createRunOutputs(deps, {
       job: claim.job,
+      earlier: claim.earlierOutputs,
       committer: this.#committer,
       onFault: (cause, fault) => this.#failOutput(cause, fault),
     })

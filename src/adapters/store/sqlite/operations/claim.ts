@@ -6,7 +6,17 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../domain/jobs/job-store.ts'
-import { type CompleteJob, JOB_COLUMNS, type JobRow, outputsReplacedOf, type StoredJob, toJob } from './job-row.ts'
+import {
+  type CompleteJob,
+  JOB_COLUMNS,
+  type JobRow,
+  type OutputRow,
+  outputsReplacedOf,
+  prepareOutputs,
+  type StoredJob,
+  toJob,
+  toOutput,
+} from './job-row.ts'
 import { prepareRows } from './statement.ts'
 
 export type ClaimInput = readonly [
@@ -33,6 +43,7 @@ export type ClaimAnswer =
       sealedExtraData: Uint8Array | null,
       needs: string,
       engineId: string,
+      earlierOutputs: readonly OutputRow[],
     ]
   | null
 
@@ -50,7 +61,7 @@ function toOfferRows({ engineId, lanes }: EngineOffer, place: number): unknown[]
 
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
-  const [job, workflow, inputs, needsExtraData, sealedExtraData, needs, engineId] = answer
+  const [job, workflow, inputs, needsExtraData, sealedExtraData, needs, engineId, earlierOutputs] = answer
   return {
     job: toJob(job),
     leaseId,
@@ -60,6 +71,7 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
     needsExtraData: needsExtraData === 1,
     sealedExtraData,
+    earlierOutputs: earlierOutputs.map(toOutput),
   }
 }
 
@@ -135,6 +147,7 @@ export function prepareClaim(
     database,
     'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
   )
+  const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
   const takeSecret = prepareRows<[Uint8Array]>(database, 'DELETE FROM job_secret WHERE seq = ? RETURNING sealed')
   return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
@@ -145,7 +158,8 @@ export function prepareClaim(
     const row = taken.slice(0, -4) as unknown as JobRow
     const [seq, id, accountId] = row
     if (takeRoom.run(accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
-    if (outputsReplacedOf(row) > 0) dropOutputs.run(seq)
+    const earlierOutputs = outputsReplacedOf(row) > 0 ? selectOutputs(seq) : []
+    if (earlierOutputs.length > 0) dropOutputs.run(seq)
     return [
       completeJob(row),
       selectWorkflow.get(seq)?.[0] ?? '',
@@ -154,6 +168,7 @@ export function prepareClaim(
       needsExtraData === 1 ? (takeSecret.get(seq)?.[0] ?? null) : null,
       needs,
       chosenEngine,
+      earlierOutputs,
     ]
   }
 }

@@ -56,15 +56,20 @@ export function outputsReplacedOf(row: JobRow): number {
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
 export type CompleteJob = (row: JobRow, neighbour?: StoredJob) => StoredJob
 
-export function prepareCompleteJob(database: DatabaseSync): CompleteJob {
-  const selectOutputs = prepareRows<OutputRow>(
+export function prepareOutputs(database: DatabaseSync): (seq: number) => OutputRow[] {
+  const select = prepareRows<OutputRow>(
     database,
     `SELECT asset_id, node_id, name, type, content_type, size_bytes, hash FROM job_output WHERE seq = ? ORDER BY position`,
   )
+  return (seq) => select.all(seq)
+}
+
+export function prepareCompleteJob(database: DatabaseSync): CompleteJob {
+  const selectOutputs = prepareOutputs(database)
   const queuePosition = prepareQueuePosition(database)
   const positionNear = preparePositionNear(database)
   return (row, neighbour) => {
-    const outputs = row[OUTPUT_COUNT] === 0 ? null : selectOutputs.all(row[0])
+    const outputs = row[OUTPUT_COUNT] === 0 ? null : selectOutputs(row[0])
     if (row[4] !== 'queued') return [row, outputs, null]
     const placed = neighbour === undefined ? null : toPlaced(neighbour)
     const job = toQueued(row)
@@ -80,7 +85,7 @@ function toPlaced([row, , position]: StoredJob): PlacedJob | null {
   return position === null ? null : { ...toQueued(row), position }
 }
 
-function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
+export function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
   return { assetId, nodeId, name, type, contentType, sizeBytes, hash }
 }
 
