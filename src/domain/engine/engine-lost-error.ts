@@ -6,7 +6,7 @@ export type EngineLossCode =
   | 'engine_unreachable' // no answer within the stated bound
   | 'engine_restarted' // it answers, but has forgotten the run
   | 'engine_overloaded' // it answers, but only with server errors or nonsense
-  | 'engine_stuck' // it ignored an interrupt, or never recorded how the run ended
+  | 'engine_stuck' // it ignored an interrupt, or its worker has died
   | 'engine_idle' // it took the run and started nothing
   | 'output_unreadable' // it finished, but does not hand out what it made
 

@@ -268,7 +268,9 @@ export class FleetMember {
 
   #reason(): string | null {
     if (this.#isQuarantined()) return this.#quarantine!.reason
-    return this.engine.health().unfit ?? this.#recycling ?? (this.#will === 'draining' ? 'drained' : null)
+    const { state, unfit } = this.engine.health()
+    if (state === 'ready' && unfit !== null) return unfit
+    return this.#recycling ?? (this.#will === 'draining' ? 'drained' : null)
   }
 
   #countWeights(): number {

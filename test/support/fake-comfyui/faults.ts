@@ -32,6 +32,8 @@ export interface FakeFaults {
   ignoreInterrupt: boolean
   /** The thread that runs prompts is dead: they are taken, and stay in the queue. */
   deadWorker: boolean
+  /** It dies at a node: Python prints that, nothing is told, and the prompt is said to run for ever. */
+  diesAtNode: boolean
   /** It dies at the end of a run: that is told, but not recorded, and the prompt is said to run for ever. */
   diesUnrecorded: boolean
   /** So many nodes raise torch.OutOfMemoryError. */
@@ -101,6 +103,7 @@ export function noFaults(): FakeFaults {
     hang: false,
     ignoreInterrupt: false,
     deadWorker: false,
+    diesAtNode: false,
     diesUnrecorded: false,
     outOfMemory: 0,
     cudaFault: false,

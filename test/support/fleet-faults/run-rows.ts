@@ -121,6 +121,16 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
     within: { ...stop, idleMs: 1 },
   },
   {
+    name: 'a worker thread that dies at a node',
+    faults: { diesAtNode: true },
+    since: 'point',
+    ends: 'moved',
+    never: NOT_AT_END,
+    quarantines: ['queued', 'running'],
+    bounds: { idleMs: 800, stallMs: null },
+    within: { ...stop, idleMs: 1 },
+  },
+  {
     name: 'a run whose end is told and never recorded',
     faults: { diesUnrecorded: true },
     since: 'point',

@@ -24,7 +24,7 @@ export type RunEnd =
   | { readonly kind: 'stalled' }
   /** It waited, nothing before it moved for too long, and it is not there any more. `idle`: nothing ran at all. */
   | { readonly kind: 'withdrawn'; readonly why: Standstill }
-  /** Its end was told long ago, but it is still said to run: nobody will record it. */
+  /** It is still said to run, but its end was told long ago, or that of the thread that ran it: nobody will record it. */
   | { readonly kind: 'unrecorded' }
 
 export type Standstill = 'idle' | 'still'
@@ -45,8 +45,8 @@ export interface Followed {
   readonly clientId: string
   /** Aborted to stop the run. */
   readonly stop: AbortSignal
-  /** The server has told how it ended. */
-  isEndTold(): boolean
+  /** The server has told how it ended, or that the thread that ran it has. */
+  isSaidToBeOver(): boolean
 }
 
 const NEVER = new AbortController().signal
@@ -70,7 +70,7 @@ export class RunFollower {
   /** What runs while it waits, and since when that is the same. */
   #ahead: string | null = null
   #aheadSince = performance.now()
-  #endToldAt: number | null = null
+  #overSince: number | null = null
   #soon: NodeJS.Timeout | null = null
   #isOver = false
 
@@ -137,9 +137,9 @@ export class RunFollower {
   }
 
   #isUnrecorded(): boolean {
-    if (this.#place !== 'running' || !this.#run.isEndTold()) return false
-    this.#endToldAt ??= performance.now()
-    return performance.now() - this.#endToldAt > this.#deps.bounds.idleMs
+    const now = performance.now()
+    this.#overSince = this.#place === 'running' && this.#run.isSaidToBeOver() ? (this.#overSince ?? now) : null
+    return this.#overSince !== null && now - this.#overSince > this.#deps.bounds.idleMs
   }
 
   #waitMs(): number {

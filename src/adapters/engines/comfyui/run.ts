@@ -217,8 +217,8 @@ class Attempt {
     // Very old servers give an id of their own.
     hub.attach(promptId, listener)
     try {
-      const isEndTold = () => this.#teller.heard.end !== null
-      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isEndTold })
+      const isSaidToBeOver = () => listener.isSaidToBeOver
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isSaidToBeOver })
       listener.wake(follower)
       const end = await this.#orLeave(promptId, follower.follow())
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
@@ -262,7 +262,7 @@ class Attempt {
     if (end === 'success' && this.#teller.reported.size > 0) return { type: 'succeeded' }
     if (error !== null) return { type: 'failed', failure: toFailure(error, this.#failureContext()) }
     if (this.#stop.aborted) return { type: 'interrupted' }
-    throw new EngineLostError('engine_stuck', 'the engine told the end of the run and never recorded it', {
+    throw new EngineLostError('engine_stuck', 'the thread of the engine that runs prompts has died', {
       isUnfit: true,
     })
   }
