@@ -85,7 +85,7 @@ export const FLEET_SETTINGS = {
     argument: '<duration>',
     fallback: '10m',
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: 30 * DAY })),
-    help: "A job that waits in a ComfyUI server's own queue for so long behind one and the same prompt of somebody else is withdrawn and goes to another one; the server gets no job until that prompt has ended.",
+    help: "A job that waits in a ComfyUI server's own queue for so long behind one and the same prompt, of somebody else or of a job that tells nothing, is withdrawn and goes to another one; the server gets no job until that prompt has ended.",
   },
   recycleJobs: {
     group: 'Fleet',

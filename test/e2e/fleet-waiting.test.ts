@@ -49,7 +49,7 @@ describe("a job in a server's own queue", { timeout: 60_000 }, () => {
     await busy.held('running')
     const id = await app.submit(pictureGraph(1))
     const reason = await untilEngine(fleet, 'gpu1', 'quarantined')
-    assert.match(String(reason), /stands still behind a prompt of somebody else/)
+    assert.match(String(reason), /stands still/)
     fleet.resume('gpu2')
     await app.until(id, 'succeeded')
     assert.deepEqual(
@@ -93,6 +93,27 @@ describe("a job in a server's own queue", { timeout: 60_000 }, () => {
     await app.until(behind, 'succeeded')
     await app.until(slow, 'succeeded')
     assert.equal(app.fakes[0].executions.length, 2)
+  })
+
+  test('goes elsewhere when nothing is heard of the job of ours before it', async () => {
+    await using app = await startFleetApp({
+      servers: [{}, {}],
+      concurrency: 2,
+      bounds: { queueStillMs: 600, stallMs: null },
+    })
+    const { fleet } = app.service.app
+    const [hanging] = app.fakes
+    fleet.cordon('gpu2')
+    hanging.hold('running')
+    const silent = await app.submit(pictureGraph(1))
+    await hanging.held('running')
+    const behind = await app.submit(pictureGraph(2))
+    assert.match(String(await untilEngine(fleet, 'gpu1', 'quarantined')), /stands still/)
+    fleet.resume('gpu2')
+    await app.until(behind, 'succeeded')
+    hanging.release('running')
+    await app.until(silent, 'succeeded')
+    await untilEngine(fleet, 'gpu1', 'ready')
   })
 
   test('can be canceled while it waits for a server that starts nothing', async () => {

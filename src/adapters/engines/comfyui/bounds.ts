@@ -33,7 +33,10 @@ export interface ComfyBounds {
    * run's last word to its record. Far above what a server needs between two prompts, which is at most to unload its weights.
    */
   readonly idleMs: number
-  /** It waits behind a prompt of somebody else, and that has been the same for so long. null: it may take for ever. */
+  /**
+   * It waits behind one and the same prompt for so long: of somebody else, whose progress nobody tells us, or of ours without any
+   * news. null: it may take for ever.
+   */
   readonly queueStillMs: number | null
   /** How long a run waits for the socket before it goes on without. */
   readonly socketWaitMs: number

@@ -1,8 +1,8 @@
 /**
  * Why a server that answers must not be given work. Prompts of ours may be there although nobody follows them any more: of
  * attempts that were given up, of a process before us, of a node that cannot be interrupted. What of them waits is withdrawn and
- * what runs is interrupted, again and again, until none is there. And the queue of a server may stand still before somebody
- * else's prompt: it is left alone until that moves.
+ * what runs is interrupted, again and again, until none is there. And the queue of a server may stand still behind one and the
+ * same prompt: it is left alone until that moves.
  */
 import { performance } from 'node:perf_hooks'
 import type { ComfyApi, Queue, QueueEntry } from './api.ts'
@@ -44,7 +44,7 @@ interface Leftover {
 }
 
 const LEFT_RUNNING = 'a run of ours that was given up is still there'
-const STANDS_STILL = 'its queue stands still behind a prompt of somebody else'
+const STANDS_STILL = 'its queue stands still: the same prompt runs for too long'
 
 export function createFitness(deps: FitnessDeps): Fitness {
   const { api, bounds, stopper } = deps

@@ -33,7 +33,7 @@ export interface FollowDeps {
   readonly api: ComfyApi
   readonly socket: EngineSocket
   readonly stopper: Stopper
-  readonly hub: Pick<Hub, 'isAttached'>
+  readonly hub: Pick<Hub, 'lastHeardAt'>
   readonly fitness: Pick<Fitness, 'isLeft' | 'freeze'>
   readonly bounds: ComfyBounds
   /** Aborted when the server's process is known to have ended. */
@@ -216,14 +216,15 @@ export class RunFollower {
     await stopper.press(this.#run.promptId, this.#place).catch((error) => this.#judge(error))
   }
 
-  /** Waiting is in order while what runs before it is followed, or changes. */
+  /** Waiting is in order while what runs before it changes, or is a run of ours that something is heard of. */
   #watchQueue(queue: Queue): void {
     const { bounds, hub, fitness } = this.#deps
     const now = performance.now()
     const ahead = runningIn(queue)
-    const isFollowed = queue.running.some(({ promptId }) => hub.isAttached(promptId))
-    if (ahead !== this.#ahead || isFollowed) this.#aheadSince = now
+    if (ahead !== this.#ahead) this.#aheadSince = now
     this.#ahead = ahead
+    const heardAt = queue.running.map(({ promptId }) => hub.lastHeardAt(promptId) ?? 0)
+    this.#aheadSince = Math.max(this.#aheadSince, ...heardAt)
     const isIdle = queue.running.every(({ promptId }) => fitness.isLeft(promptId))
     const limitMs = isIdle ? bounds.idleMs : bounds.queueStillMs
     if (this.#standstill !== null || limitMs === null || now - this.#aheadSince < limitMs) return

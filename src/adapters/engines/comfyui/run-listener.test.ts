@@ -39,7 +39,7 @@ test('a printed death of the worker counts as the end of the run, until the run 
   const { listener } = follow()
   listener.onLog('Exception in a thread of some node\n')
   assert.equal(listener.isSaidToBeOver, false)
-  listener.onLog('Exception in thread Thread-1 (prompt_worker):\n')
+  for (const piece of ['Exception in thread ', 'Thread-1 (prompt_worker)', ':\n']) listener.onLog(piece)
   listener.onLog('Traceback (most recent call last):\n')
   assert.equal(listener.isSaidToBeOver, true)
   listener.onMessage(message('progress', { value: 1, max: 2 }))

@@ -8,11 +8,14 @@ type Hinted = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
 
 // How Python tells that the thread in which ComfyUI runs prompts has ended. Its HTTP goes on, and nothing runs any more.
 const WORKER_DEATH = /^Exception in thread .*\(prompt_worker\)/m
+// A line may come in pieces.
+const TAIL_LENGTH = 200
 
 export class TellingListener implements RunListener {
   readonly #teller: RunTeller
   #follower: Hinted | null = null
   #isWorkerDead = false
+  #printed = '\n'
 
   constructor(teller: RunTeller) {
     this.#teller = teller
@@ -40,7 +43,9 @@ export class TellingListener implements RunListener {
   onLog(text: string): void {
     this.#teller.log(text)
     this.#follower?.heard()
-    if (WORKER_DEATH.test(text)) this.#isWorkerDead = true
+    const printed = this.#printed + text
+    if (WORKER_DEATH.test(printed)) this.#isWorkerDead = true
+    this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
   }
 
   onQueueChange(): void {

@@ -250,7 +250,7 @@ class Attempt {
     const { idleMs, queueStillMs } = this.#deps.bounds
     const isIdle = why === 'idle'
     const seconds = Math.round((isIdle ? idleMs : (queueStillMs ?? 0)) / 1000)
-    const what = isIdle ? 'nothing ran there' : 'it stood behind the same prompt of somebody else'
+    const what = isIdle ? 'nothing ran there' : 'it stood behind the same prompt, and nothing was heard of that'
     const message = `the engine did not begin the run: for ${seconds} s ${what}`
     throw new EngineLostError('engine_idle', message, { isUnfit: isIdle, isUntouched: true })
   }
