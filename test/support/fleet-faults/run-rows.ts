@@ -124,7 +124,7 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
     name: 'a worker thread that dies at a node',
     faults: { diesAtNode: true },
     since: 'point',
-    ends: 'moved',
+    ends: 'failed:node_execution_error',
     never: NOT_AT_END,
     quarantines: ['queued', 'running'],
     bounds: { idleMs: 800, stallMs: null },

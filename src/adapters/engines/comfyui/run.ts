@@ -258,20 +258,26 @@ class Attempt {
   /** The thread that runs prompts is dead, as far as can be seen. What it told of this one counts: it must not kill the next. */
   #unrecorded(promptId: string): EngineEvent {
     this.#deps.fitness.leave(promptId)
-    const { end, error } = this.#teller.heard
+    const { end, error, current } = this.#teller.heard
     if (end === 'success' && this.#teller.reported.size > 0) return { type: 'succeeded' }
     if (error !== null) return { type: 'failed', failure: toFailure(error, this.#failureContext()) }
     if (this.#stop.aborted) return { type: 'interrupted' }
-    throw new EngineLostError('engine_stuck', 'the thread of the engine that runs prompts has died', {
-      isUnfit: true,
-    })
+    // It would kill one server after the other.
+    if (current !== null) return this.#failAtNode('node_execution_error', (place) => `the engine's worker died${place}`)
+    const message = 'the thread of the engine that runs prompts has died'
+    throw new EngineLostError('engine_stuck', message, { isUnfit: true })
   }
 
   #stalled(): EngineEvent {
-    const { current } = this.#teller.heard
     const seconds = Math.round((this.#deps.bounds.stallMs ?? 0) / 1000)
+    return this.#failAtNode('stalled', (place) => `nothing happened${place} for ${seconds} s; the run was stopped`)
+  }
+
+  /** In the node that was at work, as far as that is known. */
+  #failAtNode(code: FailureCode, toMessage: (place: string) => string): EngineEvent {
+    const { current } = this.#teller.heard
     const place = current === null ? '' : ` in node ${current.displayNodeId} (${current.classType})`
-    return failed('stalled', `nothing happened${place} for ${seconds} s; the run was stopped`, {
+    return failed(code, toMessage(place), {
       nodeId: current?.displayNodeId ?? null,
       classType: current?.classType ?? null,
     })
