@@ -60,6 +60,8 @@ export const ENV = {
   engineWait: 'ATELIER_ENGINE_WAIT',
   engineLostAfter: 'ATELIER_ENGINE_LOST_AFTER',
   engineStallAfter: 'ATELIER_ENGINE_STALL_AFTER',
+  engineIdleAfter: 'ATELIER_ENGINE_IDLE_AFTER',
+  engineQueueAfter: 'ATELIER_ENGINE_QUEUE_AFTER',
   recycleJobs: 'ATELIER_RECYCLE_JOBS',
   recycleMemory: 'ATELIER_RECYCLE_MEMORY',
   recycleAge: 'ATELIER_RECYCLE_AGE',

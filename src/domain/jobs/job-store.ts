@@ -71,6 +71,8 @@ export interface Claim {
   /** Handed over with every claim: what ends the job erases it. */
   readonly sealedExtraData: Uint8Array | null
   readonly notes: string | null
+  /** What the attempt before had shown, and what is off the job now. */
+  readonly earlierOutputs: readonly Output[]
 }
 
 export interface Lease {
@@ -149,7 +151,8 @@ export interface JobStore {
   /**
    * The best queued job whose account has room, with an engine that can run it, or null. Accounts with the fewest running jobs
    * come first, then priority inside the account; among equals the engines' ranks decide within `maxOvertakes`, then submit
-   * order. Costs the same whatever the backlog: it looks at the head of each lane.
+   * order. Costs the same whatever the backlog: it looks at the head of each lane. Outputs of an earlier attempt are off the job
+   * from here on; their assets live on to the end of its retention, for whoever was told of them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
   /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */

@@ -51,8 +51,8 @@ export interface RunDeps {
   checkLease(lease: Lease): Promise<void>
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
-  /** Gives the job back to the queue as if it had not been taken. */
-  handBack(lease: Lease): Promise<void>
+  /** The job goes back to the queue without having spent an attempt. */
+  giveBack(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
   /** Absent: nobody waits for what an engine says to a graph. */
   readonly verdicts?: EngineVerdicts

@@ -53,6 +53,7 @@ export class JobRun {
   #isEngineLost = false
   #lossReason = ''
   #isBlameless = false
+  #isUntouched = false
   #isPumping = false
   #pumpEnd: Promise<void> = Promise.resolve()
   #isStuck = false
@@ -78,6 +79,7 @@ export class JobRun {
     })
     this.#outputs = createRunOutputs(deps, {
       job: claim.job,
+      earlier: claim.earlierOutputs,
       committer: this.#committer,
       onFault: (cause, fault) => this.#failOutput(cause, fault),
     })
@@ -169,6 +171,7 @@ export class JobRun {
       stop: this.#stop,
       lossReason: this.#isEngineLost ? this.#lossReason : null,
       isBlameless: this.#isBlameless,
+      isUntouched: this.#isUntouched,
       deservesSecondChance: this.#deservesSecondChance(),
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
@@ -236,6 +239,7 @@ export class JobRun {
     this.#isEngineLost = true
     this.#lossReason = cause instanceof EngineLostError ? cause.message : 'the engine broke off'
     if (cause instanceof EngineLostError && cause.isUnfit) this.#isStuck = true
+    this.#isUntouched = cause instanceof EngineLostError && cause.isUntouched
     this.#isBlameless = cause instanceof EngineLostError && cause.isBlameless
     // A thread that another run took down has been replaced: there is nothing to wait for.
     if (!this.#isBlameless) this.#place.slot.lose(this.#lossReason)
@@ -284,8 +288,8 @@ export class JobRun {
   async #carryOut(verdict: RunVerdict): Promise<void> {
     if (verdict.verdict === 'finish') return this.#finish(verdict)
     this.#committer.stop()
-    if (!verdict.isAttemptSpent) return this.#deps.handBack(this.lease)
     if (this.#deservesSecondChance()) this.#deps.secondChances.give(this.lease.jobId)
+    if (verdict.verdict === 'return') return this.#deps.giveBack(this.lease)
     this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
     await this.#deps.surrender(this.lease)
   }
@@ -352,6 +356,7 @@ export class JobRun {
       stop: null,
       lossReason: null,
       isBlameless: false,
+      isUntouched: false,
       deservesSecondChance: false,
       attempt: 0,
       maxAttempts: 0,
@@ -398,7 +403,7 @@ export class JobRun {
 
   #endWord(verdict: RunVerdict | null): RunEnd['end'] {
     if (this.#isDiscarded || verdict === null) return 'discarded'
-    return verdict.verdict === 'requeue' ? 'requeued' : 'finished'
+    return verdict.verdict === 'finish' ? 'finished' : 'requeued'
   }
 }
 

@@ -78,7 +78,10 @@ class ClaimingWorker implements Worker {
       secondChances: createSecondChances(),
       checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       surrender: (lease) => this.#surrender(lease),
-      handBack: (lease) => this.#giveBack([lease]),
+      giveBack: (lease) => {
+        this.#runs.delete(lease.jobId)
+        return this.#giveBack([lease])
+      },
     }
   }
 
@@ -189,7 +192,7 @@ class ClaimingWorker implements Worker {
     else if (end.end === 'finished') this.#trouble.reset()
     if (end.isStuck) {
       this.#options.observer.engineStuck({ jobId })
-      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine ignored an interrupt and was given up')
+      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine was given up in the middle of a run')
     }
     await slot.end(end)
   }

@@ -35,14 +35,14 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     for (const stream of streams) {
       // A reader that is behind gets its turn, with all that it missed, when its socket has drained.
       if (hasEnded && !stream.isBehind) stream.end(bytes)
-      else if (stream.send(bytes)) stream.delivered = frames.outputCount()
+      else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
     }
   }
 
   function bringUpToDate(stream: EventStream): void {
     const bytes = Buffer.concat(frames.present(stream.delivered))
     if (frames.hasEnded()) stream.end(bytes)
-    else if (stream.send(bytes)) stream.delivered = frames.outputCount()
+    else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
   }
 
   function flush(): boolean {

@@ -21,6 +21,11 @@ function toStatusData(job: Job, base: ViewBase): object {
   }
 }
 
+/** A new attempt began: outputs that were told before this frame no longer count. */
+export function toOutputsResetFrame({ outputsReplaced }: Job): Buffer {
+  return encodeFrame('outputs_reset', JSON.stringify({ outputs_replaced: outputsReplaced }))
+}
+
 export function toProgressFrame(progress: Progress): Buffer {
   return encodeFrame('progress', JSON.stringify(toProgressView(progress)))
 }

@@ -3,12 +3,14 @@
  *
  * Order: status, then outputs as they are committed, each once; the terminal status last. Of a job that has ended a reader
  * gets the outputs that it lacks and the terminal status, and no state that is no longer true. Progress never falls, and
- * progress and previews come at most twice a second.
+ * progress and previews come at most twice a second. When a new attempt has taken the place of one whose outputs were told, a
+ * reset comes before its outputs; it is told to later readers as well, who may have been told of the earlier ones over another
+ * connection.
  */
 import type { Job, Output } from '../../domain/jobs/job.ts'
 import { isTerminal } from '../../domain/jobs/transitions.ts'
 import type { Preview } from '../../domain/jobs/watch-job.ts'
-import { toOutputFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
+import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
 import type { ViewBase } from './job-view.ts'
 import { createPacer } from './pacer.ts'
 
@@ -22,15 +24,19 @@ export interface JobFrames {
   due(): readonly Buffer[]
   isWaiting(): boolean
   hasEnded(): boolean
-  /** How many outputs there are: a reader that was told everything has been given as many. */
-  outputCount(): number
-  /** What brings a reader up to date that was given the first `outputsGiven` outputs. */
-  present(outputsGiven: number): readonly Buffer[]
+  /** How many frames about outputs there were: a reader that was told everything has been given as many. */
+  outputFrameCount(): number
+  /** What brings a reader up to date that was given the first `given` of them. */
+  present(given: number): readonly Buffer[]
 }
 
 export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   const outputs = new Map<string, Output>()
+  /** A reset, where there was one, and the outputs since. */
   let outputFrames: Buffer[] = []
+  /** Frames before these: what they told is over. */
+  let staleFrames = 0
+  let outputsReplaced = 0
   let steadyUntilMs = base.contentLinks.steadyUntilMs()
   const progress = createPacer(now)
   const preview = createPacer(now)
@@ -39,11 +45,21 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   let statusFrame: Buffer | null = null
 
   function takeOutputs(next: Job): readonly Buffer[] {
+    const reset = takeReset(next)
     const fresh = next.outputs.filter((output) => !outputs.has(output.assetId))
-    const frames = fresh.map((output) => toOutputFrame(output, next, base))
+    const frames = [...reset, ...fresh.map((output) => toOutputFrame(output, next, base))]
     for (const output of fresh) outputs.set(output.assetId, output)
     outputFrames.push(...frames)
     return frames
+  }
+
+  function takeReset(next: Job): readonly Buffer[] {
+    if (next.outputsReplaced === outputsReplaced) return []
+    outputsReplaced = next.outputsReplaced
+    outputs.clear()
+    staleFrames += outputFrames.length
+    outputFrames = []
+    return [toOutputsResetFrame(next)]
   }
 
   function takeProgress(next: Job, before: Job | null): void {
@@ -70,7 +86,8 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     if (job === null || untilMs === steadyUntilMs) return
     const current = job
     steadyUntilMs = untilMs
-    outputFrames = Array.from(outputs.values(), (output) => toOutputFrame(output, current, base))
+    const reset = outputsReplaced > 0 ? [toOutputsResetFrame(current)] : []
+    outputFrames = [...reset, ...Array.from(outputs.values(), (output) => toOutputFrame(output, current, base))]
     if (hasEnded()) statusFrame = toStatusFrame(current, base)
   }
 
@@ -85,11 +102,11 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     due: () => (hasEnded() ? [] : [...asList(progress.take()), ...asList(preview.take())]),
     isWaiting: () => !hasEnded() && (progress.isWaiting() || preview.isWaiting()),
     hasEnded,
-    outputCount: () => outputFrames.length,
-    present(outputsGiven) {
+    outputFrameCount: () => staleFrames + outputFrames.length,
+    present(given) {
       renewLinks()
       const status = asList(statusFrame)
-      const missing = outputFrames.slice(outputsGiven)
+      const missing = outputFrames.slice(Math.max(0, given - staleFrames))
       if (hasEnded()) return [...missing, ...status]
       return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]
     },

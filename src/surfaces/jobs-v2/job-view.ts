@@ -28,6 +28,7 @@ export function toJobView(job: Job, base: ViewBase, linkStyle: JobLinkStyle) {
     metadata: toMetadataView(job.metadata),
     priority: job.priority,
     outputs_reused: job.outputsReused,
+    outputs_replaced: job.outputsReplaced,
     urls: toJobUrls(job.id, base, linkStyle),
   }
 }

@@ -42,6 +42,8 @@ export interface Pulse {
   state(): PulseState
   /** Something happened: look now. */
   look(): void
+  /** The server said something: if it was silent, look now, for what was left there must not run on. */
+  heard(): void
   /** The node classes may have changed. */
   refresh(): void
   /** The process behind the address is, or will be, another one. */
@@ -58,8 +60,10 @@ export interface PulseOptions {
   readonly isOurs: boolean
   /** Runs of ours are under way: the server may be too busy to answer at once. */
   isBusy(): boolean
-  /** After the first words with a server, before it counts as ready. */
-  onMeet(): Promise<void>
+  /** After the first words with a server, or with one that has come back, before it counts as ready. */
+  onMeet(options: { readonly isAnother: boolean }): Promise<void>
+  /** At every look. True: the next one should come soon. */
+  onLook(): Promise<boolean>
   onChange(): void
 }
 
@@ -118,9 +122,9 @@ export function openPulse(options: PulseOptions): Pulse {
     const stats = await api.systemStats({ signal })
     const features = await api.features({ signal })
     await readInfo()
-    await options.onMeet()
     const limit = features?.max_upload_size
     const isAnother = state.state === 'lost' && wasRefused
+    await options.onMeet({ isAnother })
     wasRefused = false
     change({
       state: 'ready',
@@ -162,9 +166,13 @@ export function openPulse(options: PulseOptions): Pulse {
     while (!closing.signal.aborted) {
       try {
         await probe()
+        const isUneasy = await options.onLook()
         failures = 0
         backoff.reset()
-        await bell.wait(bounds.probeEveryMs, closing.signal)
+        await bell.wait(
+          isUneasy ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs,
+          closing.signal,
+        )
       } catch (error) {
         if (closing.signal.aborted) return
         onFailure(error)
@@ -178,6 +186,9 @@ export function openPulse(options: PulseOptions): Pulse {
   return {
     state: () => state,
     look: () => bell.ring(),
+    heard() {
+      if (failures > 0) bell.ring()
+    },
     refresh() {
       isInfoDue = true
       bell.ring()
