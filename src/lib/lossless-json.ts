@@ -29,7 +29,8 @@ const raw = JSON as unknown as RawJsonTools
 const MAY_HOLD_RARE_NUMBER = /(?:^|[\s:,[])(?:-0(?!\.)|-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE]|(?<=\d{16})|\.\d{16}))/
 const INTEGER = /^-?\d+$/
 
-function keepNumber(source: string): number | bigint | NumberText {
+/** What a number in a text becomes. */
+export function keepNumber(source: string): number | bigint | NumberText {
   const value = Number(source)
   if (String(value) === source) return value
   return INTEGER.test(source) && source !== '-0' ? BigInt(source) : new NumberText(source)
