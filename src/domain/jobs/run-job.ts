@@ -5,13 +5,12 @@
  * to an interrupt within the grace period is given up: the job ends, and whatever the engine still says is ignored.
  */
 import type { Log } from '../../lib/log.ts'
-import { parseLosslessJson } from '../../lib/lossless-json.ts'
 import { MAX_TIMER_MS } from '../../lib/sleep.ts'
+import { inOneStep } from '../../lib/turns.ts'
 import type { EngineRun } from '../engine/engine.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
 import { EngineLostError } from '../engine/engine-lost-error.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
-import { readGraph } from '../workflows/read-graph.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
 import { type Committer, createCommitter } from './committer.ts'
 import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
@@ -25,6 +24,7 @@ import type { RunDeps, RunEnd, RunPlace } from './run-deps.ts'
 import { publishLive, toTerminalEvent } from './run-notices.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs, toFault } from './run-outputs.ts'
 import { createRunRecorder } from './run-record.ts'
+import { readStoredGraph } from './stored-graph.ts'
 
 // How many outputs may wait to be stored before the engine is asked to wait too.
 const MAX_WAITING_OUTPUTS = 64
@@ -102,7 +102,7 @@ export class JobRun {
 
   async #run(): Promise<RunEnd> {
     try {
-      const verdict = this.#prepare() ?? (await this.#execute())
+      const verdict = (await this.#prepare()) ?? (await this.#execute())
       if (verdict !== null) await this.#carryOut(verdict)
       return this.#toEnd(this.#endWord(verdict))
     } catch (error) {
@@ -118,10 +118,11 @@ export class JobRun {
   }
 
   /** The verdict over a job that must not run at all, or null when it may. */
-  #prepare(): RunVerdict | null {
+  async #prepare(): Promise<RunVerdict | null> {
     const { claim } = this
     try {
-      const graph = readGraph(parseLosslessJson(claim.workflow))
+      const graph = await readStoredGraph(claim.workflow, this.#deps.turns)
+      if (this.#isDiscarded) return null
       this.#state = startRunState({ graph, earlierProgress: claim.job.progress })
       const extraData = this.#deps.extraData.take(claim.job.id, claim.sealedExtraData, claim.job.expiresAt)
       if (claim.needsExtraData && extraData === null) {
@@ -182,7 +183,9 @@ export class JobRun {
         const step = await events.next()
         if (this.#isDeaf()) return void events.return?.().catch(() => {})
         if (step.done) break
-        this.#take(step.value)
+        // Events may come in thousands without a break, and whoever else is served here must not wait for all of them.
+        await this.#deps.turns.run(inOneStep(() => this.#take(step.value)))
+        if (this.#isDeaf()) return void events.return?.().catch(() => {})
         if (this.#state.outcome !== null) return void events.return?.().catch(() => {})
         await this.#outputs.fewerThan(MAX_WAITING_OUTPUTS)
       }
@@ -336,6 +339,7 @@ export class JobRun {
       accountId: job.accountId,
       attempt: job.attempt,
       graph,
+      graphText: this.claim.workflow,
       inputs: toEngineInputs(inputs, blobs),
       extraData,
       reserveOutputNumbers: (folder, prefix, count) =>

@@ -4,11 +4,12 @@
  * the job is one like any other.
  */
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import type { Turns } from '../../lib/turns.ts'
 import { toLackRefusal, withoutUnknowns } from '../workflows/node-errors.ts'
 import type { InspectWorkflow, Placement } from '../workflows/prepare.ts'
 import { pruneGraph } from '../workflows/prune-graph.ts'
 import type { NodeErrors, WorkflowError } from '../workflows/validation-result.ts'
-import { writeGraph } from '../workflows/write-graph.ts'
+import { writeGraphSteps } from '../workflows/write-graph.ts'
 import type { Job } from './job.ts'
 import type { Submission } from './submission.ts'
 import type { Submit } from './submit.ts'
@@ -36,11 +37,12 @@ export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
 export interface SubmitPromptDeps {
   readonly inspectWorkflow: InspectWorkflow
   readonly submit: Submit
+  readonly turns: Turns
   /** Absent: whatever the catalog has, every engine can run. */
   readonly placement?: Placement
 }
 
-export function createSubmitPrompt({ inspectWorkflow, submit, placement }: SubmitPromptDeps): SubmitPrompt {
+export function createSubmitPrompt({ inspectWorkflow, submit, turns, placement }: SubmitPromptDeps): SubmitPrompt {
   return async function submitPrompt(request) {
     const { accountId, targets } = request
     const inspected = await inspectWorkflow(accountId, request.workflow, {
@@ -51,11 +53,11 @@ export function createSubmitPrompt({ inspectWorkflow, submit, placement }: Submi
     const result = placement?.isCatalogOpen() === true ? withoutUnknowns(inspected.result) : inspected.result
     if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }
     const isWhole = targets === null && Object.keys(result.nodeErrors).length === 0
-    const whole = writeGraph(result.graph)
+    const whole = await turns.run(writeGraphSteps(result.graph))
     const graph = isWhole ? result.graph : pruneGraph(result.graph, result.goodOutputs)
     const lacks = placement === undefined || placement.isCatalogOpen() ? [] : placement.findLacks(graph)
     if (lacks.length > 0) throw toLackRefusal(result, lacks)
-    const text = isWhole ? whole : writeGraph(graph)
+    const text = isWhole ? whole : await turns.run(writeGraphSteps(graph))
     const job = await submit({
       accountId,
       workflow: undefined,

@@ -6,6 +6,8 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import { createTurns, type Turns } from '../../lib/turns.ts'
+import { writeJsonSteps } from '../../lib/write-json-steps.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
 import type { PoolPrice } from '../credits/prices.ts'
 import { ServiceError } from '../errors.ts'
@@ -49,6 +51,8 @@ export interface SubmitDeps {
   readonly newJobId: NewId
   readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
   readonly pool: string
   /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
   readonly mustTakeJobs?: (pool: string) => void
@@ -70,7 +74,7 @@ export const PRIORITY_LIMIT = 1_000_000
 
 export function createSubmit(deps: SubmitDeps): Submit {
   const { store, bus, clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing } = deps
-  const observer = deps.observer ?? silentObserver
+  const { observer = silentObserver, turns = createTurns() } = deps
 
   return async function submit(request) {
     if (isClosing?.()) {
@@ -97,7 +101,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
     const secrets = isEmpty(request.extraData) ? null : request.extraData
-    const sealedExtraData = secrets === null ? null : extraData.hold(id, secrets, expiresAt)
+    const text = secrets === null ? '' : await turns.run(writeJsonSteps(secrets as JsonValue))
+    const sealedExtraData = secrets === null ? null : extraData.hold(id, secrets, expiresAt, text)
     try {
       return await record(request, {
         id,

@@ -1,19 +1,53 @@
 /** Writes a Graph as the API-format text that is stored, executed and shown. Numbers keep the digits they came with. */
 import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../lib/lossless-json.ts'
-import type { Graph } from './graph.ts'
+import { finishNow, type Work } from '../../lib/turns.ts'
+import { writeJsonSteps } from '../../lib/write-json-steps.ts'
+import type { Graph, GraphNode } from './graph.ts'
+
+// What is written in one go, and about how much of it between two steps.
+const SMALL_VALUES = 500
+const STEP_VALUES = 2000
 
 export function writeGraph(graph: Graph): string {
-  const entries: [string, JsonObject][] = []
-  let isPlain = true
-  for (const [id, { classType, inputs, title }] of graph) {
-    const node = { class_type: classType, inputs }
-    entries.push([id, title === null ? node : { ...node, _meta: { title } }])
-    if (isPlain && holdsRareNumber(inputs)) isPlain = false
+  return finishNow(writeGraphSteps(graph))
+}
+
+/** The same in steps, for graphs that others should not wait for. */
+export function* writeGraphSteps(graph: Graph): Work<string> {
+  let text = ''
+  let values = 0
+  for (const [id, node] of graph) {
+    const count = countValues(node.inputs, SMALL_VALUES)
+    const written = count > SMALL_VALUES ? yield* writeJsonSteps(toDocument(node)) : writeNode(node)
+    text += `${text === '' ? '' : ','}${JSON.stringify(id)}:${written}`
+    values += count
+    if (values < STEP_VALUES) continue
+    values = 0
+    yield
   }
-  // Not by assignment: a node may be called `__proto__`.
-  const document = Object.fromEntries(entries)
+  return `{${text}}`
+}
+
+function writeNode(node: GraphNode): string {
   // The lossless writer calls back for every value; most graphs have nothing that needs it.
-  return isPlain ? JSON.stringify(document) : stringifyLosslessJson(document)
+  return holdsRareNumber(node.inputs) ? stringifyLosslessJson(toDocument(node)) : JSON.stringify(toDocument(node))
+}
+
+function toDocument({ classType, inputs, title }: GraphNode): JsonObject {
+  const node = { class_type: classType, inputs }
+  return title === null ? node : { ...node, _meta: { title } }
+}
+
+/** At least 1; a long text counts as many. Stops counting above `enough`. */
+function countValues(value: JsonValue, enough: number): number {
+  if (typeof value === 'string') return 1 + Math.floor(value.length / 1000)
+  if (typeof value !== 'object' || value === null || value instanceof NumberText) return 1
+  let count = 1
+  for (const name in value) {
+    count += countValues((value as JsonObject)[name], enough - count)
+    if (count > enough) break
+  }
+  return count
 }
 
 function holdsRareNumber(value: JsonValue): boolean {

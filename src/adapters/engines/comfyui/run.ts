@@ -7,10 +7,11 @@ import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent, EngineFailure } from '../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
-import { writeGraph } from '../../../domain/workflows/write-graph.ts'
+import { writeGraphSteps } from '../../../domain/workflows/write-graph.ts'
 import type { Log } from '../../../lib/log.ts'
-import { stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { sleep } from '../../../lib/sleep.ts'
+import { createTurns } from '../../../lib/turns.ts'
+import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
 import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
@@ -74,6 +75,7 @@ class Attempt {
   readonly #run: EngineRun
   readonly #stop: AbortSignal
   readonly #folder: string
+  readonly #turns = createTurns()
   readonly #failureBounds: FailureBounds
   readonly #teller: RunTeller
   /** Outputs that were made anew because nothing was told of them. */
@@ -147,7 +149,7 @@ class Attempt {
     hub.attach(promptId, listener)
     try {
       const clientId = socket.clientId()
-      const body = this.#toBody(graphText, promptId, clientId)
+      const body = await this.#toBody(graphText, promptId, clientId)
       const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, silent, body })
       // From here on the run's own questions tell.
       life[Symbol.dispose]()
@@ -168,12 +170,14 @@ class Attempt {
       throw silent.aborted ? silenceError(this.#deps) : error
     })
     this.#staged = new Set(staged.values())
-    return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
+    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
+    return this.#turns.run(writeGraphSteps(rewritten))
   }
 
-  #toBody(graphText: string, promptId: string, clientId: string): string {
+  async #toBody(graphText: string, promptId: string, clientId: string): Promise<string> {
     const rest = { client_id: clientId, prompt_id: promptId, extra_data: toServerExtraData(this.#run.extraData) }
-    return `{"prompt":${graphText},${stringifyLosslessJson(rest).slice(1)}`
+    const text = await this.#turns.run(writeJsonSteps(rest))
+    return `{"prompt":${graphText},${text.slice(1)}`
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
