@@ -16,6 +16,7 @@ import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
+import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
 import { transfer } from './scenarios/transfer.ts'
@@ -35,6 +36,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   memory,
   router,
   held: heldCalls,
+  stalls,
 }
 
 const wanted = process.argv.slice(2)

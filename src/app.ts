@@ -27,6 +27,7 @@ import type { RunModel } from './domain/engine/run-model.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
+import { createTurns } from './lib/turns.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 
@@ -79,7 +80,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
-  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, clock, log, maxOvertakes }
+  const turns = createTurns()
+  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, turns, clock, log, maxOvertakes }
   const jobs = createJobActions(config.jobs, {
     ...parts,
     rules: shared,
@@ -139,6 +141,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       blobs: opened.blobs,
       signer,
       metrics,
+      turns,
       clock,
       log,
     }),

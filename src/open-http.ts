@@ -26,6 +26,7 @@ import type { EventBus } from './domain/events/event-bus.ts'
 import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
+import type { Turns } from './lib/turns.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
 import { reloadModels } from './surfaces/admin/operations/reload-models.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
@@ -35,6 +36,7 @@ import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
 import type { PoolOf } from './surfaces/jobs-v2/pool-of.ts'
 import { loadSpec } from './surfaces/jobs-v2/spec.ts'
+import { type BodyRoomOptions, createBodyRoom } from './surfaces/kit/body-room.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
@@ -118,8 +120,16 @@ export interface HttpParts {
   readonly blobs: Blobs['blobs']
   readonly signer: ContentSigner
   readonly metrics: Metrics
+  /** Shared by all long work on the main thread. */
+  readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
+}
+
+/** Every single body that its own limit allows fits, whatever is set here. */
+function toBodyLimits({ http, router }: Config): Omit<BodyRoomOptions, 'turns'> {
+  const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
+  return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
 
 export async function openHttp(config: Config, parts: HttpParts) {
@@ -204,6 +214,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
+    bodyRoom: createBodyRoom({ ...toBodyLimits(config), turns: parts.turns }),
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }

@@ -44,6 +44,9 @@ export interface HttpConfig {
   readonly mountPrefix: string
   readonly trustedProxies: readonly Cidr[]
   readonly maxBodyBytes: number
+  /** Of all bodies together, and of one account's. */
+  readonly maxBodiesBytes: number
+  readonly maxBodiesPerCallerBytes: number
   readonly maxStreams: number
   readonly brand: readonly string[]
 }
@@ -329,6 +332,8 @@ function toHttpConfig(values: SettingValues): HttpConfig {
     mountPrefix: values.mountPrefix,
     trustedProxies: values.trustedProxies,
     maxBodyBytes: values.maxBody,
+    maxBodiesBytes: values.maxBodies,
+    maxBodiesPerCallerBytes: values.maxBodiesPerCaller,
     maxStreams: values.maxStreams,
     brand: values.brand,
   }

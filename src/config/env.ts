@@ -11,6 +11,8 @@ export const ENV = {
   mountPrefix: 'ATELIER_MOUNT_PREFIX',
   trustedProxies: 'ATELIER_TRUSTED_PROXIES',
   maxBody: 'ATELIER_MAX_BODY',
+  maxBodies: 'ATELIER_MAX_BODIES',
+  maxBodiesPerCaller: 'ATELIER_MAX_BODIES_PER_CALLER',
   maxStreams: 'ATELIER_MAX_STREAMS',
   brand: 'ATELIER_BRAND',
   dataDir: 'ATELIER_DATA_DIR',

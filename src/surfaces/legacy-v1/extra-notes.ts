@@ -2,7 +2,7 @@
  * What callers put into `extra_data`, taken apart. Credentials go to the run and nowhere else. A few well-known keys are kept
  * with the job. Everything else might be anything, so it is shown for as long as this process remembers it, and never stored.
  */
-import { isJsonObject, type JsonObject, type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
 
 export interface SplitExtraData {
   /** For the run: credentials and what is written into files; null when there is nothing. */
@@ -44,7 +44,8 @@ function aliasesOf([name, kind, organisation]: RegExpExecArray): readonly string
 }
 
 export interface ExtraNotes {
-  remember(jobId: string, note: JsonObject): void
+  /** `text`: an object. */
+  remember(jobId: string, text: string): void
   /** The kept text with what is remembered of the job in front. */
   merge(jobId: string, keptText: string): string
 }
@@ -63,8 +64,7 @@ export function createExtraNotes(): ExtraNotes {
   }
 
   return {
-    remember(jobId, note) {
-      const text = stringifyLosslessJson(note)
+    remember(jobId, text) {
       if (text === '{}' || text.length > MAX_NOTE_LENGTH) return
       drop(jobId)
       notes.set(jobId, text)
