@@ -160,6 +160,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     spec,
     answerError,
     clock,
+    turns: parts.turns,
     maxBodyBytes: http.maxBodyBytes,
     maxStreamsPerAccount: toStreamLimit(config, shared),
     contentLinks,
@@ -229,10 +230,11 @@ const ROUTER_PAGE = {
 
 /** What surfaces that may be left out are given. */
 function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts): SurfaceParts {
-  const { shared, signer, store, bus, fleet, jobs, assets, version, clock, log } = parts
+  const { shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     clock,
+    turns,
     log,
     version,
     bus,

@@ -93,3 +93,13 @@ export function finishNow<Result>(work: Work<Result>): Result {
 export function* inOneStep<Result>(act: () => Result): Work<Result> {
   return act()
 }
+
+/** One step for each item. */
+export function* mapSteps<Item, Result>(items: Iterable<Item>, act: (item: Item) => Result): Work<Result[]> {
+  const results: Result[] = []
+  for (const item of items) {
+    results.push(act(item))
+    yield
+  }
+  return results
+}

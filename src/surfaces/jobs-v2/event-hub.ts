@@ -9,6 +9,7 @@ import { forAccount, type PerAccount } from '../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { noSuchJob } from '../../domain/jobs/read.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
+import type { Turns } from '../../lib/turns.ts'
 import { EventStream } from '../kit/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
 import type { Ticker } from '../kit/ticker.ts'
@@ -23,6 +24,7 @@ export interface HubOptions {
   readonly isWelcome: IsWelcome
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
+  readonly turns: Turns
 }
 
 export interface StreamRequest {
@@ -57,7 +59,7 @@ const CHECK_EVERY_TICKS = 8
 const RETRY_AFTER_SECONDS = 5
 
 export function createEventHub(options: HubOptions): EventHub {
-  const { watchJob, maxStreamsPerAccount, isWelcome, contentLinks, ticker } = options
+  const { watchJob, maxStreamsPerAccount, isWelcome, contentLinks, ticker, turns } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Map<EventStream, Caller>()
@@ -103,11 +105,12 @@ export function createEventHub(options: HubOptions): EventHub {
         if (streams.size === 0) stopTicking = null
       },
     })
-    const ready = watchJob(accountId, jobId, channel).then(({ job, preview, stop }) => {
+    const ready = watchJob(accountId, jobId, channel).then(async ({ job, preview, stop }) => {
       if (!isWithin(scope, job)) {
         stop()
         throw noSuchJob()
       }
+      if (job.outputs.length > 0) await turns.run(channel.prepare(job))
       channel.begin(job, preview)
       return stop
     })

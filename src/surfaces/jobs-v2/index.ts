@@ -8,6 +8,7 @@ import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { createTurns, type Turns } from '../../lib/turns.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
@@ -43,6 +44,8 @@ export interface JobsV2Options {
   readonly spec: Spec
   readonly answerError: AnswerError
   readonly clock: Clock
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
   readonly maxStreamsPerAccount: PerAccount
@@ -79,8 +82,10 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
   const { poolOf = mustNameNoDeployment } = options
   const scoped = createScopedJobs(jobs)
+  const { turns = createTurns() } = options
   const jobBytes = createJobBytes(contentLinks, options.clock)
   const hub = createEventHub({
+    turns,
     watchJob: jobs.watchJob,
     maxStreamsPerAccount: options.maxStreamsPerAccount,
     isWelcome: gate.isWelcome,
@@ -99,8 +104,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       ;(request as Known)[SCOPE] = { accountId, pool: poolOf(placeOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
-    listJobs(app, { kit, jobBytes, list: jobs.list })
-    getJob(app, { kit, jobBytes, find: scoped.find })
+    listJobs(app, { kit, jobBytes, turns, list: jobs.list })
+    getJob(app, { kit, jobBytes, turns, find: scoped.find })
     getJobWorkflow(app, { kit, findWorkflow: scoped.workflow })
     getJobLogs(app, { kit, findLog: scoped.log })
     getJobEvents(app, { kit, gate, hub })

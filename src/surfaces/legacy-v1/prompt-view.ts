@@ -28,7 +28,10 @@ export function toPromptParts({ job, workflow, submission }: RecordedJob, deps: 
       number: String(-job.priority || 0),
       workflow,
       extraData: JSON.stringify({ create_time: job.createdAt.getTime() }),
-      outputs: outputNodes(workflow, deps.catalog()),
+      // When somebody asks: the whole graph is read for it.
+      get outputs() {
+        return outputNodes(workflow, deps.catalog())
+      },
     }
   }
   return {
