@@ -27,12 +27,14 @@ import type { RunModel } from './domain/engine/run-model.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
-import { createTurns } from './lib/turns.ts'
+import { createTurns, type Turns } from './lib/turns.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 
 export interface AppOverrides extends FleetOverrides, HttpOverrides {
   readonly clock?: Clock
+  /** For tests: work that counts its slices. */
+  readonly turns?: Turns
   /** For tests: providers of their own, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
 }
@@ -80,7 +82,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
-  const turns = createTurns()
+  const turns = overrides.turns ?? createTurns()
   const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, turns, clock, log, maxOvertakes }
   const jobs = createJobActions(config.jobs, {
     ...parts,

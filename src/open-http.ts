@@ -197,6 +197,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   })
   const admin =
     secrets.adminToken === null ? [] : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams })]
+  const bodyRoom = createBodyRoom({ ...toBodyLimits(config), turns: parts.turns })
   const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, parts))
   const server = await openServer({
     host: http.host,
@@ -215,10 +216,14 @@ export async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
-    bodyRoom: createBodyRoom({ ...toBodyLimits(config), turns: parts.turns }),
+    bodyRoom,
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
-  return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
+  const gauges = [
+    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyRoom.heldBytes },
+    ...optional.flatMap(({ gauges: own }) => own ?? []),
+  ]
+  return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
 const ROUTER_PAGE = {

@@ -128,11 +128,14 @@ function* judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk
   }
 }
 
+// The summary repeats what stands with the nodes; of thousands nobody reads all.
+const MAX_SUMMED_OUTPUTS = 1000
+
 /** Only the outputs' own errors stand in the summary, so it is empty when the fault lies upstream. */
 function outputsFailed(failed: readonly FailedOutput[], walk: GraphWalk): WorkflowError {
-  const lines = failed.flatMap(({ outputId }) =>
-    walk.verdictOf(outputId).errors.map(({ message, details }) => `${message}: ${details}`),
-  )
+  const lines = failed
+    .slice(0, MAX_SUMMED_OUTPUTS)
+    .flatMap(({ outputId }) => walk.verdictOf(outputId).errors.map(({ message, details }) => `${message}: ${details}`))
   return {
     type: 'prompt_outputs_failed_validation',
     message: 'Prompt outputs failed validation',

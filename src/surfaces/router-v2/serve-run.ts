@@ -12,6 +12,7 @@ import type { CallEnd, CallResult } from '../../domain/models/call-store.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/run-model.ts'
 import type { Log } from '../../lib/log.ts'
+import { claimOf } from '../kit/body-room.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { dropRestOf, keepOpenFor } from '../kit/linger.ts'
 import { writeAnswer } from '../kit/raw-answer.ts'
@@ -64,6 +65,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       input,
       baseUrl: place.origin + place.mountPrefix,
       listener: { isConnected: () => !response.destroyed },
+      holdBody: () => claimOf(request).hold(),
     })
   }
 

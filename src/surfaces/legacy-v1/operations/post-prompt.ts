@@ -11,7 +11,13 @@ import { claimOf } from '../../kit/body-room.ts'
 import { refusalHeaders, toRefusal } from '../errors.ts'
 import { splitExtraData } from '../extra-notes.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
-import { fromServiceError, type PromptRefusal, TAKEN_PROMPT_ID, toPromptRefusal } from '../prompt-errors.ts'
+import {
+  fromServiceError,
+  type PromptRefusal,
+  TAKEN_PROMPT_ID,
+  toPromptRefusal,
+  toShownErrors,
+} from '../prompt-errors.ts'
 import { type PromptFields, readPrompt, toFloatText, toPriority } from '../prompt-request.ts'
 import { readLooseObject } from '../read-body.ts'
 
@@ -70,7 +76,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
       const { text, outcome } = await submit(request, fields)
       if (outcome.outcome === 'rejected')
         return await refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
-      const errors = await write(request, outcome.nodeErrors)
+      const errors = await write(request, toShownErrors(outcome.nodeErrors))
       return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${text},"node_errors":${errors}}`)
     } catch (error) {
       const refused = toRefusal(error)
