@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { auth } from './scenarios/auth.ts'
+import { bodies } from './scenarios/bodies.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
@@ -37,6 +38,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   router,
   held: heldCalls,
   stalls,
+  bodies,
 }
 
 const wanted = process.argv.slice(2)
