@@ -21,6 +21,7 @@ const CASES: Readonly<Record<string, Case>> = {
     post(url, '/v2/models/sandbox/echo', JSON.stringify({ text: 'x'.repeat(90 * MIB) })),
   'a model input of 90 MB in 30,000 texts': (url) =>
     post(url, '/v2/models/sandbox/echo', JSON.stringify({ texts: Array(30_000).fill('é'.repeat(1500)) })),
+  'a model input of 48,000 keys': (url) => post(url, '/v2/models/sandbox/echo', manyKeysInside(48_000)),
   'an estimate of 490,000 keys': (url) => post(url, '/v2/models/sandbox/echo/estimate', manyKeys(490_000)),
   'a queued model input of 490,000 keys': (url) => post(url, '/v2/models/sandbox/echo/requests', manyKeys(490_000)),
   'extra_data of 490,000 keys': (url) =>
@@ -36,6 +37,18 @@ const CASES: Readonly<Record<string, Case>> = {
         '/api/v2/jobs',
         `{"workflow":${TRIVIAL},"extra_data":{"extra_pnginfo":{"workflow":${manyKeys(490_000)}}}}`,
       ),
+    ),
+  'extra_data of 480,000 keys in 20 objects': (url) =>
+    post(
+      url,
+      '/api/v2/jobs',
+      `{"workflow":${TRIVIAL},"extra_data":{"extra_pnginfo":{"workflow":${manyKeysInside(480_000)}}}}`,
+    ),
+  'a prompt with extra_data of 480,000 keys in 20 objects': (url) =>
+    post(
+      url,
+      '/api/prompt',
+      `{"prompt":${TRIVIAL},"extra_data":{"other":${manyKeysInside(240_000)},"more":${manyKeysInside(240_000)}}}`,
     ),
   'a graph of 20,000 nodes with errors': (url) => post(url, '/api/v2/jobs', `{"workflow":${faultyGraph(20_000)}}`),
   'a graph with 480,000 inputs': (url) => post(url, '/api/v2/jobs', `{"workflow":${wideGraph(480_000)}}`),
@@ -123,6 +136,16 @@ async function runJob(url: string, workflow: object): Promise<unknown> {
 
 function manyKeys(count: number): string {
   return `{${Array.from({ length: count }, (_, index) => `"k${index}":1`).join()}}`
+}
+
+/** In objects that are not too large by themselves. */
+function manyKeysInside(count: number): string {
+  const size = 20_000
+  const groups = Array.from(
+    { length: Math.ceil(count / size) },
+    (_, index) => `"g${index}":${manyKeys(Math.min(size, count - index * size))}`,
+  )
+  return `{${groups.join()}}`
 }
 
 function ids(count: number): string[] {

@@ -7,7 +7,7 @@ import type { Work } from '../../lib/turns.ts'
 
 // About what a graph of 1,000 nodes with 1,000 outputs costs; larger ones are cut, never slow.
 const MAX_STEPS = 1_000_000
-const STEP_NODES = 5000
+const STEP_NODES = 2000
 
 export interface FailedOutput {
   readonly outputId: string
@@ -33,12 +33,10 @@ export function* dependentOutputs(
     for (const nodeId of seen) {
       if (isFaulty(nodeId)) add(nodeId, outputId)
       for (const next of followed.get(nodeId) ?? []) seen.add(next)
+      sinceYield++
+      if (sinceYield % STEP_NODES === 0) yield
     }
     steps += seen.size
-    sinceYield += seen.size
-    if (sinceYield < STEP_NODES) continue
-    sinceYield = 0
-    yield
   }
   return dependents
 

@@ -42,6 +42,8 @@ export function* validateSteps(submitted: Graph, options: ValidateOptions): Work
   return yield* judgeOutputs(graph, outputs, createGraphWalk(graph, rulesOf, checkInput ?? null))
 }
 
+const STEP_OUTPUTS = 1000
+
 const NO_OUTPUTS: WorkflowError = {
   type: 'prompt_no_outputs',
   message: 'Prompt has no outputs',
@@ -112,20 +114,19 @@ function selectOutputs(
 function* judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk): Work<ValidationResult> {
   const goodOutputs: string[] = []
   const failed: FailedOutput[] = []
-  for (const outputId of outputs) {
+  for (const [index, outputId] of outputs.entries()) {
+    if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
     const alreadyFound = walk.faulty.length
     const { isValid } = yield* walk.judge(outputId)
     if (isValid) goodOutputs.push(outputId)
     else failed.push({ outputId, found: walk.faulty.slice(alreadyFound) })
   }
+  yield
   const ok = goodOutputs.length > 0
-  return {
-    ok,
-    error: ok ? null : outputsFailed(failed, walk),
-    goodOutputs,
-    nodeErrors: yield* collectErrors(graph, failed, walk),
-    graph: applyChanges(graph, walk.changed),
-  }
+  const error = ok ? null : outputsFailed(failed, walk)
+  const nodeErrors = yield* collectErrors(graph, failed, walk)
+  yield
+  return { ok, error, goodOutputs, nodeErrors, graph: applyChanges(graph, walk.changed) }
 }
 
 // The summary repeats what stands with the nodes; of thousands nobody reads all.

@@ -1,17 +1,14 @@
 /** What has run, by id, in the order in which it ended. */
 import type { FastifyRequest } from 'fastify'
 import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
-import { mapSteps } from '../../../lib/turns.ts'
+import type { Work } from '../../../lib/turns.ts'
 import { readHistoryRange } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
-import { toHistoryEntry } from '../prompt-view.ts'
+import { historyEntrySteps, type PromptViewDeps } from '../prompt-view.ts'
 
 export function getHistory(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf, turns } = deps
-  const toObject = async (records: readonly RecordedJob[]) => {
-    const write = (one: RecordedJob) => `${JSON.stringify(one.job.id)}:${toHistoryEntry(one, deps)}`
-    return `{${(await turns.run(mapSteps(records, write))).join(',')}}`
-  }
+  const toObject = (records: readonly RecordedJob[]) => turns.run(objectSteps(records, deps))
 
   api.both('GET', '/history', async (request, reply) => {
     const range = readHistoryRange(queryOf(request))
@@ -21,4 +18,14 @@ export function getHistory(api: Api, deps: OperationDeps): void {
     const found = await jobs.records.historyOf(accountOf(request), paramOf(request, 'id'))
     return sendJsonText(reply, await toObject(found === null ? [] : [found]))
   })
+}
+
+function* objectSteps(records: readonly RecordedJob[], deps: PromptViewDeps): Work<string> {
+  let members = ''
+  for (const record of records) {
+    const entry = yield* historyEntrySteps(record, deps)
+    members += `${members === '' ? '' : ','}${JSON.stringify(record.job.id)}:${entry}`
+    yield
+  }
+  return `{${members}}`
 }
