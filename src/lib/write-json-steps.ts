@@ -13,39 +13,71 @@ const STEP_VALUES = 2000
 const STEP_LENGTH = 262_144
 
 export function* writeJsonSteps(value: JsonValue): Work<string> {
-  // Strings that grow piece by piece are joined when somebody reads them: small pieces are joined here, the rest then.
-  let text = ''
-  let piece = ''
+  const writer = new StepWriter()
   let sinceYield = 0
-  const stack: Frame[] = []
-  let current: JsonValue = value
-  for (;;) {
-    if (typeof current === 'string' && current.length > STEP_LENGTH) {
-      text += piece
-      piece = ''
-      text += yield* writeLongString(current)
-    } else if (isContainer(current)) {
-      const frame = openFrame(current)
-      piece += frame.names === null ? '[' : '{'
-      stack.push(frame)
-    } else piece += writeScalar(current)
-    let frame = stack.at(-1)
-    while (frame !== undefined && frame.next === frame.values.length) {
-      piece += frame.names === null ? ']' : '}'
-      stack.pop()
-      frame = stack.at(-1)
-    }
-    if (frame === undefined) return text + piece
-    if (frame.next > 0) piece += ','
-    if (frame.names !== null) piece += `${JSON.stringify(frame.names[frame.next])}:`
-    current = frame.values[frame.next]
-    frame.next++
+  for (let current: JsonValue | undefined = value; ; current = writer.next()) {
+    if (typeof current === 'string' && current.length > STEP_LENGTH) writer.add(yield* writeLongString(current))
+    else writer.write(current)
+    if (writer.isDone()) return writer.text()
     sinceYield++
-    if (sinceYield < STEP_VALUES && piece.length < STEP_LENGTH) continue
-    text += piece
-    piece = ''
+    if (sinceYield < STEP_VALUES && writer.length < STEP_LENGTH) continue
     sinceYield = 0
+    writer.flush()
     yield
+  }
+}
+
+/**
+ * Collects the parts of a step and joins them at its end. A string that grows by small additions is a tree of them until
+ * somebody reads it, and then the whole tree is walked in one go.
+ */
+class StepWriter {
+  /** Of what was added since the last flush. */
+  length = 0
+  readonly #stack: Frame[] = []
+  #text = ''
+  #parts: string[] = []
+
+  add(part: string): void {
+    this.#parts.push(part)
+    this.length += part.length
+  }
+
+  /** A scalar, or the beginning of a container; then whatever ends here. */
+  write(value: JsonValue | undefined): void {
+    if (value !== undefined && isContainer(value)) {
+      const frame = openFrame(value)
+      this.add(frame.names === null ? '[' : '{')
+      this.#stack.push(frame)
+    } else this.add(writeScalar(value))
+  }
+
+  isDone(): boolean {
+    let frame = this.#stack.at(-1)
+    while (frame !== undefined && frame.next === frame.values.length) {
+      this.add(frame.names === null ? ']' : '}')
+      this.#stack.pop()
+      frame = this.#stack.at(-1)
+    }
+    return frame === undefined
+  }
+
+  next(): JsonValue | undefined {
+    const frame = this.#stack[this.#stack.length - 1]
+    const comma = frame.next > 0 ? ',' : ''
+    this.add(frame.names === null ? comma : `${comma}${JSON.stringify(frame.names[frame.next])}:`)
+    return frame.values[frame.next++]
+  }
+
+  flush(): void {
+    this.#text += this.#parts.join('')
+    this.#parts = []
+    this.length = 0
+  }
+
+  text(): string {
+    this.flush()
+    return this.#text
   }
 }
 

@@ -14,18 +14,22 @@ export function writeGraph(graph: Graph): string {
 
 /** The same in steps, for graphs that others should not wait for. */
 export function* writeGraphSteps(graph: Graph): Work<string> {
-  let text = ''
+  const pieces: string[] = []
+  let members: string[] = []
   let values = 0
   for (const [id, node] of graph) {
     const count = countValues(node.inputs, SMALL_VALUES)
     const written = count > SMALL_VALUES ? yield* writeJsonSteps(toDocument(node)) : writeNode(node)
-    text += `${text === '' ? '' : ','}${JSON.stringify(id)}:${written}`
+    members.push(`${JSON.stringify(id)}:${written}`)
     values += count
     if (values < STEP_VALUES) continue
+    pieces.push(members.join(','))
+    members = []
     values = 0
     yield
   }
-  return `{${text}}`
+  if (members.length > 0) pieces.push(members.join(','))
+  return `{${pieces.join(',')}}`
 }
 
 function writeNode(node: GraphNode): string {
