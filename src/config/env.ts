@@ -12,6 +12,8 @@ export const ENV = {
   absoluteUrls: 'ATELIER_ABSOLUTE_URLS',
   trustedProxies: 'ATELIER_TRUSTED_PROXIES',
   maxBody: 'ATELIER_MAX_BODY',
+  maxBodies: 'ATELIER_MAX_BODIES',
+  maxBodiesPerCaller: 'ATELIER_MAX_BODIES_PER_CALLER',
   maxStreams: 'ATELIER_MAX_STREAMS',
   brand: 'ATELIER_BRAND',
   dataDir: 'ATELIER_DATA_DIR',

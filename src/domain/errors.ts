@@ -32,6 +32,7 @@ export type Refusal =
   | 'deployment_not_ready' // it can still become ready: retry
   | 'deployment_stopped' // only an operator can start it again
   | 'link_invalid' // a signed address that is expired, altered or made for something else
+  | 'overloaded' // more is being sent at once than the service holds in memory; it passes within seconds
   | 'shutting_down' // the process drains and takes no new work
 
 export type RefusalDetails = Readonly<Record<string, unknown>>

@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import type { BodyRoom } from './kit/body-room.ts'
 import { answerBrokenRequests } from './kit/broken-request.ts'
 import type { RouteDeployment } from './kit/deployment-address.ts'
 import { prepareDrain } from './kit/drain.ts'
@@ -46,6 +47,8 @@ export interface ServerOptions {
   /** null, or left out: no request is observed, and none pays for it. */
   readonly onAnswered?: ((request: AnsweredRequest) => void) | null
   readonly trace?: TraceRequest | null
+  /** Bounds what bodies take in memory together; left out: each has its own bound only. */
+  readonly bodyRoom?: BodyRoom | null
   /** Takes a deployment's prefix off the address before anything else reads it; left out: no prefix means anything. */
   readonly routeDeployment?: RouteDeployment | null
 }
@@ -179,8 +182,9 @@ function createHttpServer(
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS
   server.setTimeout(options.idleMs ?? IDLE_MS)
-  const { onAnswered = null, trace = null } = options
+  const { onAnswered = null, trace = null, bodyRoom = null } = options
   server.on('request', (request, response) => {
+    bodyRoom?.admit(request, response)
     if (onAnswered !== null) observe(request, response, onAnswered)
     if (trace === null) answer(framework, request, response)
     else trace(request, response, () => answer(framework, request, response))

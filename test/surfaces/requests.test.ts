@@ -296,6 +296,7 @@ test('every refusal has its status and code, details are never absent, and every
     deployment_stopped: [422, 'deployment_stopped'],
     link_invalid: [403, 'forbidden'],
     storage_full: [500, 'upstream_error'],
+    overloaded: [429, 'queue_full'],
     shutting_down: [429, 'queue_full'],
   }
   for (const [refusal, [status, code]] of Object.entries(expected)) {

@@ -118,6 +118,8 @@ export interface ListQuery {
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
   readonly limit: number
+  /** A page ends early, behind the job with which its outputs become this many; left out: it does not. */
+  readonly maxOutputs?: number
   /** The last job of the page before. */
   readonly after: { readonly createdAt: Date; readonly id: string } | null
   readonly now: Date

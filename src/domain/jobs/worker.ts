@@ -7,6 +7,7 @@ import { type Backoff, createBackoff } from '../../lib/backoff.ts'
 import { createDoorbell } from '../../lib/doorbell.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 import { settlesWithin, sleep } from '../../lib/sleep.ts'
+import { createTurns } from '../../lib/turns.ts'
 import type { EngineSlot } from '../engine/engine-slot.ts'
 import type { JobChanged } from '../events/event-bus.ts'
 import type { Claim, Lease } from './job-store.ts'
@@ -75,6 +76,7 @@ class ClaimingWorker implements Worker {
       pace,
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
+      turns: deps.turns ?? createTurns(),
       secondChances: createSecondChances(),
       checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       surrender: (lease) => this.#surrender(lease),

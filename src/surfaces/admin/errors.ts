@@ -33,6 +33,7 @@ const STATUS: Readonly<Record<Refusal, number>> = {
   deployment_not_ready: 429,
   deployment_stopped: 422,
   link_invalid: 403,
+  overloaded: 503,
   shutting_down: 503,
 }
 

@@ -36,6 +36,8 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_stopped: [422, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
   storage_full: [500, 'upstream_error'],
+  // Clients know no other word on which they send a request again by themselves.
+  overloaded: [429, 'queue_full'],
   // Clients retry a full queue with the same key; by then another process may be listening.
   shutting_down: [429, 'queue_full'],
 }

@@ -4,6 +4,7 @@
  */
 import type { Job } from '../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../domain/jobs/watch-job.ts'
+import type { Work } from '../../lib/turns.ts'
 import type { EventStream, StreamSource } from '../kit/event-stream.ts'
 import { createJobFrames } from './job-frames.ts'
 import type { ViewBase } from './job-view.ts'
@@ -17,6 +18,8 @@ export interface ChannelOptions {
 }
 
 export interface EventChannel extends StreamSource, JobWatcher {
+  /** To be done before the first snapshot is given. */
+  prepare(job: Job): Work<void>
   /** The first snapshot; readers join after it. */
   begin(job: Job, preview: Preview | null): void
   join(stream: EventStream): void
@@ -56,6 +59,7 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
   }
 
   const channel: EventChannel = {
+    prepare: frames.prepare,
     begin(job, preview) {
       if (preview !== null) frames.offerPreview(preview)
       tell(frames.take(job))

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Authenticate, Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { nameCaller } from './body-room.ts'
 import { type Cors, createCors } from './cors.ts'
 import { type CredentialRule, readCredential } from './credentials.ts'
 import { addressOf, type DeploymentAddress, type DeploymentHosts } from './deployment-address.ts'
@@ -94,8 +95,13 @@ export function createGate(options: GateOptions): Gate {
     if (known !== undefined) return known
     const caller = options.authenticate(readCredential(request, rule))
     request[CALLER] = caller
-    // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
-    if (caller instanceof Promise) caller.catch(() => {})
+    if (caller instanceof Promise) {
+      // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
+      caller.then(
+        ({ accountId }) => nameCaller(request, accountId),
+        () => {},
+      )
+    } else nameCaller(request, caller.accountId)
     return caller
   }
 

@@ -78,6 +78,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   deployment_not_ready: 'unavailable',
   deployment_stopped: 'not_enabled',
   link_invalid: 'forbidden',
+  overloaded: 'unavailable',
   shutting_down: 'unavailable',
 }
 

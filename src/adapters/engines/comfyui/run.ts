@@ -7,10 +7,11 @@ import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent, EngineFailure } from '../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
-import { writeGraph } from '../../../domain/workflows/write-graph.ts'
+import { writeGraphSteps } from '../../../domain/workflows/write-graph.ts'
 import type { Log } from '../../../lib/log.ts'
-import { stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { sleep } from '../../../lib/sleep.ts'
+import { createTurns } from '../../../lib/turns.ts'
+import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
 import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
@@ -90,6 +91,7 @@ class Attempt {
   readonly #run: EngineRun
   readonly #stop: AbortSignal
   readonly #folder: string
+  readonly #turns = createTurns()
   readonly #failureBounds: FailureBounds
   readonly #teller: RunTeller
   readonly #left: LeftFiles
@@ -183,7 +185,7 @@ class Attempt {
     hub.attach(promptId, listener)
     try {
       const clientId = socket.clientId()
-      const body = this.#toBody(graphText, promptId, clientId)
+      const body = await this.#toBody(graphText, promptId, clientId)
       const submitted = await this.#orLeave(
         promptId,
         submitRun(this.#deps, { promptId, stop: this.#stop, silent, body }),
@@ -209,12 +211,14 @@ class Attempt {
     this.#staged = new Set(staged.values())
     this.#deps.stage.letGo(this.#stagedNames)
     this.#stagedNames = staged
-    return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
+    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
+    return this.#turns.run(writeGraphSteps(rewritten))
   }
 
-  #toBody(graphText: string, promptId: string, clientId: string): string {
+  async #toBody(graphText: string, promptId: string, clientId: string): Promise<string> {
     const rest = { client_id: clientId, prompt_id: promptId, extra_data: toServerExtraData(this.#run.extraData) }
-    return `{"prompt":${graphText},${stringifyLosslessJson(rest).slice(1)}`
+    const text = await this.#turns.run(writeJsonSteps(rest))
+    return `{"prompt":${graphText},${text.slice(1)}`
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
