@@ -121,6 +121,8 @@ class ServerEngine implements ComfyEngine {
   readonly #closing = new AbortController()
   #gone = new AbortController()
   #hearsProcess = false
+  /** While it is not known yet how the server's lines are heard. */
+  #subscribing: Promise<void> = Promise.resolve()
   #closed: Promise<void> | null = null
 
   constructor(options: ComfyEngineOptions, { url, supervisor }: Reach) {
@@ -195,7 +197,7 @@ class ServerEngine implements ComfyEngine {
         this.#pulse.heard()
       },
       onOpen: (clientId) => {
-        this.#subscribeLogs(clientId)
+        this.#subscribing = this.#subscribeLogs(clientId)
         this.#pulse.heard()
       },
       onClose: this.#pulse.look,
@@ -328,6 +330,8 @@ class ServerEngine implements ComfyEngine {
     const over = Promise.withResolvers<void>()
     this.#runs.add(over.promise)
     try {
+      // What the process prints is nowhere else, so the run waits until somebody listens.
+      if (this.#supervisor !== null) await this.#subscribing
       yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
     } finally {
       this.#runs.delete(over.promise)
