@@ -16,7 +16,7 @@ import { isJsonObject, type JsonObject } from '../../../lib/lossless-json.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { toText } from './frames.ts'
-import { CallError } from './http.ts'
+import { CallError, isNobodyThere } from './http.ts'
 import { readObjectInfo } from './object-info.ts'
 
 export interface Device {
@@ -151,7 +151,7 @@ export function openPulse(options: PulseOptions): Pulse {
   function onFailure(error: unknown): void {
     failures++
     const isRefused = error instanceof CallError && error.fault === 'unreachable'
-    wasRefused ||= isRefused
+    wasRefused ||= isNobodyThere(error)
     const tries = isRefused ? 1 : options.isBusy() ? TRIES_BUSY : TRIES_IDLE
     const message = error instanceof Error ? error.message : String(error)
     if (state.state === 'ready' && failures >= tries) {

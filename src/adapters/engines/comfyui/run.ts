@@ -19,7 +19,7 @@ import type { Fitness } from './fitness.ts'
 import { type FollowDeps, RunFollower, type Standstill } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
-import { CallError } from './http.ts'
+import { CallError, isNobodyThere } from './http.ts'
 import type { Hub } from './hub.ts'
 import { createLeftFiles, type LeftFiles } from './left-files.ts'
 import { missingReports } from './missing-reports.ts'
@@ -288,7 +288,8 @@ class Attempt {
     try {
       return await work
     } catch (error) {
-      if (!this.#deps.gone.aborted) this.#deps.fitness.leave(promptId)
+      const isGone = this.#deps.gone.aborted || (error instanceof EngineLostError && isNobodyThere(error.cause))
+      if (!isGone) this.#deps.fitness.leave(promptId)
       throw error
     }
   }
