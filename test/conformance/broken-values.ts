@@ -67,7 +67,10 @@ function addScalars(schema: Schema, value: unknown, add: Add): void {
 function addLists(schema: Schema, value: readonly unknown[], add: Add): void {
   if (typeof schema['minItems'] === 'number') add('too few items', value.slice(0, schema['minItems'] - 1))
   if (typeof schema['maxItems'] === 'number' && schema['maxItems'] < LIST_BOUND) {
-    add('too many items', Array.from({ length: schema['maxItems'] + 1 }, () => value[0] ?? 'x'))
+    add(
+      'too many items',
+      Array.from({ length: schema['maxItems'] + 1 }, () => value[0] ?? 'x'),
+    )
   }
   for (const [type, wrong] of Object.entries(WRONG)) add(`a ${type} among its items`, [...value, wrong])
 }

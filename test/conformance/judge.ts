@@ -6,7 +6,12 @@ import type { DeclaredAnswer, Operation, ServedDocument } from './served-documen
 /** Whether a refusal says that the request itself was wrong, rather than what it asked for. */
 export type IsMalformed = (answer: Answer) => boolean
 
-export function judge(document: ServedDocument, operation: Operation, request: GeneratedRequest, answer: Answer): string[] {
+export function judge(
+  document: ServedDocument,
+  operation: Operation,
+  request: GeneratedRequest,
+  answer: Answer,
+): string[] {
   const { status } = answer
   if (status >= 500 && operation.answers[String(status)] === undefined) return [`answered ${status}`]
   if (status === 500) return ['answered 500']

@@ -23,6 +23,8 @@ const HEADER_CHARACTER = fc.constantFrom(...'abcXYZ019-_.:/+=~')
 const BOUNDARY = 'a-boundary-of-the-generator'
 /** As text, an absent member. */
 const ABSENT = Symbol('absent')
+/** As a body, text that is none of its media type. */
+const GARBLED = Symbol('garbled')
 
 export interface RequestSource {
   readonly document: ServedDocument
@@ -36,12 +38,10 @@ export function validRequests(operation: Operation, source: RequestSource): fc.A
 
 /** null when the operation promises nothing that a request could break. */
 export function brokenRequests(operation: Operation, source: RequestSource): fc.Arbitrary<GeneratedRequest> | null {
-  const broken = fc
-    .tuple(validParts(operation, source), fc.nat())
-    .map(([parts, pick]) => {
-      const all = breakParts(operation, parts, source.document)
-      return all.length === 0 ? null : write(operation, all[pick % all.length].parts, source, all[pick % all.length].what)
-    })
+  const broken = fc.tuple(validParts(operation, source), fc.nat()).map(([parts, pick]) => {
+    const all = breakParts(operation, parts, source.document)
+    return all.length === 0 ? null : write(operation, all[pick % all.length].parts, source, all[pick % all.length].what)
+  })
   const hasPromise = fc
     .sample(validParts(operation, source), { numRuns: 3, seed: 1 })
     .some((parts) => breakParts(operation, parts, source.document).length > 0)
@@ -52,7 +52,11 @@ function validParts({ parameters, body }: Operation, { document, known }: Reques
   const options: ValueOptions = { document, known }
   const named = Object.fromEntries(
     parameters.map((one) => {
-      const values = validValues(one.schema, one.name, one.in === 'header' ? { ...options, unit: HEADER_CHARACTER } : options)
+      const values = validValues(
+        one.schema,
+        one.name,
+        one.in === 'header' ? { ...options, unit: HEADER_CHARACTER } : options,
+      )
       return [one.name, one.in === 'path' ? values.filter(isSegment) : values.filter(isWellFormed)]
     }),
   )
@@ -96,19 +100,22 @@ function breakParts(operation: Operation, parts: Parts, document: ServedDocument
 
 function breakBody({ body }: Operation, value: unknown, document: ServedDocument): readonly Broken[] {
   if (body === null) return []
+  const none = body.isRequired ? [{ what: 'none', value: undefined }] : []
   if (body.mediaType === 'application/json') {
-    const none = body.isRequired ? [{ what: 'none', value: undefined }] : []
-    return value === undefined ? none : [...none, ...breakValue(document, body.schema, value)]
+    const whole = [...none, { what: 'not JSON', value: GARBLED }]
+    return value === undefined ? whole : [...whole, ...breakValue(document, body.schema, value)]
   }
   if (body.mediaType !== 'multipart/form-data' || value === undefined) return []
   const form = document.resolve(body.schema)
   const required = (form['required'] ?? []) as readonly string[]
-  return Object.entries((form['properties'] ?? {}) as Readonly<Record<string, Schema>>).flatMap(([name, schema]) =>
-    breakText(schema, required.includes(name), document).map((one) => {
-      const { [name]: _, ...others } = value as Record<string, unknown>
-      return { what: `${name}: ${one.what}`, value: one.value === ABSENT ? others : { ...others, [name]: one.value } }
-    }),
+  const fields = Object.entries((form['properties'] ?? {}) as Readonly<Record<string, Schema>>).flatMap(
+    ([name, schema]) =>
+      breakText(schema, required.includes(name), document).map((one) => {
+        const { [name]: _, ...others } = value as Record<string, unknown>
+        return { what: `${name}: ${one.what}`, value: one.value === ABSENT ? others : { ...others, [name]: one.value } }
+      }),
   )
+  return [...none, { what: 'not a form', value: GARBLED }, ...fields]
 }
 
 /** Violations that can be written as text: there a number of the wrong kind is a word, and every string is a string. */
@@ -149,18 +156,24 @@ function write(operation: Operation, parts: Parts, source: RequestSource, broken
 
 function toQuery({ name, style }: Parameter, value: unknown): string[] {
   const pair = (key: string, one: unknown) => `${encodeURIComponent(key)}=${encodeURIComponent(String(one))}`
-  if (Array.isArray(value)) return value.length === 0 ? [] : [`${encodeURIComponent(name)}=${value.map((one) => encodeURIComponent(String(one))).join(',')}`]
+  if (Array.isArray(value))
+    return value.length === 0
+      ? []
+      : [`${encodeURIComponent(name)}=${value.map((one) => encodeURIComponent(String(one))).join(',')}`]
   if (style === 'deepObject') return Object.entries(value as object).map(([key, one]) => pair(`${name}[${key}]`, one))
   return [pair(name, value)]
 }
 
 function writeBody(mediaType: string, schema: Schema, value: unknown, document: ServedDocument) {
+  if (value === GARBLED) return { type: mediaType, bytes: '{"' }
   if (mediaType === 'application/json') return { type: mediaType, bytes: JSON.stringify(value) }
   if (mediaType === 'multipart/form-data') {
     const form = document.resolve(schema)
     const properties = (form['properties'] ?? {}) as Readonly<Record<string, Schema>>
     const parts = Object.entries(value as object).flatMap(([name, one]) =>
-      name in properties ? [one].flat().map((item) => toPart(name, String(item), isFile(document.resolve(properties[name])))) : [],
+      name in properties
+        ? [one].flat().map((item) => toPart(name, String(item), isFile(document.resolve(properties[name]))))
+        : [],
     )
     return { type: `${mediaType}; boundary=${BOUNDARY}`, bytes: `${parts.join('')}--${BOUNDARY}--\r\n` }
   }

@@ -109,20 +109,28 @@ class SurfaceRun {
   async methods(): Promise<void> {
     for (const [template, declared] of this.#document.methods) {
       const path = this.#pathFor(template)
-      const allowed = [...declared, ...(declared.includes('GET') && !template.endsWith('/events') ? ['HEAD'] : [])].sort()
+      const allowed = [
+        ...declared,
+        ...(declared.includes('GET') && !template.endsWith('/events') ? ['HEAD'] : []),
+      ].sort()
       for (const method of METHODS.filter((one) => !allowed.includes(one))) {
         const answer = await this.#line.send(path, { method, headers: this.#surface.headers })
         const example = toExample({ method, path, broken: null }, answer)
         const where = `${this.#surface.name} ${method} ${template}`
-        if (answer.status !== 405) this.#line.tell(`${where}: an undeclared method is answered ${answer.status}`, example)
-        const allow = String(answer.headers.allow ?? '').split(', ').sort()
+        if (answer.status !== 405)
+          this.#line.tell(`${where}: an undeclared method is answered ${answer.status}`, example)
+        const allow = String(answer.headers.allow ?? '')
+          .split(', ')
+          .sort()
         if (allow.join() !== allowed.join()) this.#line.tell(`${where}: Allow is ${allow}, not ${allowed}`, example)
         if (method === 'HEAD' || answer.status < 400) continue
         const fault = this.#document.faultOf(this.#document.named(this.#surface.errorSchema), answer.json)
         if (fault !== null) this.#line.tell(`${where}: not the surface's own error: ${fault}`, example)
       }
       const answer = await this.#line.send(path, { method: 'OPTIONS', headers: this.#surface.headers })
-      const allow = String(answer.headers.allow ?? '').split(', ').sort()
+      const allow = String(answer.headers.allow ?? '')
+        .split(', ')
+        .sort()
       if (answer.status !== 204 || allow.join() !== [...allowed, 'OPTIONS'].sort().join()) {
         this.#line.tell(`${this.#surface.name} OPTIONS ${template}: ${answer.status}, Allow ${allow}`, '')
       }

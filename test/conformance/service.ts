@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { type Answer, call } from '../support/call.ts'
 import { createFakeEngine } from '../support/fake-engine.ts'
 import { createFakeProvider } from '../support/fake-provider.ts'
-import { ADMIN_TOKEN } from '../support/start-shared.ts'
-import { MODELS } from '../support/start-router.ts'
 import { startTestApp } from '../support/start-app.ts'
+import { MODELS } from '../support/start-router.ts'
+import { ADMIN_TOKEN } from '../support/start-shared.ts'
 import type { IsMalformed } from './judge.ts'
 import type { KnownValues } from './valid-values.ts'
 
@@ -33,20 +33,33 @@ const GRAPHS = [
   { '1': { class_type: 'FakeSampler', inputs: { steps: 2 } }, '2': { class_type: 'FakeLog', inputs: { text: 'x' } } },
   { '1': { class_type: 'FakeFail', inputs: {} } },
 ]
+/**
+ * Refusals that tell of a request that is wrong in itself, by the words of each surface. Left out is what only the service can
+ * know and what the documents say in words: cursors that were not given out, bytes that are no picture, names that are taken.
+ */
 const MALFORMED_JOBS = ['invalid_request', 'invalid_metadata_filter', 'metadata_invalid']
+const EXPLAINED_JOBS = /^cursor |^file_path (must have at most|cannot be a models)/
+const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
+const EXPLAINED_LEGACY = /this is no picture|^original_ref /
 const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
+const EXPLAINED_ADMIN = /^tier must be one of|^id is taken|names no account|not metered|out of bounds|lie in the future/
 
 export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTest> {
   const engine = createFakeEngine()
   const isLocal = kind.startsWith('local')
-  const settings: Record<string, string> = { kind: isLocal ? 'local' : kind, adminToken: ADMIN_TOKEN, maxUpload: '1MiB' }
+  const settings: Record<string, string> = {
+    kind: isLocal ? 'local' : kind,
+    adminToken: ADMIN_TOKEN,
+    maxUpload: '1MiB',
+  }
   if (kind === 'local with a token') settings['token'] = TOKEN
   const service = await startTestApp({
     settings,
     overrides: { engine, models: { providers: [createFakeProvider()], models: MODELS } },
   })
   const { url } = service
-  const admin = (path: string, body: object) => send(url, `/admin/v1${path}`, { Authorization: `Bearer ${ADMIN_TOKEN}` }, body)
+  const admin = (path: string, body: object) =>
+    send(url, `/admin/v1${path}`, { Authorization: `Bearer ${ADMIN_TOKEN}` }, body)
   const key = isLocal ? (kind === 'local' ? null : TOKEN) : await openAccount(admin, 'caller')
   const headers: Record<string, string> = key === null ? {} : { Authorization: `Bearer ${key}` }
   const known = await fillIn(url, headers)
@@ -60,15 +73,17 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
         headers,
         known,
         errorSchema: 'ErrorEnvelope',
-        isMalformed: ({ status, json }) => status !== 416 && MALFORMED_JOBS.includes(json?.error?.code),
+        isMalformed: ({ status, json }) =>
+          status !== 416 && MALFORMED_JOBS.includes(json?.error?.code) && !EXPLAINED_JOBS.test(json.error.message),
       },
       {
         name: 'router-v2',
         documentPath: '/v2/models/openapi.json',
         headers,
-        known: { ...known, request_id: known['request_id'] },
+        known,
         errorSchema: 'RouterErrorResponse',
-        isMalformed: ({ status, json }) => status === 400 && json?.error_type === 'invalid_input',
+        isMalformed: ({ status, json }) =>
+          status === 400 && json?.error_type === 'invalid_input' && !/^cursor /.test(json.detail),
       },
       {
         name: 'legacy-v1',
@@ -76,8 +91,11 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
         headers,
         known,
         errorSchema: 'Error',
-        isMalformed: ({ status, text, json }) =>
-          status === 400 && json?.code !== 'invalid_prompt' && !/"type":"(prompt_|invalid_prompt)/.test(text),
+        isMalformed: ({ status, json }) =>
+          status === 400 &&
+          (json?.error?.type === undefined
+            ? !EXPLAINED_LEGACY.test(json?.message ?? '')
+            : MALFORMED_PROMPT.includes(json.error.type)),
       },
       {
         name: 'admin',
@@ -85,7 +103,8 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
         headers: { Authorization: `Bearer ${ADMIN_TOKEN}` },
         known: adminKnown,
         errorSchema: 'Error',
-        isMalformed: ({ json }) => MALFORMED_ADMIN.includes(json?.error?.type),
+        isMalformed: ({ json }) =>
+          MALFORMED_ADMIN.includes(json?.error?.type) && !EXPLAINED_ADMIN.test(json.error.message),
       },
     ],
     async [Symbol.asyncDispose]() {
@@ -103,7 +122,13 @@ function send(url: string, path: string, headers: Readonly<Record<string, string
 type Admin = (path: string, body: object) => Promise<Answer>
 
 async function openAccount(admin: Admin, id: string): Promise<string> {
-  const limits = { creditFloorMicros: null, requestsPerMinute: null, concurrentJobs: 10, queuedJobs: 1000, routerConcurrency: 50 }
+  const limits = {
+    creditFloorMicros: null,
+    requestsPerMinute: null,
+    concurrentJobs: 10,
+    queuedJobs: 1000,
+    routerConcurrency: 50,
+  }
   const made = await admin('/accounts', { id, limits })
   assert.equal(made.status, 201, made.text)
   return (await admin(`/accounts/${id}/keys`, {})).json.text as string

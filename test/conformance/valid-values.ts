@@ -42,7 +42,8 @@ function anyOf(given: Schema, options: ValueOptions): fc.Arbitrary<unknown> {
     return anyOf(parts.reduce(merge, { ...schema, allOf: undefined }), options)
   }
   const types = [schema['type'] ?? 'any'].flat() as string[]
-  return fc.oneof(...types.map((type) => ofType(type, schema, options)))
+  const values = fc.oneof(...types.map((type) => ofType(type, schema, options)))
+  return 'not' in schema ? values.filter((value) => options.document.faultOf(schema, value) === null) : values
 }
 
 function merge(left: Schema, right: Schema): Schema {
@@ -87,15 +88,20 @@ function text(schema: Schema, { unit = ANY_CHARACTER, document }: ValueOptions):
   }
   const minLength = (schema['minLength'] ?? 0) as number
   const maxLength = schema['maxLength'] as number | undefined
-  if (pattern !== undefined) {
+  if (pattern !== undefined && unit === ANY_CHARACTER) {
     // A pattern may match a part of the text; what does not fit the lengths beside it is drawn again.
     const whole = fc.stringMatching(new RegExp(pattern, 'u'))
     return whole.filter((value) => document.faultOf(schema, value) === null)
   }
-  const usual = fc.string({ unit, minLength, maxLength: Math.min(maxLength ?? ANY_TEXT_LENGTH, minLength + ANY_TEXT_LENGTH) })
+  const usual = fc.string({
+    unit,
+    minLength,
+    maxLength: Math.min(maxLength ?? ANY_TEXT_LENGTH, minLength + ANY_TEXT_LENGTH),
+  })
   if (maxLength === undefined) return usual
   const longest = fc.string({ unit, minLength: maxLength, maxLength })
-  return fc.oneof({ weight: 6, arbitrary: usual }, { weight: 1, arbitrary: longest })
+  const texts = fc.oneof({ weight: 6, arbitrary: usual }, { weight: 1, arbitrary: longest })
+  return pattern === undefined ? texts : texts.filter((value) => document.faultOf(schema, value) === null)
 }
 
 function low(schema: Schema): number {
@@ -109,7 +115,11 @@ function high(schema: Schema): number {
 function integer(schema: Schema): fc.Arbitrary<number> {
   const [min, max] = [low(schema), high(schema)]
   const small = Math.min(max, Math.max(min, 0) + 20)
-  return fc.oneof(fc.integer({ min, max }), fc.integer({ min: Math.max(min, small - 20), max: small }), fc.constantFrom(min, max))
+  return fc.oneof(
+    fc.integer({ min, max }),
+    fc.integer({ min: Math.max(min, small - 20), max: small }),
+    fc.constantFrom(min, max),
+  )
 }
 
 function list(schema: Schema, options: ValueOptions): fc.Arbitrary<unknown[]> {
@@ -141,5 +151,9 @@ function furtherMembers(schema: Schema, options: ValueOptions): fc.Arbitrary<obj
   const name = names === undefined ? fc.string({ maxLength: 8 }) : (text(names, options) as fc.Arbitrary<string>)
   const value = typeof rest === 'object' ? validValues(rest as Schema, '', options) : fc.jsonValue({ maxDepth: DEPTH })
   const maxKeys = Math.min((schema['maxProperties'] ?? ANY_MEMBERS) as number, ANY_MEMBERS)
-  return fc.dictionary(name.filter((one) => one !== '__proto__'), value, { maxKeys, noNullPrototype: true })
+  return fc.dictionary(
+    name.filter((one) => one !== '__proto__'),
+    value,
+    { maxKeys, noNullPrototype: true },
+  )
 }

@@ -3,7 +3,7 @@
  * tells which methods a path has.
  */
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
+import { type LoadOptions, loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
 
 /** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
 export type SpecCheck = (schemaName: string, value: unknown, label: string) => string | null
@@ -12,16 +12,15 @@ export interface Spec extends ServedDocument {
   readonly check: SpecCheck
 }
 
-export interface SpecOptions {
+export interface SpecOptions extends LoadOptions {
   /** The document, as a file. */
   readonly source: URL
-  readonly brands?: readonly string[]
   /** The schemas that requests are checked against. */
   readonly requestSchemas: readonly string[]
 }
 
-export function openSpec({ source, brands, requestSchemas }: SpecOptions): Spec {
-  const served = loadOpenApi(source, brands)
+export function openSpec({ source, requestSchemas, ...options }: SpecOptions): Spec {
+  const served = loadOpenApi(source, options)
   return { ...served, check: compileChecks(served.document, requestSchemas) }
 }
 

@@ -22,6 +22,8 @@ import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
   readonly gate: Gate
+  /** Name parts of headers and fields, first the canonical one. */
+  readonly brands: readonly string[]
   readonly clock: Clock
   readonly log: Log
   /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
