@@ -20,6 +20,8 @@ interface Parts {
 }
 
 const HEADER_CHARACTER = fc.constantFrom(...'abcXYZ019-_.:/+=~')
+/** What clients can put into a header at all. */
+const SENDABLE = /^[!-~](?:[ -~]*[!-~])?$/
 const BOUNDARY = 'a-boundary-of-the-generator'
 /** As text, an absent member. */
 const ABSENT = Symbol('absent')
@@ -86,7 +88,7 @@ function breakParts(operation: Operation, parts: Parts, document: ServedDocument
     const texts = parameter.style === 'deepObject' ? [] : breakText(parameter.schema, parameter.required, document)
     for (const { what, value } of texts) {
       if (parameter.in === 'path' && (value === ABSENT || !isSegment(value))) continue
-      if (parameter.in === 'header' && value === '') continue
+      if (parameter.in === 'header' && !(value === ABSENT || SENDABLE.test(String(value)))) continue
       const { [parameter.name]: _, ...others } = parts.parameters
       const changed = value === ABSENT ? others : { ...others, [parameter.name]: value }
       found.push({ what: `${parameter.in} ${parameter.name}: ${what}`, parts: { ...parts, parameters: changed } })

@@ -127,6 +127,7 @@ class SurfaceRun {
         const fault = this.#document.faultOf(this.#document.named(this.#surface.errorSchema), answer.json)
         if (fault !== null) this.#line.tell(`${where}: not the surface's own error: ${fault}`, example)
       }
+      if (allowed.includes('HEAD') && declared.includes('GET')) await this.#compareHead(template, path)
       const answer = await this.#line.send(path, { method: 'OPTIONS', headers: this.#surface.headers })
       const allow = String(answer.headers.allow ?? '')
         .split(', ')
@@ -135,6 +136,17 @@ class SurfaceRun {
         this.#line.tell(`${this.#surface.name} OPTIONS ${template}: ${answer.status}, Allow ${allow}`, '')
       }
     }
+  }
+
+  /** Whatever can be read can be asked about: the same status, and nothing behind it. */
+  async #compareHead(template: string, path: string): Promise<void> {
+    const { headers } = this.#surface
+    const [full, bare] = [
+      await this.#line.send(path, { method: 'GET', headers }),
+      await this.#line.send(path, { method: 'HEAD', headers }),
+    ]
+    if (full.status === bare.status && bare.text === '') return
+    this.#line.tell(`${this.#surface.name} HEAD ${template}: ${bare.status}, and GET ${full.status}`, bare.text)
   }
 
   /** What the document says about credentials is so. */

@@ -38,6 +38,8 @@ export interface ServedDocument {
   faultOf(schema: Schema, value: unknown): string | null
   /** A schema of the document's components. */
   named(name: string): Schema
+  /** The schemas of what an operation sends on after its answer, by the name of the event or message. */
+  streamed(operationId: string): Readonly<Record<string, Schema>>
 }
 
 type Node = Readonly<Record<string, unknown>>
@@ -74,6 +76,12 @@ export function readServedDocument(root: Node): ServedDocument {
         checks.set(schema, check)
       }
       return check(value) ? null : ajv.errorsText(check.errors)
+    },
+    streamed(operationId) {
+      const nodes = Object.values(paths).flatMap((item) => Object.values(item) as Node[])
+      const node = nodes.find((one) => one['operationId'] === operationId) as Node
+      const { content } = ((node['responses'] as Node)['200'] ?? {}) as { content?: Readonly<Record<string, Node>> }
+      return (node['x-messages'] ?? content?.['text/event-stream']?.['x-events']) as Record<string, Schema>
     },
     named: (name) => deref(root, { $ref: `#/components/schemas/${name}` }),
   }

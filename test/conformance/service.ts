@@ -1,7 +1,7 @@
 /** One kind of the service with something in it to ask for, and the words by which each of its surfaces refuses. */
 import assert from 'node:assert/strict'
 import { type Answer, call } from '../support/call.ts'
-import { createFakeEngine } from '../support/fake-engine.ts'
+import { createFakeEngine, type FakeEngine } from '../support/fake-engine.ts'
 import { createFakeProvider } from '../support/fake-provider.ts'
 import { startTestApp } from '../support/start-app.ts'
 import { MODELS } from '../support/start-router.ts'
@@ -25,6 +25,8 @@ export interface SurfaceUnderTest {
 export interface ServiceUnderTest extends AsyncDisposable {
   readonly url: string
   readonly surfaces: readonly SurfaceUnderTest[]
+  /** Its runs wait at a FakeGate until it is opened. */
+  readonly engine: FakeEngine
 }
 
 const TOKEN = 'token-of-this-test'
@@ -66,6 +68,7 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
   const adminKnown = isLocal ? {} : await fillAdmin(admin)
   return {
     url,
+    engine,
     surfaces: [
       {
         name: 'jobs-v2',
@@ -95,7 +98,7 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
           status === 400 &&
           (json?.error?.type === undefined
             ? !EXPLAINED_LEGACY.test(json?.message ?? '')
-            : MALFORMED_PROMPT.includes(json.error.type)),
+            : MALFORMED_PROMPT.includes(json.error.type) && !/in use already/.test(json.error.message)),
       },
       {
         name: 'admin',

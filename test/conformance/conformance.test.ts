@@ -1,0 +1,44 @@
+/**
+ * The service and its served documents say the same: requests made of the documents are judged as these promise, in every
+ * kind. `npm run test:contract` sends many more of them.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { runConformance } from './run.ts'
+import { KINDS, startServiceUnderTest } from './service.ts'
+import { streamFaults } from './streams.ts'
+
+const OPTIONS = { requests: 300, seed: 20_261_115 }
+
+for (const kind of KINDS) {
+  test(`${kind}: requests made of the served documents`, async () => {
+    await using service = await startServiceUnderTest(kind)
+    const { findings, requests } = await runConformance(service, OPTIONS)
+    assert.deepEqual(findings, [])
+    assert.ok(requests > OPTIONS.requests)
+  })
+
+  test(`${kind}: events and socket messages have the declared shapes`, async () => {
+    await using service = await startServiceUnderTest(kind)
+    const { faults, heard } = await streamFaults(service)
+    assert.deepEqual(faults, [])
+    assert.deepEqual([...heard].sort(), HEARD)
+  })
+}
+
+const HEARD = [
+  'jobs-v2 output',
+  'jobs-v2 preview',
+  'jobs-v2 progress',
+  'jobs-v2 status',
+  'legacy-v1 executed',
+  'legacy-v1 executing',
+  'legacy-v1 execution_cached',
+  'legacy-v1 execution_error',
+  'legacy-v1 execution_start',
+  'legacy-v1 execution_success',
+  'legacy-v1 feature_flags',
+  'legacy-v1 progress',
+  'legacy-v1 progress_state',
+  'legacy-v1 status',
+]
