@@ -3,28 +3,12 @@
  * kind. `npm run test:contract` sends many more of them.
  */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { runConformance } from './run.ts'
-import { KINDS, startServiceUnderTest } from './service.ts'
+import { KINDS, type ServiceUnderTest, startServiceUnderTest } from './service.ts'
 import { streamFaults } from './streams.ts'
 
 const OPTIONS = { requests: 300, seed: 20_261_115 }
-
-for (const kind of KINDS) {
-  test(`${kind}: requests made of the served documents`, async () => {
-    await using service = await startServiceUnderTest(kind)
-    const { findings, requests } = await runConformance(service, OPTIONS)
-    assert.deepEqual(findings, [])
-    assert.ok(requests > OPTIONS.requests)
-  })
-
-  test(`${kind}: events and socket messages have the declared shapes`, async () => {
-    await using service = await startServiceUnderTest(kind)
-    const { faults, heard } = await streamFaults(service)
-    assert.deepEqual(faults, [])
-    assert.deepEqual([...heard].sort(), HEARD)
-  })
-}
 
 const HEARD = [
   'jobs-v2 output',
@@ -35,6 +19,7 @@ const HEARD = [
   'legacy-v1 executing',
   'legacy-v1 execution_cached',
   'legacy-v1 execution_error',
+  'legacy-v1 execution_interrupted',
   'legacy-v1 execution_start',
   'legacy-v1 execution_success',
   'legacy-v1 feature_flags',
@@ -42,3 +27,25 @@ const HEARD = [
   'legacy-v1 progress_state',
   'legacy-v1 status',
 ]
+
+for (const kind of KINDS) {
+  describe(kind, () => {
+    let service: ServiceUnderTest
+    before(async () => {
+      service = await startServiceUnderTest(kind)
+    })
+    after(() => service[Symbol.asyncDispose]())
+
+    test('events and socket messages have the declared shapes', async () => {
+      const { faults, heard } = await streamFaults(service)
+      assert.deepEqual(faults, [])
+      assert.deepEqual([...heard].sort(), HEARD)
+    })
+
+    test('requests made of the served documents are answered as these promise', async () => {
+      const { findings, requests } = await runConformance(service, OPTIONS)
+      assert.deepEqual(findings, [])
+      assert.ok(requests > OPTIONS.requests)
+    })
+  })
+}

@@ -34,20 +34,26 @@ export interface RequestSource {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export function validRequests(operation: Operation, source: RequestSource): fc.Arbitrary<GeneratedRequest> {
-  return validParts(operation, source).map((parts) => write(operation, parts, source, null))
+export interface OperationRequests {
+  readonly valid: fc.Arbitrary<GeneratedRequest>
+  /** null when the operation promises nothing that a request could break. */
+  readonly broken: fc.Arbitrary<GeneratedRequest> | null
 }
 
-/** null when the operation promises nothing that a request could break. */
-export function brokenRequests(operation: Operation, source: RequestSource): fc.Arbitrary<GeneratedRequest> | null {
-  const broken = fc.tuple(validParts(operation, source), fc.nat()).map(([parts, pick]) => {
-    const all = breakParts(operation, parts, source.document)
-    return all.length === 0 ? null : write(operation, all[pick % all.length].parts, source, all[pick % all.length].what)
-  })
-  const hasPromise = fc
-    .sample(validParts(operation, source), { numRuns: 3, seed: 1 })
-    .some((parts) => breakParts(operation, parts, source.document).length > 0)
-  return hasPromise ? (broken.filter((request) => request !== null) as fc.Arbitrary<GeneratedRequest>) : null
+export function requestsOf(operation: Operation, source: RequestSource): OperationRequests {
+  const anyParts = validParts(operation, source)
+  const breakAny = (parts: Parts) => breakParts(operation, parts, source.document)
+  const valid = anyParts.map((parts) => write(operation, parts, source, null))
+  if (fc.sample(anyParts, { numRuns: 3, seed: 1 }).every((parts) => breakAny(parts).length === 0)) {
+    return { valid, broken: null }
+  }
+  const broken = fc
+    .tuple(anyParts, fc.nat())
+    .map(([parts, pick]) => ({ all: breakAny(parts), pick }))
+    .filter(({ all }) => all.length > 0)
+    .map(({ all, pick }) => all[pick % all.length])
+    .map(({ parts, what }) => write(operation, parts, source, what))
+  return { valid, broken }
 }
 
 function validParts({ parameters, body }: Operation, { document, known }: RequestSource): fc.Arbitrary<Parts> {

@@ -3,7 +3,7 @@ import { Agent } from 'node:http'
 import fc from 'fast-check'
 import { type Answer, type CallOptions, call } from '../support/call.ts'
 import { judge } from './judge.ts'
-import { brokenRequests, type GeneratedRequest, type RequestSource, validRequests } from './requests.ts'
+import { type GeneratedRequest, type RequestSource, requestsOf } from './requests.ts'
 import { type Operation, readServedDocument, type ServedDocument } from './served-document.ts'
 import type { ServiceUnderTest, SurfaceUnderTest } from './service.ts'
 
@@ -79,10 +79,10 @@ class SurfaceRun {
   async generated(operation: Operation, { requests, seed }: RunOptions): Promise<void> {
     const { headers, known } = this.#surface
     const source: RequestSource = { document: this.#document, known, headers }
-    const broken = brokenRequests(operation, source)
+    const { valid, broken } = requestsOf(operation, source)
     const brokenCount = broken === null ? 0 : Math.round(requests * BROKEN_SHARE)
     const all = [
-      ...fc.sample(validRequests(operation, source), { numRuns: requests - brokenCount, seed }),
+      ...fc.sample(valid, { numRuns: requests - brokenCount, seed }),
       ...(broken === null ? [] : fc.sample(broken, { numRuns: Math.max(1, brokenCount), seed })),
     ]
     for (let at = 0; at < all.length; at += AT_A_TIME) {
@@ -113,20 +113,8 @@ class SurfaceRun {
         ...declared,
         ...(declared.includes('GET') && !template.endsWith('/events') ? ['HEAD'] : []),
       ].sort()
-      for (const method of METHODS.filter((one) => !allowed.includes(one))) {
-        const answer = await this.#line.send(path, { method, headers: this.#surface.headers })
-        const example = toExample({ method, path, broken: null }, answer)
-        const where = `${this.#surface.name} ${method} ${template}`
-        if (answer.status !== 405)
-          this.#line.tell(`${where}: an undeclared method is answered ${answer.status}`, example)
-        const allow = String(answer.headers.allow ?? '')
-          .split(', ')
-          .sort()
-        if (allow.join() !== allowed.join()) this.#line.tell(`${where}: Allow is ${allow}, not ${allowed}`, example)
-        if (method === 'HEAD' || answer.status < 400) continue
-        const fault = this.#document.faultOf(this.#document.named(this.#surface.errorSchema), answer.json)
-        if (fault !== null) this.#line.tell(`${where}: not the surface's own error: ${fault}`, example)
-      }
+      const others = METHODS.filter((one) => !allowed.includes(one))
+      await Promise.all(others.map((method) => this.#refused(template, { path, method, allowed })))
       if (allowed.includes('HEAD') && declared.includes('GET')) await this.#compareHead(template, path)
       const answer = await this.#line.send(path, { method: 'OPTIONS', headers: this.#surface.headers })
       const allow = String(answer.headers.allow ?? '')
@@ -136,6 +124,23 @@ class SurfaceRun {
         this.#line.tell(`${this.#surface.name} OPTIONS ${template}: ${answer.status}, Allow ${allow}`, '')
       }
     }
+  }
+
+  async #refused(
+    template: string,
+    { path, method, allowed }: { path: string; method: string; allowed: string[] },
+  ): Promise<void> {
+    const answer = await this.#line.send(path, { method, headers: this.#surface.headers })
+    const example = toExample({ method, path, broken: null }, answer)
+    const where = `${this.#surface.name} ${method} ${template}`
+    if (answer.status !== 405) this.#line.tell(`${where}: an undeclared method is answered ${answer.status}`, example)
+    const allow = String(answer.headers.allow ?? '')
+      .split(', ')
+      .sort()
+    if (allow.join() !== allowed.join()) this.#line.tell(`${where}: Allow is ${allow}, not ${allowed}`, example)
+    if (method === 'HEAD' || answer.status < 400) return
+    const fault = this.#document.faultOf(this.#document.named(this.#surface.errorSchema), answer.json)
+    if (fault !== null) this.#line.tell(`${where}: not the surface's own error: ${fault}`, example)
   }
 
   /** Whatever can be read can be asked about: the same status, and nothing behind it. */

@@ -6,9 +6,10 @@ import { isText, openSocket } from '../support/test-socket.ts'
 import { readServedDocument, type Schema, type ServedDocument } from './served-document.ts'
 import type { ServiceUnderTest, SurfaceUnderTest } from './service.ts'
 
-/** Each waits at its gate until somebody listens; together they say everything that can be said. */
+/** Each waits at its gate until somebody listens, the last one for ever; together they say everything that can be said. */
 const GRAPHS = [
   {
+    '0': { class_type: 'FakeSource', inputs: {} },
     '1': { class_type: 'FakeGate', inputs: {} },
     '2': { class_type: 'FakeSampler', inputs: { steps: 3 } },
     '3': { class_type: 'FakeSave', inputs: { text: 'streamed', count: 2 } },
@@ -16,7 +17,9 @@ const GRAPHS = [
     '5': { class_type: 'FakeBlock', inputs: {} },
   },
   { '1': { class_type: 'FakeGate', inputs: {} }, '2': { class_type: 'FakeFail', inputs: {} } },
+  { '1': { class_type: 'FakeGate', inputs: {} }, '2': { class_type: 'FakeHang', inputs: {} } },
 ]
+const CACHED = ['0']
 const ENDS = ['execution_success', 'execution_error', 'execution_interrupted']
 
 export async function streamFaults(
@@ -24,6 +27,7 @@ export async function streamFaults(
 ): Promise<{ faults: string[]; heard: ReadonlySet<string> }> {
   const faults: string[] = []
   const heard = new Set<string>()
+  service.engine.faults.cached = CACHED
   for (const surface of service.surfaces) {
     const listen = surface.name === 'jobs-v2' ? listenToEvents : surface.name === 'legacy-v1' ? listenToSocket : null
     if (listen === null) continue
@@ -36,11 +40,16 @@ export async function streamFaults(
       if (fault !== null) faults.push(`${surface.name} ${name}: ${fault} in ${JSON.stringify(value)}`)
     }
   }
+  service.engine.faults.cached = []
   return { faults, heard }
 }
 
 function faultOf(document: ServedDocument, schema: Schema | undefined, value: unknown): string | null {
   return schema === undefined ? 'is not declared' : document.faultOf(schema, value)
+}
+
+function isHanging(graph: object): boolean {
+  return JSON.stringify(graph).includes('FakeHang')
 }
 
 type Said = readonly (readonly [name: string, value: unknown])[]
@@ -54,7 +63,11 @@ async function listenToEvents({ url, engine }: ServiceUnderTest, { headers }: Su
       using reader = openEvents(url, `/api/v2/jobs/${job.id}/events`, headers)
       await reader.head
       if (isLive) engine.openGate()
-      for (const { event, data } of await reader.rest()) if (event !== 'comment') said.push([event, data])
+      for (let frame = await reader.next(); frame !== null; frame = await reader.next()) {
+        if (frame.event !== 'comment') said.push([frame.event, frame.data])
+        if (isHanging(workflow) && frame.data.current_node === '2')
+          await call(url, job.urls.cancel, { method: 'POST', headers })
+      }
     }
   }
   return said
@@ -68,6 +81,10 @@ async function listenToSocket({ url, engine }: ServiceUnderTest, { headers }: Su
     const body = JSON.stringify({ prompt, client_id: 'listener' })
     const { json } = await call(url, '/api/prompt', { method: 'POST', headers, body })
     engine.openGate()
+    if (isHanging(prompt)) {
+      await socket.until((frame) => isText(frame, 'executing') && frame.data['node'] === '2')
+      await call(url, '/api/interrupt', { method: 'POST', headers })
+    }
     await socket.until(
       (frame) =>
         ENDS.some((end) => isText(frame, end) && frame.data['prompt_id'] === json.prompt_id) &&

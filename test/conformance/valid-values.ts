@@ -15,6 +15,9 @@ export interface ValueOptions {
 const ANY_TEXT_LENGTH = 40
 const ANY_MEMBERS = 3
 const DEPTH = 2
+/** Made once: they are costly to make. */
+const ANY_JSON = fc.jsonValue({ maxDepth: DEPTH })
+const ANY_NAME = fc.string({ maxLength: 8 }).filter((name) => name !== '__proto__')
 const ANY_CHARACTER = fc.oneof(
   { weight: 5, arbitrary: fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 1 }) },
   { weight: 1, arbitrary: fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }) },
@@ -75,7 +78,7 @@ function ofType(type: string, schema: Schema, options: ValueOptions): fc.Arbitra
     case 'object':
       return object(schema, options)
     default:
-      return fc.jsonValue({ maxDepth: DEPTH })
+      return ANY_JSON
   }
 }
 
@@ -148,12 +151,8 @@ function furtherMembers(schema: Schema, options: ValueOptions): fc.Arbitrary<obj
   const rest = schema['additionalProperties']
   if (rest === false) return fc.constant({})
   const names = schema['propertyNames'] as Schema | undefined
-  const name = names === undefined ? fc.string({ maxLength: 8 }) : (text(names, options) as fc.Arbitrary<string>)
-  const value = typeof rest === 'object' ? validValues(rest as Schema, '', options) : fc.jsonValue({ maxDepth: DEPTH })
+  const name = names === undefined ? ANY_NAME : (text(names, options) as fc.Arbitrary<string>)
+  const value = typeof rest === 'object' ? validValues(rest as Schema, '', options) : ANY_JSON
   const maxKeys = Math.min((schema['maxProperties'] ?? ANY_MEMBERS) as number, ANY_MEMBERS)
-  return fc.dictionary(
-    name.filter((one) => one !== '__proto__'),
-    value,
-    { maxKeys, noNullPrototype: true },
-  )
+  return fc.dictionary(name, value, { maxKeys, noNullPrototype: true })
 }
