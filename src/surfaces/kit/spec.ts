@@ -26,7 +26,7 @@ export function openSpec({ source, requestSchemas, ...options }: SpecOptions): S
 
 function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): SpecCheck {
   // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
-  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false })
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false, verbose: true })
   ajv.addSchema(document, 'spec')
   const validators = new Map(
     requestSchemas.map((name) => [name, ajv.compile({ $ref: `spec#/components/schemas/${name}` })] as const),
@@ -34,8 +34,16 @@ function compileChecks(document: OpenApiDocument, requestSchemas: readonly strin
   return (schemaName, value, label) => {
     const validate = validators.get(schemaName)
     if (validate === undefined) throw new Error(`the schema ${schemaName} is not compiled`)
-    return validate(value) ? null : toProblem(validate.errors?.[0], label)
+    if (validate(value)) return null
+    const errors = validate.errors ?? []
+    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? errors[0], label)
   }
+}
+
+/** What the schema itself says about a value that does not fit, where a pattern would tell a person nothing. */
+function wordsOf({ parentSchema }: ErrorObject): string | null {
+  const words: unknown = parentSchema?.['x-error']
+  return typeof words === 'string' ? words : null
 }
 
 function toProblem(error: ErrorObject | undefined, label: string): string {
@@ -44,5 +52,5 @@ function toProblem(error: ErrorObject | undefined, label: string): string {
   const unknownKey = (error.params as { additionalProperty?: string }).additionalProperty
   if (unknownKey !== undefined)
     return `${where} has a key that is not allowed: ${JSON.stringify(unknownKey.slice(0, 64))}`
-  return `${where} ${error.message ?? 'is not valid'}`
+  return `${where} ${wordsOf(error) ?? error.message ?? 'is not valid'}`
 }
