@@ -154,8 +154,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
   const places = createHeldPlaces(toStreamLimit(config, shared))
-  const spec = loadSpec(http.brand)
-  const routerSpec = loadRouterSpec(http.brand)
+  const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
+  const spec = loadSpec(contract)
+  const routerSpec = loadRouterSpec(contract)
   const answerError = createAnswerError(log)
   const contentLinks =
     config.kind === 'local'
@@ -253,6 +254,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<Surf
   const { places, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
+    brands: config.http.brand,
     clock,
     turns,
     log,

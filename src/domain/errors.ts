@@ -13,6 +13,7 @@ export type Refusal =
   | 'forbidden_origin'
   | 'forbidden_host'
   | 'not_found'
+  | 'wrong_method' // the address exists, and takes others
   | 'blob_not_found'
   | 'output_unavailable'
   | 'hash_mismatch'

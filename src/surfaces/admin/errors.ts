@@ -14,6 +14,7 @@ const STATUS: Readonly<Record<Refusal, number>> = {
   forbidden_origin: 403,
   forbidden_host: 403,
   not_found: 404,
+  wrong_method: 405,
   blob_not_found: 404,
   output_unavailable: 404,
   hash_mismatch: 409,

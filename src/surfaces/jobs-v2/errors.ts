@@ -17,6 +17,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   forbidden_origin: [403, 'forbidden_origin'],
   forbidden_host: [403, 'forbidden'],
   not_found: [404, 'not_found'],
+  wrong_method: [405, 'invalid_request'],
   blob_not_found: [404, 'blob_not_found'],
   output_unavailable: [404, 'output_unavailable'],
   hash_mismatch: [409, 'hash_mismatch'],

@@ -13,6 +13,7 @@ import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { HeldPlaces } from '../kit/held-places.ts'
+import { refuseShadowedMethods } from '../kit/path-methods.ts'
 import type { Spec } from '../kit/spec.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
@@ -136,6 +137,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     getOpenapi(app, { kit, specFor: spec.textFor })
     const assets = { kit, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
+    refuseShadowedMethods(app, spec.paths, spec.methodsOf)
   }
 
   return {

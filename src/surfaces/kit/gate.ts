@@ -52,6 +52,8 @@ export interface Place {
 
 export interface Gate {
   readonly mountPrefix: string
+  /** Whether callers must show a credential. */
+  readonly hasCredentials: boolean
   readonly cors: Cors
   /** Throws invalid_request or forbidden_host. */
   place(request: IncomingMessage): Place
@@ -116,8 +118,8 @@ export function createGate(options: GateOptions): Gate {
     return headers
   }
 
-  const { mountPrefix, isWelcome = () => true } = options
-  return { mountPrefix, cors, place, admit, authenticate, isWelcome, answerHeaders }
+  const { mountPrefix, hasCredentials, isWelcome = () => true } = options
+  return { mountPrefix, hasCredentials, cors, place, admit, authenticate, isWelcome, answerHeaders }
 }
 
 /** What stands before our routes: a proxy's prefix, and the deployment that the path named. */

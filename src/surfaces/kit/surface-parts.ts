@@ -23,6 +23,8 @@ import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
   readonly gate: Gate
+  /** Name parts of headers and fields, first the canonical one. */
+  readonly brands: readonly string[]
   readonly clock: Clock
   /** For long work: what is long must not hold everybody up. */
   readonly turns: Turns

@@ -17,6 +17,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   forbidden_origin: [403, 'forbidden'],
   forbidden_host: [403, 'forbidden'],
   not_found: [404, 'not_found'],
+  wrong_method: [405, 'method_not_allowed'],
   blob_not_found: [404, 'not_found'],
   output_unavailable: [404, 'not_found'],
   hash_mismatch: [400, 'invalid_request'],

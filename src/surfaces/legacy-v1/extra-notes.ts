@@ -15,7 +15,7 @@ export interface SplitExtraData {
   readonly remembered: JsonObject
 }
 
-const CREDENTIAL = /^(api_key|auth_token)_(.+)_org$/
+export const CREDENTIAL = /^(api_key|auth_token)_(.+)_org$/
 /** Names that promise a secret: never shown, whoever made them up. */
 const SECRET_NAME = /key|token|secret|password|passwd|credential|authorization|cookie|session/i
 const KEPT = ['client_id', 'create_time', 'extra_pnginfo', 'preview_method', 'comfy_usage_source']

@@ -8,6 +8,7 @@ import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { createUuidV7 } from '../../lib/ids.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods } from '../kit/path-methods.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAudiences, toAudience } from './audience.ts'
@@ -18,7 +19,6 @@ import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
 import { isPromptSubmit } from './operations/post-prompt.ts'
 import { createAnswerPromptError } from './prompt-errors.ts'
-import { createMethodTable } from './route-methods.ts'
 import { registerRoutes } from './routes.ts'
 import { scopeOf } from './scope-of.ts'
 import { openSockets } from './ws/open-sockets.ts'
@@ -43,7 +43,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     accountOf: (request) => callerOf(request).accountId,
   }
   const sockets = openSockets(parts, { answerError, audiences: deps.audiences, features: () => features })
-  const methods = createMethodTable(gate.mountPrefix)
+  let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
@@ -62,8 +62,13 @@ export function createSurface(parts: SurfaceParts): Surface {
     })
     const api = createApi(app)
     registerRoutes(api, deps)
-    methods.learn(api.routes)
+    const paths = toPaths(api.routes)
+    methodsOf = compileMethods(paths)
+    refuseShadowedMethods(app, paths, methodsOf)
   }
+
+  const allowedMethods: MethodsOf = (path) =>
+    path.startsWith(gate.mountPrefix) ? methodsOf(path.slice(gate.mountPrefix.length)) : []
 
   return {
     name: 'legacy-v1',
@@ -77,13 +82,25 @@ export function createSurface(parts: SurfaceParts): Surface {
       )
     },
     hotRoutes: [],
-    allowedMethods: methods.of,
+    allowedMethods,
+    answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
     ...sockets,
     drain() {
       sockets.drain()
       freshFiles[Symbol.dispose]()
     },
   }
+}
+
+/** Out of the registered routes, `METHOD /path/:parameter`: bare addresses are ours too, and stand in no document. */
+function toPaths(routes: readonly string[]): PathMethods[] {
+  const paths = new Map<string, string[]>()
+  for (const route of routes) {
+    const [method, url] = route.split(' ')
+    const template = url.replaceAll(/:(\w+)/g, '{$1}')
+    paths.set(template, [...(paths.get(template) ?? []), method])
+  }
+  return [...paths].map(([template, methods]) => ({ template, methods }))
 }
 
 /** What the server can do, told over HTTP and over the socket alike. */

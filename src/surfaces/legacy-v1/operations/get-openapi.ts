@@ -1,10 +1,14 @@
-/** The contract of this surface, as it stands beside the code. */
-import { readFileSync } from 'node:fs'
+/** The contract of this surface, with the address at which this caller reached us. */
+import { placeOf } from '../../kit/guard-hooks.ts'
+import { loadOpenApi } from '../../kit/openapi-document.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
 
 const SOURCE = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
 
-export function getOpenapi(api: Api, _deps: OperationDeps): void {
-  const text = readFileSync(SOURCE, 'utf8')
-  api.api('GET', '/openapi.json', async (_request, reply) => sendJsonText(reply, text))
+export function getOpenapi(api: Api, { gate, brands }: OperationDeps): void {
+  const { textFor } = loadOpenApi(SOURCE, { brands, needsCredentials: gate.hasCredentials })
+  api.api('GET', '/openapi.json', async (request, reply) => {
+    const { origin, mountPrefix } = placeOf(request)
+    return sendJsonText(reply, textFor(origin + mountPrefix))
+  })
 }
