@@ -88,7 +88,7 @@ export function nodeStarted(state: ProgressState, node: NodeRef): ProgressState 
 }
 
 export function nodeStepped(state: ProgressState, node: NodeRef, step: { value: number; max: number }): ProgressState {
-  if (isSettled(state, node) || !(step.max > 0) || !(step.value >= 0)) return state
+  if (isSettled(state, node) || !(step.max > 0) || !Number.isFinite(step.max) || !(step.value >= 0)) return state
   const value = Math.min(step.value, step.max)
   const active = { displayNodeId: node.displayNodeId, classType: node.classType, value, max: step.max }
   const mayWeigh = step.max > 1 && SAMPLER.test(node.classType) && !state.weights.has(node.nodeId)
