@@ -4,7 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { call } from '../support/call.ts'
 import { runConformance } from './run.ts'
+import { readServedDocument } from './served-document.ts'
 import { KINDS, type ServiceUnderTest, startServiceUnderTest } from './service.ts'
 import { streamFaults } from './streams.ts'
 
@@ -49,3 +51,15 @@ for (const kind of KINDS) {
     })
   })
 }
+
+test('the document of a model says whether it can be run without credentials', async () => {
+  for (const [kind, isOpen] of [
+    ['local', true],
+    ['local with a token', false],
+  ] as const) {
+    await using service = await startServiceUnderTest(kind)
+    const path = '/v2/models/fake/direct/openapi.json'
+    const { json } = await call(service.url, path, { headers: service.surfaces[0].headers })
+    assert.equal(readServedDocument(json).operations[0].isOpen, isOpen, kind)
+  }
+})

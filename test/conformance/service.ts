@@ -29,6 +29,7 @@ export interface ServiceUnderTest extends AsyncDisposable {
   readonly engine: FakeEngine
 }
 
+const FILES = ['a.json', 'folder/b.json', 'folder/c.json']
 const TOKEN = 'token-of-this-test'
 const GRAPHS = [
   { '1': { class_type: 'FakeSave', inputs: { text: 'made' } } },
@@ -65,7 +66,9 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
   const key = isLocal ? (kind === 'local' ? null : TOKEN) : await openAccount(admin, 'caller')
   const headers: Record<string, string> = key === null ? {} : { Authorization: `Bearer ${key}` }
   const known = await fillIn(url, headers)
-  const adminKnown = isLocal ? {} : await fillAdmin(admin)
+  const engines = await send(url, '/admin/v1/engines', { Authorization: `Bearer ${ADMIN_TOKEN}` })
+  const engineIds = (engines.json.engines as { readonly id: string }[]).map(({ id }) => id)
+  const adminKnown: KnownValues = isLocal ? { id: engineIds } : await fillAdmin(admin, engineIds)
   return {
     url,
     engine,
@@ -147,6 +150,7 @@ async function fillIn(url: string, headers: Readonly<Record<string, string>>): P
   const output = job.outputs[0]
   const request = await send(url, '/v2/models/fake/direct/requests', headers, { prompt: 'x' })
   assert.equal(request.status, 201, request.text)
+  for (const file of FILES) await send(url, `/api/userdata/${encodeURIComponent(file)}`, headers, {})
   const picture = { filename: output.name, subfolder: '', type: 'output' }
   return {
     id: [jobId, output.id, jobId.slice(0, 8)],
@@ -155,12 +159,13 @@ async function fillIn(url: string, headers: Readonly<Record<string, string>>): P
     prompt: GRAPHS,
     request_id: [request.json.request_id],
     provider: ['fake'],
-    model: ['direct', 'polled', 'strict', 'old'],
+    model: ['direct', 'direct', 'direct', 'polled', 'strict', 'old'],
+    model_provider: ['default'],
     filename: [output.name],
     original_ref: [JSON.stringify(picture)],
     folder: ['checkpoints', 'output', 'input', 'temp'],
     classType: GRAPHS.map((graph) => Object.values(graph)[0].class_type),
-    file: ['a.json', 'folder/b.json'],
+    file: FILES,
     file_path: ['picture.png'],
     content_type: ['image/png'],
     dest: ['moved.json'],
@@ -172,13 +177,13 @@ async function fillIn(url: string, headers: Readonly<Record<string, string>>): P
   }
 }
 
-async function fillAdmin(admin: Admin): Promise<KnownValues> {
+async function fillAdmin(admin: Admin, engineIds: readonly string[]): Promise<KnownValues> {
   await openAccount(admin, 'subject')
   const key = await admin('/accounts/subject/keys', {})
   const deployment = await admin('/deployments', { id: 'one', workers: 1 })
   assert.equal(deployment.status, 201, deployment.text)
   return {
-    id: ['subject', 'one', key.json.id],
+    id: ['subject', 'one', key.json.id, ...engineIds],
     account_id: ['subject'],
     hold_id: ['no-such-hold'],
     tier: ['free'],

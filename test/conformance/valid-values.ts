@@ -27,7 +27,7 @@ export function validValues(schema: Schema, name: string, options: ValueOptions)
   const known = (options.known[name] ?? []).filter((value) => options.document.faultOf(schema, value) === null)
   const any = anyOf(schema, options)
   if (known.length === 0) return any
-  return fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...known) }, { weight: 1, arbitrary: any })
+  return fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...known) }, { weight: 1, arbitrary: any })
 }
 
 function anyOf(given: Schema, options: ValueOptions): fc.Arbitrary<unknown> {

@@ -80,7 +80,11 @@ export function createRouterV2(options: RouterV2Options): Surface {
     listModels(app, { kit, access, cursors: createListCursors(options.cursorSecret, options.clock) })
     getRouterOpenapi(app, { kit, specFor: spec.textFor })
     getModel(app, { kit, access })
-    getModelOpenapi(app, { kit, access, documentOf: createModelDocuments(options.brands) })
+    getModelOpenapi(app, {
+      kit,
+      access,
+      documentOf: createModelDocuments({ brands: options.brands, needsCredentials: gate.hasCredentials }),
+    })
     runModel(app, { kit, serveRun })
     estimateModel(app, { kit, access, estimate: options.estimate, pricedAt: options.pricedAt, maxBodyBytes })
     submitRequest(app, { kit, access, queue, maxBodyBytes })
