@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { auth } from './scenarios/auth.ts'
+import { bodies } from './scenarios/bodies.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
@@ -16,6 +17,7 @@ import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
+import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
 import { transfer } from './scenarios/transfer.ts'
@@ -35,6 +37,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   memory,
   router,
   held: heldCalls,
+  stalls,
+  bodies,
 }
 
 const wanted = process.argv.slice(2)

@@ -28,11 +28,14 @@ import type { NodeModels, RunModel } from './domain/engine/run-model.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { createSealer } from './lib/sealer.ts'
+import { createTurns, type Turns } from './lib/turns.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 
 export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides {
   readonly clock?: Clock
+  /** For tests: work that counts its slices. */
+  readonly turns?: Turns
   /** For tests: providers of their own, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
 }
@@ -83,7 +86,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
-  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, clock, log, maxOvertakes }
+  const turns = overrides.turns ?? createTurns()
+  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, turns, clock, log, maxOvertakes }
   const jobs = createJobActions(config.jobs, {
     ...parts,
     rules: shared,
@@ -146,6 +150,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       hasRoom: opened.hasRoom,
       signer,
       metrics,
+      turns,
       clock,
       log,
     }),

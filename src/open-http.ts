@@ -26,6 +26,7 @@ import type { EventBus } from './domain/events/event-bus.ts'
 import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
 import type { Clock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
+import type { Turns } from './lib/turns.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
 import { cancelJob } from './surfaces/admin/operations/cancel-job.ts'
 import { reloadModels } from './surfaces/admin/operations/reload-models.ts'
@@ -36,6 +37,7 @@ import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
 import type { PoolOf } from './surfaces/jobs-v2/pool-of.ts'
 import { loadSpec } from './surfaces/jobs-v2/spec.ts'
+import { type BodyRoomOptions, createBodyRoom } from './surfaces/kit/body-room.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
@@ -123,8 +125,16 @@ export interface HttpParts {
   readonly hasRoom: Blobs['hasRoom']
   readonly signer: ContentSigner
   readonly metrics: Metrics
+  /** Shared by all long work on the main thread. */
+  readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
+}
+
+/** Every single body that its own limit allows fits, whatever is set here. */
+function toBodyLimits({ http, router }: Config): Omit<BodyRoomOptions, 'turns'> {
+  const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
+  return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
 
 export async function openHttp(config: Config, parts: HttpParts) {
@@ -144,8 +154,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
   const places = createHeldPlaces(toStreamLimit(config, shared))
-  const spec = loadSpec(http.brand)
-  const routerSpec = loadRouterSpec(http.brand)
+  const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
+  const spec = loadSpec(contract)
+  const routerSpec = loadRouterSpec(contract)
   const answerError = createAnswerError(log)
   const contentLinks =
     config.kind === 'local'
@@ -156,6 +167,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     spec,
     answerError,
     clock,
+    turns: parts.turns,
     maxBodyBytes: http.maxBodyBytes,
     places,
     cursorSecret: router.cursorSecret,
@@ -201,6 +213,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     secrets.adminToken === null
       ? []
       : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: places.count })]
+  const bodyRoom = createBodyRoom({ ...toBodyLimits(config), turns: parts.turns })
   const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, places }))
   const server = await openServer({
     host: http.host,
@@ -223,17 +236,24 @@ export async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
+    bodyRoom,
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
-  return { ...server, openStreams: jobsV2.openStreams, gauges: optional.flatMap(({ gauges }) => gauges ?? []) }
+  const gauges = [
+    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyRoom.heldBytes },
+    ...optional.flatMap(({ gauges: own }) => own ?? []),
+  ]
+  return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
 /** What surfaces that may be left out are given. */
 function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<SurfaceParts, 'places'>): SurfaceParts {
-  const { places, shared, signer, store, bus, fleet, jobs, assets, version, clock, log } = parts
+  const { places, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
+    brands: config.http.brand,
     clock,
+    turns,
     log,
     version,
     isOneAccountForAll: shared === null,

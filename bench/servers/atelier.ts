@@ -9,6 +9,7 @@ import { readGraph } from '../../src/domain/workflows/read-graph.ts'
 import { silentLog } from '../../src/lib/log.ts'
 import type { JsonValue } from '../../src/lib/lossless-json.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { startTurnMeter, type TurnMeter } from '../kit/turns.ts'
 import { freshWorkflow } from '../kit/workflows.ts'
 import { createHeldEngine, type HeldEngine, type SamplePace } from './held-engine.ts'
 
@@ -46,8 +47,14 @@ async function timeEngine(engine: Engine, { first, count }: { first: number; cou
   return times
 }
 
+let turns: TurnMeter | null = null
+
 reportToParent(app.url, {
   handle(command, argument) {
+    if (command === 'longestTurnMs') {
+      turns ??= startTurnMeter()
+      return turns.takeLongestMs()
+    }
     if (command === 'runEngine') return timeEngine(app.engine as Engine, argument as { first: number; count: number })
     if (command === 'waitForRun') return (held as HeldEngine).started.then(() => true)
     if (command === 'sample') return (held as HeldEngine).sample(argument as SamplePace).then(() => true)

@@ -29,6 +29,7 @@ import { createIdleCollection, IDLE_CHECK_MS } from '../lib/idle-collection.ts'
 import { createUuidV7, newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/sealer.ts'
+import type { Turns } from '../lib/turns.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
 import type { Blobs } from './open-blobs.ts'
@@ -49,6 +50,8 @@ export interface JobParts {
   /** Of other parts, done beside those of jobs. */
   readonly chores: readonly Chore[]
   readonly observer: JobObserver
+  /** Shared by all long work on the main thread. */
+  readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
   readonly maxOvertakes: number
@@ -62,12 +65,12 @@ export type CreatePoolWorker = (pool: string, workers: number) => Worker
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, fleet, rules, clock, log } = parts
+  const { store, bus, fleet, rules, turns, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const reader = createJobReader({ store: store.jobs, bus, clock })
-  const shared = { store: store.jobs, bus, clock, log, extraData, observer }
+  const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
   const verdicts = createEngineVerdicts()
   const poolWorkers = new Map<Worker, string>()
   const createPoolWorker: CreatePoolWorker = (pool, workers) => {
@@ -110,6 +113,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const workflows = {
     catalog: () => fleet.catalog(),
     assets: store.assets,
+    turns,
     clock,
     nodeRules: rules?.nodeRules,
     ...(fleet.hasLanes && { placement: fleet }),
@@ -143,6 +147,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       inspectWorkflow: createInspectWorkflow(workflows),
       catalog: workflows.catalog,
       submit,
+      turns,
       ...(fleet.hasLanes && { placement: fleet }),
     }),
     records: createRunRecords({ store: store.records, clock }),

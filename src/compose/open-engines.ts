@@ -135,7 +135,12 @@ async function openComfyEngines(
       concurrency: config.concurrency,
       clock,
       log,
-      bounds: { unreachableMs: config.lostAfterMs, stallMs: config.stallAfterMs },
+      bounds: {
+        unreachableMs: config.lostAfterMs,
+        stallMs: config.stallAfterMs,
+        idleMs: config.idleAfterMs,
+        queueStillMs: config.queueAfterMs,
+      },
     })
     engines.push(opening.use(engine))
   }

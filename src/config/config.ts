@@ -46,6 +46,9 @@ export interface HttpConfig {
   readonly absoluteUrls: boolean
   readonly trustedProxies: readonly Cidr[]
   readonly maxBodyBytes: number
+  /** Of all bodies together, and of one account's. */
+  readonly maxBodiesBytes: number
+  readonly maxBodiesPerCallerBytes: number
   readonly maxStreams: number
   readonly brand: readonly string[]
 }
@@ -341,6 +344,8 @@ function toHttpConfig(values: SettingValues): HttpConfig {
     absoluteUrls: values.absoluteUrls,
     trustedProxies: values.trustedProxies,
     maxBodyBytes: values.maxBody,
+    maxBodiesBytes: values.maxBodies,
+    maxBodiesPerCallerBytes: values.maxBodiesPerCaller,
     maxStreams: values.maxStreams,
     brand: values.brand,
   }

@@ -16,6 +16,9 @@ export interface FleetConfig {
   readonly lostAfterMs: number
   /** null: never. */
   readonly stallAfterMs: number | null
+  readonly idleAfterMs: number
+  /** null: never. */
+  readonly queueAfterMs: number | null
   readonly recycle: {
     readonly maxJobs: number | null
     readonly maxMemoryBytes: number | null
@@ -44,6 +47,8 @@ export function toFleetConfig(values: SettingValues): FleetConfig {
     waitMs: values.engineWait,
     lostAfterMs: values.engineLostAfter,
     stallAfterMs: values.engineStallAfter,
+    idleAfterMs: values.engineIdleAfter,
+    queueAfterMs: values.engineQueueAfter,
     recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
 }

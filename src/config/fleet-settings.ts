@@ -73,6 +73,20 @@ export const FLEET_SETTINGS = {
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: 30 * DAY })),
     help: 'A node that reports nothing for so long while the server says that it runs is taken to hang; its job fails. Twice that where the server grants no socket.',
   },
+  engineIdleAfter: {
+    group: 'Fleet',
+    argument: '<duration>',
+    fallback: '30s',
+    read: readDurationMs({ min: SECOND, max: 3600 * SECOND }),
+    help: "A job that waits in a ComfyUI server's own queue for so long while nothing runs there is withdrawn and goes to another one; the server is restarted (launched) or quarantined.",
+  },
+  engineQueueAfter: {
+    group: 'Fleet',
+    argument: '<duration>',
+    fallback: '10m',
+    read: readWordOr('none', null, readDurationMs({ min: SECOND, max: 30 * DAY })),
+    help: "A job that waits in a ComfyUI server's own queue for so long behind one and the same prompt, of somebody else or of a job that tells nothing, is withdrawn and goes to another one; the server gets no job until that prompt has ended.",
+  },
   recycleJobs: {
     group: 'Fleet',
     argument: '<count>',

@@ -127,6 +127,20 @@ export const SETTINGS = {
     read: readBytes({ min: 1024, max: 1024 * MIB }),
     help: 'The largest JSON body, workflows included.',
   },
+  maxBodies: {
+    group: 'Network',
+    argument: '<size>',
+    fallback: '256MiB',
+    read: readBytes({ min: MIB, max: 65_536 * MIB }),
+    help: 'What bodies that are held in memory may take together. Beyond it requests are refused and may be sent again seconds later. Uploads stream and do not count; one body of the largest size always fits.',
+  },
+  maxBodiesPerCaller: {
+    group: 'Network',
+    argument: '<size>',
+    fallback: '128MiB',
+    read: readBytes({ min: MIB, max: 65_536 * MIB }),
+    help: 'The same for the bodies of one account.',
+  },
   maxStreams: {
     group: 'Network',
     argument: '<count>',

@@ -13,6 +13,7 @@ export type Refusal =
   | 'forbidden_origin'
   | 'forbidden_host'
   | 'not_found'
+  | 'wrong_method' // the address exists, and takes others
   | 'blob_not_found'
   | 'output_unavailable'
   | 'hash_mismatch'
@@ -32,6 +33,7 @@ export type Refusal =
   | 'deployment_not_ready' // it can still become ready: retry
   | 'deployment_stopped' // only an operator can start it again
   | 'link_invalid' // a signed address that is expired, altered or made for something else
+  | 'overloaded' // more is being sent at once than the service holds in memory; it passes within seconds
   | 'shutting_down' // the process drains and takes no new work
 
 export type RefusalDetails = Readonly<Record<string, unknown>>

@@ -31,7 +31,8 @@ const MAY_HOLD_RARE_NUMBER =
   /(?:^|[\s:,[])(?:-0(?!\.)|-?0\.0{6}|-?(?=\d+\.)[\d.]{17}|-?\d+(?:\.\d*0(?!\d)|(?:\.\d+)?[eE]|(?<=\d{16})))/
 const INTEGER = /^-?\d+$/
 
-function keepNumber(source: string): number | bigint | NumberText {
+/** What a number in a text becomes. */
+export function keepNumber(source: string): number | bigint | NumberText {
   const value = Number(source)
   if (String(value) === source) return value
   return INTEGER.test(source) && source !== '-0' ? BigInt(source) : new NumberText(source)

@@ -5,7 +5,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import fastify, { type FastifyInstance } from 'fastify'
+import type { BodyRoom } from './kit/body-room.ts'
 import { answerBrokenRequests } from './kit/broken-request.ts'
 import type { RouteDeployment } from './kit/deployment-address.ts'
 import { prepareDrain } from './kit/drain.ts'
@@ -46,6 +47,8 @@ export interface ServerOptions {
   /** null, or left out: no request is observed, and none pays for it. */
   readonly onAnswered?: ((request: AnsweredRequest) => void) | null
   readonly trace?: TraceRequest | null
+  /** Bounds what bodies take in memory together; left out: each has its own bound only. */
+  readonly bodyRoom?: BodyRoom | null
   /** Takes a deployment's prefix off the address before anything else reads it; left out: no prefix means anything. */
   readonly routeDeployment?: RouteDeployment | null
 }
@@ -126,6 +129,8 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void
 
 function createApp(options: ServerOptions, serverFactory: (framework: Handler) => Server): FastifyInstance {
   const { gate, answerError, surfaces } = options
+  const answerErrorFor = (path: string) =>
+    surfaces.map((surface) => surface.answerErrorFor?.(path)).find((answer) => answer != null) ?? answerError
   const app = fastify({
     serverFactory,
     logger: false,
@@ -135,8 +140,7 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
     frameworkErrors(error, request, reply) {
       const headers = gate.answerHeaders(request.headers.origin, request.id)
       const path = (request.raw.url ?? '').split('?', 1)[0]
-      const own = surfaces.map((surface) => surface.answerErrorFor?.(path)).find((answer) => answer != null)
-      writeAnswer(reply.raw, headers, (own ?? answerError)(error, request.id))
+      writeAnswer(reply.raw, headers, answerErrorFor(path)(error, request.id))
     },
     routerOptions: {
       maxParamLength: MAX_SEGMENT_LENGTH,
@@ -146,16 +150,8 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
   })
   // Surfaces read bodies themselves: streaming, whatever the media type says, with bounds of their own.
   for (const method of METHODS_WITH_BODY) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-  const answerWrongMethod = ({ raw, id }: FastifyRequest) => {
-    const path = (raw.url ?? '').split('?', 1)[0]
-    for (const surface of surfaces) {
-      const refusal = surface.wrongMethodOf?.(path, raw.method ?? '') ?? null
-      if (refusal !== null) return (surface.answerErrorFor?.(path) ?? answerError)(refusal, id)
-    }
-    return null
-  }
   const allowedMethods = (path: string) => surfaces.flatMap((surface) => surface.allowedMethods(path))
-  guardRequests(app, { gate, answerError, allowedMethods, answerWrongMethod })
+  guardRequests(app, { gate, answerErrorFor, allowedMethods })
   return app
 }
 
@@ -179,8 +175,9 @@ function createHttpServer(
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS
   server.setTimeout(options.idleMs ?? IDLE_MS)
-  const { onAnswered = null, trace = null } = options
+  const { onAnswered = null, trace = null, bodyRoom = null } = options
   server.on('request', (request, response) => {
+    bodyRoom?.admit(request, response)
     if (onAnswered !== null) observe(request, response, onAnswered)
     if (trace === null) answer(framework, request, response)
     else trace(request, response, () => answer(framework, request, response))

@@ -54,7 +54,7 @@ describe('at the data folder', () => {
     assert.equal(await models('update', 'choosy', '--limit', 'allowModels=[]'), 'none')
     assert.equal(await models('update', 'choosy', '--allow-models', 'all'), 'all')
     const wrong = await atFolder('accounts', 'update', 'choosy', '--deny-models', 'bfl')
-    assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
+    assert.deepEqual([wrong.code, wrong.stdout], [2, ''])
     assert.match(wrong.stderr, /denyModels/)
   })
 

@@ -168,6 +168,55 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.equal((await tenant.claim())?.job.id, behind.id)
     })
 
+    test('a new attempt starts without the outputs of the one before, which live on as assets', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const [first, second] = [newOutput(), newOutput()]
+      await store().jobs.commit(lease, { outputs: [first, second], outputsReused: true })
+      await store().jobs.reap(REAP)
+      const between = await tenant.find(job.id)
+      assert.deepEqual([between?.status, between?.outputs, between?.outputsReplaced], ['queued', [first, second], 0])
+      const claim = await tenant.claim()
+      assert.deepEqual(claim?.job.outputs, [])
+      assert.deepEqual([claim.job.outputsReplaced, claim.job.outputsReused], [2, false])
+      assert.deepEqual(claim.earlierOutputs, [first, second])
+      // Made again: the same record, under its new name.
+      const third = { ...second, name: 'again.png' }
+      const again = { jobId: job.id, leaseId: claim.leaseId }
+      await store().jobs.commit(again, { outputs: [third] })
+      await store().jobs.commit(again, { outputs: [third] })
+      assert.deepEqual((await tenant.find(job.id))?.outputs, [third])
+      assert.equal((await store().assets.find(tenant.accountId, third.assetId, START))?.filePath, 'again.png')
+      await store().jobs.release([again], START)
+      const last = await tenant.claim()
+      assert.deepEqual([last?.job.outputs, last?.job.outputsReplaced], [[], 3], 'also where the attempt is given back')
+      const fourth = newOutput()
+      const end = { jobId: job.id, leaseId: last?.leaseId ?? '' }
+      assert.deepEqual(await store().jobs.commit(again, { outputs: [fourth] }), { outcome: 'lost' })
+      await store().jobs.commit(end, { outputs: [fourth] })
+      await tenant.succeed(end)
+      assert.deepEqual((await tenant.find(job.id))?.outputs, [fourth])
+      for (const { assetId } of [first, second, third, fourth]) {
+        assert.ok((await store().assets.find(tenant.accountId, assetId, START)) !== null)
+      }
+      await store().jobs.remove({ now: at(400 * DAY_MS), expiredBefore: at(400 * DAY_MS), limit: 1000 })
+      await store().assets.expire(at(400 * DAY_MS), 1000)
+      for (const { assetId } of [first, second, third, fourth]) {
+        assert.equal(await store().assets.find(tenant.accountId, assetId, START), null)
+      }
+    })
+
+    test('a job that is canceled between two attempts keeps what the last one had made', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const output = newOutput()
+      await store().jobs.commit(lease, { outputs: [output] })
+      await store().jobs.reap(REAP)
+      await store().jobs.cancel(tenant.accountId, job.id, START)
+      const found = await tenant.find(job.id)
+      assert.deepEqual([found?.status, found?.outputs], ['canceled', [output]])
+    })
+
     test('a lease that has not run out is left alone, unless a start takes all that lapse before a given time', async () => {
       const tenant = await Tenant.create(store())
       const { job } = await tenant.run()

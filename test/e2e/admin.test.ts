@@ -89,7 +89,7 @@ describe('the door', () => {
       ['POST', '/deployments', { id: 'x', account_id: 'nobody' }, 422, 'account_id'],
       ['POST', '/deployments/nowhere/start', undefined, 404, null],
       ['GET', '/nothing', undefined, 404, null],
-      ['DELETE', '/accounts/visitor', undefined, 404, null],
+      ['DELETE', '/accounts/visitor', undefined, 405, null],
     ]
     for (const [method, where, body, status, field] of cases) {
       const { status: found, json, text } = await app.admin(method, where, body)

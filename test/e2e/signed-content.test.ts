@@ -75,11 +75,11 @@ describe('a signed address', () => {
     assert.equal((await follow(url, { headers: { 'if-none-match': String(etag) } })).status, 304)
   })
 
-  test('opens nothing but reading: other methods have no address here', async () => {
+  test('opens nothing but reading: other methods are refused', async () => {
     const { url } = await upload(tenant, { text: 'read only' })
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const answer = await follow(url, { method })
-      assert.deepEqual([answer.status, answer.headers.allow], [404, 'GET, HEAD'], method)
+      assert.deepEqual([answer.status, answer.headers.allow], [405, 'GET, HEAD'], method)
     }
   })
 

@@ -1,10 +1,12 @@
 /** One HTTP request through node's own client, which lets a test set Host and Origin as it likes. */
-import { type IncomingHttpHeaders, request } from 'node:http'
+import { type Agent, type IncomingHttpHeaders, request } from 'node:http'
 
 export interface CallOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
+  /** Left out: a connection of its own. */
+  readonly agent?: Agent
 }
 
 export interface Answer {
@@ -20,12 +22,12 @@ export interface Answer {
 export function call(
   url: string,
   path: string,
-  { method = 'GET', headers = {}, body }: CallOptions = {},
+  { method = 'GET', headers = {}, body, agent }: CallOptions = {},
 ): Promise<Answer> {
   const { hostname, port } = new URL(url)
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const outgoing = request(
-    { host: hostname, port, path, method, agent: false, headers: { ...headers } },
+    { host: hostname, port, path, method, agent: agent ?? false, headers: { ...headers } },
     (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))

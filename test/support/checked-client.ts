@@ -37,6 +37,7 @@ export interface WireJob {
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly outputs_reused: boolean
+  readonly outputs_replaced: number
   readonly urls: { readonly self: string; readonly events: string; readonly cancel: string; readonly logs: string }
 }
 
@@ -90,6 +91,7 @@ const EVENT_SCHEMAS: Readonly<Record<string, string>> = {
   progress: 'Progress',
   output: 'Output',
   preview: 'PreviewEvent',
+  outputs_reset: 'OutputsResetEvent',
 }
 const TERMINAL = ['succeeded', 'failed', 'canceled', 'expired']
 const WAIT_MS = 30_000

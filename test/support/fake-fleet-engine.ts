@@ -141,6 +141,7 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
       state,
       incarnation,
       lastError: null,
+      unfit: null,
       version: 'fake',
       reconnects: 0,
       memoryBytes: null,

@@ -18,6 +18,8 @@ export const SHORT_BOUNDS: Partial<ComfyBounds> = {
   pollMaxMs: 60,
   socketSilenceMs: 300,
   stallMs: 2_000,
+  idleMs: 10_000,
+  queueStillMs: 10_000,
   socketWaitMs: 300,
   reconnectFirstMs: 10,
   reconnectMaxMs: 100,

@@ -28,6 +28,7 @@ export function makeJob(changes: Partial<Job> = {}): Job {
     outputs: [],
     error: null,
     outputsReused: false,
+    outputsReplaced: 0,
     attempt: 1,
     version: 1,
     ...changes,

@@ -52,7 +52,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     ...options.gate,
   })
   const answerError = createAnswerError(options.log ?? silentLog)
-  const spec = loadSpec(options.gate?.brands)
+  const spec = loadSpec({ brands: options.gate?.brands, needsCredentials: gate.hasCredentials })
   const jobs = createMemoryJobs()
   const api = createJobsV2({
     gate,

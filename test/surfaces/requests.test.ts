@@ -277,6 +277,7 @@ test('every refusal has its status and code, details are never absent, and every
     forbidden_origin: [403, 'forbidden_origin'],
     forbidden_host: [403, 'forbidden'],
     not_found: [404, 'not_found'],
+    wrong_method: [405, 'invalid_request'],
     blob_not_found: [404, 'blob_not_found'],
     output_unavailable: [404, 'output_unavailable'],
     hash_mismatch: [409, 'hash_mismatch'],
@@ -296,6 +297,7 @@ test('every refusal has its status and code, details are never absent, and every
     deployment_stopped: [422, 'deployment_stopped'],
     link_invalid: [403, 'forbidden'],
     storage_full: [500, 'upstream_error'],
+    overloaded: [429, 'queue_full'],
     shutting_down: [429, 'queue_full'],
   }
   for (const [refusal, [status, code]] of Object.entries(expected)) {

@@ -95,7 +95,7 @@ test('other brands rename the headers, the accepted extra_data and the served co
   assert.doesNotMatch(spec.text, /X-Comfy-|X-Service-|_service_org/)
 })
 
-test('an unknown address and a wrong method are 404, and Allow tells what exists', async () => {
+test('an unknown address is 404, and a wrong method 405, where Allow tells what exists', async () => {
   await using service = await startSurface()
   const unknown = await call(service.url, '/api/v2/nothing')
   assert.deepEqual([unknown.status, unknown.json.error.code, unknown.headers.allow], [404, 'not_found', undefined])
@@ -105,9 +105,12 @@ test('an unknown address and a wrong method are 404, and Allow tells what exists
     ['GET', `/api/v2/jobs/${JOB_ID}/cancel`, 'POST'],
     ['HEAD', `/api/v2/jobs/${JOB_ID}/events`, 'GET'],
     ['POST', '/docs', 'GET, HEAD'],
+    ['GET', '/api/v2/assets/from-hash', 'POST'],
+    ['DELETE', '/api/v2/assets/from-hash', 'POST'],
   ]) {
     const answer = await call(service.url, path, { method })
-    assert.equal(answer.status, 404, `${method} ${path}`)
+    assert.equal(answer.status, 405, `${method} ${path}`)
+    if (method !== 'HEAD') assert.equal(answer.json.error.code, 'invalid_request')
     assert.equal(answer.headers.allow, allow, `${method} ${path}`)
   }
 })

@@ -3,6 +3,7 @@
  * Every change goes to the store first and counts here as soon as it is stored. `refresh` brings in what other processes
  * changed.
  */
+import { hasAtMost } from '../../lib/characters.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import {
@@ -163,7 +164,7 @@ class KnownAccounts implements Accounts {
   }
 
   #check({ name, tier }: AccountRecord): void {
-    if (name.trim() === '' || name.length > ACCOUNT_NAME_MAX_LENGTH) {
+    if (name.trim() === '' || !hasAtMost(name, ACCOUNT_NAME_MAX_LENGTH)) {
       throw invalid('name', `must have 1 to ${ACCOUNT_NAME_MAX_LENGTH} characters`)
     }
     if (!this.#tiers.byName.has(tier)) {

@@ -1,4 +1,5 @@
 /** Making, rotating and revoking API keys. The text of a key leaves this file once and is stored nowhere. */
+import { hasAtMost } from '../../lib/characters.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
@@ -80,7 +81,7 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
 }
 
 function checkFields({ name, scopes, expiresAt }: Omit<NewKey, 'accountId'>, now: Date): void {
-  if (name.length > NAME_MAX_LENGTH) throw invalid('name', `must have at most ${NAME_MAX_LENGTH} characters`)
+  if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalid('name', `must have at most ${NAME_MAX_LENGTH} characters`)
   if (scopes?.length === 0 || scopes?.every(isScope) === false) {
     throw invalid('scopes', `must be one or more of ${SCOPES.join(', ')}`)
   }

@@ -1,4 +1,5 @@
 /** Reads tiers and the overrides of an account from JSON. Closed: a name that nobody knows is refused, never ignored. */
+import { hasAtMost } from '../../lib/characters.ts'
 import { ServiceError } from '../errors.ts'
 import { type AccountLimits, BASE_LIMITS, type LimitOverrides, type Tiers } from './tiers.ts'
 
@@ -92,7 +93,7 @@ function readBoolean(value: unknown): boolean {
 }
 
 function readClasses(value: unknown): readonly string[] {
-  const isClass = (item: unknown) => typeof item === 'string' && item !== '' && item.length <= MAX_CLASS_LENGTH
+  const isClass = (item: unknown) => typeof item === 'string' && item !== '' && hasAtMost(item, MAX_CLASS_LENGTH)
   if (Array.isArray(value) && value.length <= MAX_CLASSES && value.every(isClass)) return [...new Set<string>(value)]
   throw new LimitProblem(`must be a list of at most ${MAX_CLASSES} node class names`)
 }

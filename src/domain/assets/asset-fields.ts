@@ -1,4 +1,5 @@
 /** The rules for what a caller may say about an asset besides its path. Each throws `invalid_field` and names the field. */
+import { hasAtMost } from '../../lib/characters.ts'
 import { isMediaType } from '../../lib/mime.ts'
 import { ServiceError } from '../errors.ts'
 
@@ -20,7 +21,7 @@ export function readContentType(text: string): string {
 export function readTags(tags: readonly string[]): readonly string[] {
   if (tags.length > TAGS_MAX_COUNT) throw refuse('tags', `may hold at most ${TAGS_MAX_COUNT} tags`)
   for (const tag of tags) {
-    if (tag === '' || tag.length > TAG_MAX_LENGTH || !tag.isWellFormed() || CONTROL.test(tag)) {
+    if (tag === '' || !hasAtMost(tag, TAG_MAX_LENGTH) || !tag.isWellFormed() || CONTROL.test(tag)) {
       throw refuse('tags', `must have 1 to ${TAG_MAX_LENGTH} characters each, without control characters`)
     }
   }

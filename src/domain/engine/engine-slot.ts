@@ -12,7 +12,7 @@ export const OUT_OF_MEMORY = 'out_of_memory'
 export const CUDA_FAULT = 'cuda_fault'
 
 export interface RunReport {
-  /** It ignored an interrupt and may still be at it. */
+  /** It ignored an interrupt and may still be at it, or it starts nothing. */
   readonly isStuck: boolean
   /** The code of the failure that the engine told; null when there was none. */
   readonly failureCode: string | null
@@ -39,14 +39,14 @@ const HELP_WITHIN_MS = 30_000
 export function createSlot(member: FleetMember, weights: readonly string[], { log, onFreed }: SlotDeps): EngineSlot {
   const { id, engine } = member
   let isOver = false
-  let isLost = false
+  let lossReason: string | null = null
   member.begin(weights)
   const { incarnation } = member
 
   /** What the engine needs before its next run; null in the ordinary case. */
   function findHelp({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
     if (engine.isResident) return null
-    if (isStuck) return () => replace('it ignored an interrupt')
+    if (isStuck) return () => replace(lossReason ?? 'it ignored an interrupt')
     if (failureCode === CUDA_FAULT) return () => replace('its graphics card reported a fault')
     return failureCode === OUT_OF_MEMORY ? free : null
   }
@@ -67,7 +67,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
     engine,
     canFree: engine.free !== undefined,
     lose(reason) {
-      isLost = true
+      lossReason = reason
       member.lose(reason, incarnation)
     },
     async end(report) {
@@ -79,7 +79,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
         const helped = help().catch((error) => log.error({ err: error, engine: id }, 'an engine could not be helped'))
         await settlesWithin(helped, HELP_WITHIN_MS)
       }
-      member.end({ isGood: !isLost && !report.isStuck })
+      member.end({ isGood: lossReason === null && !report.isStuck })
       onFreed()
     },
   }

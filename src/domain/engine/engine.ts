@@ -17,6 +17,8 @@ export interface EngineRun {
   readonly accountId: string
   readonly attempt: number
   readonly graph: Graph
+  /** The same as text, where it is at hand. */
+  readonly graphText?: string
   /** By the name that stands in the graph. */
   readonly inputs: ReadonlyMap<string, EngineInput>
   /** Credentials and PNG info of the submit. Never stored, never logged. */

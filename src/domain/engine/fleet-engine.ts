@@ -17,6 +17,8 @@ export interface EngineHealth {
   /** Counts the processes that were seen behind this engine: with a new one, everything that was loaded is gone. */
   readonly incarnation: number
   readonly lastError: EngineTrouble | null
+  /** Why it must not be given work although it answers, as long as that is so; null: it may. */
+  readonly unfit: string | null
   /** The engine's own word for itself, such as `0.33.0`; null when it is not known. */
   readonly version: string | null
   /** How often the connection for its events had to be made anew. */

@@ -118,9 +118,10 @@ export class FleetMember {
   }
 
   state(): EngineState {
-    const { state } = this.engine.health()
+    const { state, unfit } = this.engine.health()
     if (this.#isQuarantined()) return 'quarantined'
     if (state !== 'ready') return state
+    if (unfit !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
     if (this.#will === 'draining') return this.#running > 0 ? 'draining' : 'cordoned'
     return this.#will === 'cordoned' ? 'cordoned' : 'ready'
@@ -246,11 +247,10 @@ export class FleetMember {
 
   status(): EngineStatus {
     const { version, reconnects, memoryBytes, startedAt, lastError } = this.engine.health()
-    const isDraining = this.#will === 'draining'
     return {
       id: this.id,
       state: this.state(),
-      reason: this.#isQuarantined() ? this.#quarantine!.reason : (this.#recycling ?? (isDraining ? 'drained' : null)),
+      reason: this.#reason(),
       isSupervised: this.isSupervised,
       concurrency: this.engine.concurrency,
       running: this.#running,
@@ -264,6 +264,13 @@ export class FleetMember {
       lastError: newest(lastError, this.#lastError),
       counts: this.#counts,
     }
+  }
+
+  #reason(): string | null {
+    if (this.#isQuarantined()) return this.#quarantine!.reason
+    const { state, unfit } = this.engine.health()
+    if (state === 'ready' && unfit !== null) return unfit
+    return this.#recycling ?? (this.#will === 'draining' ? 'drained' : null)
   }
 
   #countWeights(): number {

@@ -7,6 +7,7 @@ const HEALTH: EngineHealth = {
   state: 'ready',
   incarnation: 1,
   lastError: null,
+  unfit: null,
   version: null,
   reconnects: 0,
   memoryBytes: null,

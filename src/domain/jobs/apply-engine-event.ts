@@ -1,7 +1,7 @@
 /**
- * The pure fold of one attempt: what the engine says becomes progress, log, reported items and, at the end, an outcome.
+ * The fold of one attempt: what the engine says becomes progress, log, reported items and, at the end, an outcome.
  * It decides nothing about leases, cancels or storage. Engines may repeat themselves: a repeated report brings nothing new,
- * and whatever follows the outcome is ignored.
+ * and whatever follows the outcome is ignored. States of one attempt share what they count, so only the newest may be used.
  */
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../engine/engine-event.ts'
 import type { Graph } from '../workflows/graph.ts'
@@ -39,7 +39,7 @@ export interface RunState {
   /** What the latest event reported; empty after every other event. */
   readonly fresh: readonly Reported[]
   readonly reportedCount: number
-  readonly seenReports: ReadonlySet<string>
+  readonly seenReports: Set<string>
   readonly outcome: RunOutcome | null
 }
 
@@ -117,11 +117,11 @@ function applyReport(
     }
   }
   if (state.seenReports.has(signature)) return state
+  state.seenReports.add(signature)
   return {
     ...state,
     fresh,
     reportedCount: state.reportedCount + fresh.length,
-    seenReports: new Set(state.seenReports).add(signature),
     outputsReused: state.outputsReused || event.cached,
   }
 }

@@ -38,9 +38,11 @@ export interface Committer {
 }
 
 const RETRY_MS = 500
+const LINGER_MS_PER_OUTPUT = 0.05
 
 export function createCommitter({ pace, log, send, readState, onOutcome, mayRetry }: CommitterDeps): Committer {
   let outputs: Output[] = []
+  let writtenOutputs = 0
   let hasProgress = false
   let isClosed = false
   let inFlight: Promise<void> | null = null
@@ -48,10 +50,15 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
   let timerAtMs = 0
   let progressAtMs = uptimeMs() + pace.firstProgressMs
 
+  /** Whoever watches reads the whole job after each commit: the more outputs it has, the more of them come together. */
+  function lingerMs(): number {
+    return pace.outputLingerMs + writtenOutputs * LINGER_MS_PER_OUTPUT
+  }
+
   function schedule(): void {
     if (isClosed || inFlight !== null || (outputs.length === 0 && !hasProgress)) return
     const nowMs = uptimeMs()
-    const dueMs = outputs.length > 0 ? nowMs + pace.outputLingerMs : Math.max(nowMs, progressAtMs)
+    const dueMs = outputs.length > 0 ? nowMs + lingerMs() : Math.max(nowMs, progressAtMs)
     if (timer !== null) {
       if (timerAtMs <= dueMs) return
       clearTimeout(timer)
@@ -84,6 +91,7 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
       ...(outputsReused && { outputsReused }),
       ...(outputs.length > 0 && { outputs }),
     }
+    writtenOutputs += outputs.length
     outputs = []
     hasProgress = false
     progressAtMs = uptimeMs() + pace.progressEveryMs

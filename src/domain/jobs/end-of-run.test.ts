@@ -7,6 +7,7 @@ const FACTS: RunFacts = {
   stop: null,
   lossReason: null,
   isBlameless: false,
+  isUntouched: false,
   deservesSecondChance: false,
   attempt: 1,
   maxAttempts: 3,
@@ -16,7 +17,7 @@ const FULL = toJobError('storage_full', 'full')
 
 function end(facts: Partial<RunFacts>): string {
   const verdict = decideEnd({ ...FACTS, ...facts })
-  return verdict.verdict === 'requeue' ? 'requeue' : `${verdict.status}:${verdict.error?.code ?? '-'}`
+  return verdict.verdict === 'finish' ? `${verdict.status}:${verdict.error?.code ?? '-'}` : verdict.verdict
 }
 
 test('what the engine reached counts before what was asked of it', () => {
@@ -72,6 +73,13 @@ test('a worker ends only jobs that it holds', () => {
 
 test('a run that another one took down is run again, however often, and spends no attempt', () => {
   const facts = { ...FACTS, lossReason: 'its thread ended', isBlameless: true, attempt: 3 }
-  assert.deepEqual(decideEnd(facts), { verdict: 'requeue', isAttemptSpent: false })
+  assert.deepEqual(decideEnd(facts), { verdict: 'return' })
   assert.equal(end({ ...facts, stop: { cause: 'cancel' } }), 'canceled:-')
+})
+
+test('an engine that never began the run costs the job no attempt, unless it was to be stopped anyway', () => {
+  const lost = { lossReason: 'nothing ran there', isUntouched: true }
+  assert.equal(end(lost), 'return')
+  assert.equal(end({ ...lost, attempt: 3 }), 'return')
+  assert.equal(end({ ...lost, stop: { cause: 'cancel' } }), 'canceled:-')
 })

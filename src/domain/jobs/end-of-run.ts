@@ -20,6 +20,8 @@ export interface RunFacts {
   readonly lossReason: string | null
   /** It broke off because of another run. */
   readonly isBlameless: boolean
+  /** The engine was lost before the run began there. */
+  readonly isUntouched: boolean
   /** What failed may have been the engine: the job is tried once more. */
   readonly deservesSecondChance: boolean
   readonly attempt: number
@@ -33,22 +35,22 @@ export type RunVerdict =
       readonly from: readonly JobStatus[]
       readonly error: JobError | null
     }
-  /** The job goes back to the queue; its attempt is spent unless it was lost without its fault. */
-  | { readonly verdict: 'requeue'; readonly isAttemptSpent: boolean }
-
-const TRY_AGAIN: RunVerdict = { verdict: 'requeue', isAttemptSpent: true }
+  /** The attempt is spent, not the job. */
+  | { readonly verdict: 'requeue' }
+  /** Nothing was done, so nothing is spent: the job waits again as if it had not been taken. */
+  | { readonly verdict: 'return' }
 
 export function decideEnd(facts: RunFacts): RunVerdict {
   const { outcome, stop, lossReason, attempt, maxAttempts } = facts
   if (stop?.cause === 'failed') {
-    return stop.mayPass && attempt < maxAttempts ? TRY_AGAIN : fail(stop.error)
+    return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : fail(stop.error)
   }
   if (outcome?.kind === 'succeeded') {
     return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
   }
   if (outcome?.kind === 'failed') {
     const isWorthIt = facts.deservesSecondChance && stop === null && attempt < maxAttempts
-    return isWorthIt ? TRY_AGAIN : fail(outcome.error)
+    return isWorthIt ? { verdict: 'requeue' } : fail(outcome.error)
   }
   if (stop?.cause === 'cancel') {
     return { verdict: 'finish', status: 'canceled', from: ['canceling'], error: null }
@@ -57,8 +59,8 @@ export function decideEnd(facts: RunFacts): RunVerdict {
     return fail(toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`))
   }
   if (lossReason === null) return fail(toJobError('interrupted', 'the engine stopped the run without being asked'))
-  if (facts.isBlameless) return { verdict: 'requeue', isAttemptSpent: false }
-  if (attempt < maxAttempts) return TRY_AGAIN
+  if (facts.isBlameless || facts.isUntouched) return { verdict: 'return' }
+  if (attempt < maxAttempts) return { verdict: 'requeue' }
   return fail(
     toJobError(
       'engine_lost',

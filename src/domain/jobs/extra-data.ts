@@ -10,8 +10,11 @@ import { ServiceError } from '../errors.ts'
 export type ExtraData = Readonly<Record<string, unknown>>
 
 export interface ExtraDataKeeper {
-  /** Before the job row is written. Returns what the store is to keep, or null. Throws `queue_full` when there is no room. */
-  hold(jobId: string, data: ExtraData, until: Date): Uint8Array | null
+  /**
+   * Before the job row is written. Returns what the store is to keep, or null. Throws `queue_full` when there is no room.
+   * `text`: the data as JSON, where it is written already.
+   */
+  hold(jobId: string, data: ExtraData, until: Date, text?: string): Uint8Array | null
   /** For a claimed job; null when the data is nowhere. */
   take(jobId: string, sealed: Uint8Array | null): ExtraData | null
   forget(jobId: string): void
@@ -49,8 +52,7 @@ export function createExtraDataKeeper(options: ExtraDataOptions): ExtraDataKeepe
   }
 
   return {
-    hold(jobId, data, until) {
-      const text = stringifyLosslessJson(data as JsonObject)
+    hold(jobId, data, until, text = stringifyLosslessJson(data as JsonObject)) {
       if (sealer !== null) return sealer.seal(Buffer.from(text), jobId)
       const bytes = Buffer.byteLength(text)
       if (held.size >= maxCount || heldBytes + bytes > maxBytes) {

@@ -20,7 +20,7 @@ export interface IngestDeps {
   /** What the account may still keep; asked once, when the first output comes. */
   storageLeft(): Promise<number>
   readonly signal: AbortSignal
-  /** Outputs that an earlier attempt of the job committed: the same bytes from the same node are not shown twice. */
+  /** What an earlier attempt of the job had made: the same bytes from the same node keep their id. */
   readonly earlier: readonly Output[]
   onReady(output: Output): void
   onError(error: unknown): void
@@ -59,14 +59,14 @@ export function createIngest(deps: IngestDeps): Ingest {
     })
     bytes += sizeBytes
     const { nodeId, name, type, contentType, place } = draft
-    const output = { assetId: deps.newId(), nodeId, name, type, contentType, sizeBytes, hash }
+    const output = { assetId: takeId(nodeId, hash), nodeId, name, type, contentType, sizeBytes, hash }
     return place === undefined ? output : { ...output, place }
   }
 
-  function handOn(output: Output): void {
-    const same = earlier.findIndex(({ nodeId, hash }) => nodeId === output.nodeId && hash === output.hash)
-    if (same === -1) deps.onReady(output)
-    else earlier.splice(same, 1)
+  function takeId(nodeId: string, hash: string): string {
+    const at = earlier.findIndex((output) => output.nodeId === nodeId && output.hash === hash)
+    const [same] = at === -1 ? [] : earlier.splice(at, 1)
+    return same?.assetId ?? deps.newId()
   }
 
   function settle(draft: OutputDraft): void {
@@ -92,7 +92,7 @@ export function createIngest(deps: IngestDeps): Ingest {
         await before
         try {
           const output = await stored
-          if (!hasFailed) handOn(output)
+          if (!hasFailed) deps.onReady(output)
         } catch (error) {
           if (!hasFailed) deps.onError(error)
           hasFailed = true

@@ -22,6 +22,7 @@ function job(version: number, fields: Partial<Job> = {}): Job {
     outputs: [],
     error: null,
     outputsReused: false,
+    outputsReplaced: 0,
     attempt: 1,
     version,
     ...fields,

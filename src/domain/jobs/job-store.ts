@@ -71,6 +71,8 @@ export interface Claim {
   /** Handed over with every claim: what ends the job erases it. */
   readonly sealedExtraData: Uint8Array | null
   readonly notes: string | null
+  /** What the attempt before had shown, and what is off the job now. */
+  readonly earlierOutputs: readonly Output[]
 }
 
 export interface Lease {
@@ -116,6 +118,8 @@ export interface ListQuery {
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
   readonly limit: number
+  /** A page ends early, behind the job with which its outputs become this many; left out: it does not. */
+  readonly maxOutputs?: number
   /** The last job of the page before. */
   readonly after: { readonly createdAt: Date; readonly id: string } | null
   readonly now: Date
@@ -149,7 +153,8 @@ export interface JobStore {
   /**
    * The best queued job whose account has room, with an engine that can run it, or null. Accounts with the fewest running jobs
    * come first, then priority inside the account; among equals the engines' ranks decide within `maxOvertakes`, then submit
-   * order. Costs the same whatever the backlog: it looks at the head of each lane.
+   * order. Costs the same whatever the backlog: it looks at the head of each lane. Outputs of an earlier attempt are off the job
+   * from here on; their assets live on to the end of its retention, for whoever was told of them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
   /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */

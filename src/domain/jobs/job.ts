@@ -58,9 +58,12 @@ export interface Job {
   /** 1 = next; null unless queued. Exact near the head, an estimate far from it. */
   readonly queuePosition: number | null
   readonly progress: Progress | null
+  /** Of the attempt under way, or of the last one: a new attempt starts without any. */
   readonly outputs: readonly Output[]
   readonly error: JobError | null
   readonly outputsReused: boolean
+  /** How many outputs of earlier attempts were shown and no longer count. */
+  readonly outputsReplaced: number
   readonly attempt: number
   /** Grows with every change of the job that a reader could see. */
   readonly version: number

@@ -5,12 +5,12 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import { parseLosslessJson } from '../../lib/lossless-json.ts'
+import { createTurns, type Turns } from '../../lib/turns.ts'
 import type { Fleet } from '../engine/fleet.ts'
 import { ANY_LANE } from '../engine/lanes.ts'
-import { readGraph } from '../workflows/read-graph.ts'
 import { toJobError } from './end-of-run.ts'
 import type { Claim, JobStore, TouchedJob, WaitingLane } from './job-store.ts'
+import { readStoredGraph } from './stored-graph.ts'
 import { type AnnounceDeps, announceTouched } from './touched.ts'
 
 export interface LaneDeps extends AnnounceDeps {
@@ -18,6 +18,8 @@ export interface LaneDeps extends AnnounceDeps {
   readonly fleet: Pick<Fleet, 'hasLanes' | 'knownLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'>
   readonly clock: Clock
   readonly newId: NewId
+  /** Left out: its own. */
+  readonly turns?: Turns
   readonly log: Log
 }
 
@@ -35,7 +37,7 @@ const LEASE_MS = 30_000
 const NOBODY = 'none'
 
 export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
-  const { store, fleet, clock } = deps
+  const { store, fleet, clock, turns = createTurns() } = deps
   let strandedBefore = new Set<string>()
 
   async function learn(): Promise<void> {
@@ -43,13 +45,13 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const found = await store.findLanes(fleet.knownLanes())
       if (found.length === 0) return
-      for (const lane of found) learnOne(lane)
+      for (const lane of found) await learnOne(lane)
     }
   }
 
-  function learnOne({ lane, workflow }: WaitingLane): void {
+  async function learnOne({ lane, workflow }: WaitingLane): Promise<void> {
     try {
-      fleet.learnLane(lane, readGraph(parseLosslessJson(workflow)))
+      fleet.learnLane(lane, await readStoredGraph(workflow, turns))
     } catch (error) {
       // Every engine may try it then; the run will say what is wrong.
       deps.log.error({ err: error, lane }, 'a waiting workflow could not be read')

@@ -1,4 +1,5 @@
 /** The labels of a job: a small map of strings. The same rules judge a submit and a list filter. */
+import { hasAtMost } from '../../lib/characters.ts'
 import { ServiceError } from '../errors.ts'
 
 const MAX_PAIRS = 16
@@ -13,7 +14,7 @@ export function isMetadataKey(key: string): boolean {
 
 export function isMetadataValue(value: unknown): value is string {
   if (typeof value !== 'string' || FORBIDDEN.test(value) || !value.isWellFormed()) return false
-  return value.length <= MAX_VALUE_CHARACTERS || (value.length <= 2 * MAX_VALUE_CHARACTERS && isShortEnough(value))
+  return hasAtMost(value, MAX_VALUE_CHARACTERS)
 }
 
 // A key that no caller can choose.
@@ -62,10 +63,4 @@ export function readMetadata(value: unknown): Record<string, string> {
   }
   // fromEntries defines own properties, so a key named __proto__ stays an ordinary label.
   return Object.fromEntries(pairs)
-}
-
-function isShortEnough(value: string): boolean {
-  let count = 0
-  for (const _ of value) if (++count > MAX_VALUE_CHARACTERS) return false
-  return true
 }

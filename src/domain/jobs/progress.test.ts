@@ -55,6 +55,11 @@ test('a sampler whose steps are not in the graph weighs what it reports', () => 
   assert.equal(toProgress(state.progress).value, 6 / 12)
 })
 
+test('a node that reports endless steps has said nothing', () => {
+  const endless: EngineEvent = { ...ref('3'), type: 'node_progress', value: 1, max: Number.POSITIVE_INFINITY }
+  assert.equal(fold([STARTED, { type: 'node_started', ...ref('3') }, endless]).steps, null)
+})
+
 test('other nodes that report steps still weigh one', () => {
   const progress = fold([STARTED, { type: 'node_progress', ...ref('1'), value: 512, max: 1024 }])
   assert.equal(progress.value, 0.5 / 52)

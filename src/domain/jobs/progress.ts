@@ -15,17 +15,26 @@ interface ActiveNode {
   readonly max: number
 }
 
+/**
+ * States of one run share their collections, which grow with it: only the newest state may be read or carried on. A graph has
+ * up to 20,000 nodes, and an event must cost the same whatever came before it.
+ */
 export interface ProgressState {
   /** The highest value shown so far, earlier attempts included. */
   readonly value: number
   /** As the engine counted them, cached ones included. */
   readonly reachable: number
-  readonly cached: ReadonlySet<string>
-  readonly done: ReadonlySet<string>
+  readonly cached: Set<string>
+  readonly done: Set<string>
   /** In the order of their latest news, the newest last. */
-  readonly active: ReadonlyMap<string, ActiveNode>
+  readonly active: Map<string, ActiveNode>
   /** Only nodes that weigh more than 1. */
-  readonly weights: ReadonlyMap<string, number>
+  readonly weights: Map<string, number>
+  /** What nodes weigh beyond 1, in sum: of all that are not cached, and of those that are done. */
+  readonly extraWeight: number
+  readonly extraDone: number
+  /** What active nodes have reached by their steps, in sum. */
+  readonly activeReached: number
   readonly complete: boolean
 }
 
@@ -37,9 +46,12 @@ const MESSAGE_MAX_LENGTH = 200
 /** `earlier` is what readers have already seen of this job, from an attempt before this one. */
 export function startProgress(graph: Graph, earlier: Progress | null): ProgressState {
   const weights = new Map<string, number>()
+  let extraWeight = 0
   for (const [nodeId, node] of graph) {
     const steps = node.inputs['steps']
-    if (SAMPLER.test(node.classType) && typeof steps === 'number' && steps > 1) weights.set(nodeId, toWeight(steps))
+    if (!SAMPLER.test(node.classType) || typeof steps !== 'number' || !(steps > 1)) continue
+    weights.set(nodeId, toWeight(steps))
+    extraWeight += toWeight(steps) - 1
   }
   return {
     value: earlier?.value ?? 0,
@@ -48,6 +60,9 @@ export function startProgress(graph: Graph, earlier: Progress | null): ProgressS
     done: new Set(),
     active: new Map(),
     weights,
+    extraWeight,
+    extraDone: 0,
+    activeReached: 0,
     complete: false,
   }
 }
@@ -57,7 +72,14 @@ export function countNodes(state: ProgressState, reachable: number): ProgressSta
 }
 
 export function skipCached(state: ProgressState, nodeIds: readonly string[]): ProgressState {
-  return raise({ ...state, cached: new Set([...state.cached, ...nodeIds]) })
+  let { extraWeight, extraDone } = state
+  for (const nodeId of nodeIds) {
+    if (state.cached.has(nodeId)) continue
+    state.cached.add(nodeId)
+    extraWeight -= extraOf(state, nodeId)
+    if (state.done.has(nodeId)) extraDone -= extraOf(state, nodeId)
+  }
+  return raise({ ...state, extraWeight, extraDone })
 }
 
 export function nodeStarted(state: ProgressState, node: NodeRef): ProgressState {
@@ -66,24 +88,25 @@ export function nodeStarted(state: ProgressState, node: NodeRef): ProgressState 
 }
 
 export function nodeStepped(state: ProgressState, node: NodeRef, step: { value: number; max: number }): ProgressState {
-  if (isSettled(state, node) || !(step.max > 0) || !(step.value >= 0)) return state
+  if (isSettled(state, node) || !(step.max > 0) || !Number.isFinite(step.max) || !(step.value >= 0)) return state
   const value = Math.min(step.value, step.max)
   const active = { displayNodeId: node.displayNodeId, classType: node.classType, value, max: step.max }
   const mayWeigh = step.max > 1 && SAMPLER.test(node.classType) && !state.weights.has(node.nodeId)
-  const weights = mayWeigh ? new Map(state.weights).set(node.nodeId, toWeight(step.max)) : state.weights
-  return withActive({ ...state, weights }, node, active)
+  if (!mayWeigh) return withActive(state, node, active)
+  const before = withoutActive(state, node)
+  state.weights.set(node.nodeId, toWeight(step.max))
+  return withActive({ ...before, extraWeight: state.extraWeight + toWeight(step.max) - 1 }, node, active)
 }
 
 export function nodeFinished(state: ProgressState, node: NodeRef): ProgressState {
   if (isSettled(state, node)) return state
-  const active = new Map(state.active)
-  active.delete(node.nodeId)
-  return raise({ ...state, active, done: new Set(state.done).add(node.nodeId) })
+  state.done.add(node.nodeId)
+  return raise({ ...withoutActive(state, node), extraDone: state.extraDone + extraOf(state, node.nodeId) })
 }
 
 /** Nodes that nobody needed in the end are not left to be done. */
 export function completeProgress(state: ProgressState): ProgressState {
-  return { ...state, value: 1, active: new Map(), complete: true }
+  return { ...state, value: 1, active: new Map(), activeReached: 0, complete: true }
 }
 
 export function toProgress(state: ProgressState): Progress {
@@ -115,9 +138,26 @@ function isSettled(state: ProgressState, node: NodeRef): boolean {
 }
 
 function withActive(state: ProgressState, node: NodeRef, news: ActiveNode): ProgressState {
-  const active = new Map(state.active)
-  active.delete(node.nodeId)
-  return raise({ ...state, active: active.set(node.nodeId, news) })
+  const before = withoutActive(state, node)
+  before.active.set(node.nodeId, news)
+  return raise({ ...before, activeReached: before.activeReached + reachedBy(state, node.nodeId, news) })
+}
+
+function withoutActive(state: ProgressState, { nodeId }: NodeRef): ProgressState {
+  const known = state.active.get(nodeId)
+  if (known === undefined) return state
+  state.active.delete(nodeId)
+  // With nobody left at work the sum is nothing; fractions that were added and taken away might leave a trace.
+  const activeReached = state.active.size === 0 ? 0 : state.activeReached - reachedBy(state, nodeId, known)
+  return { ...state, activeReached }
+}
+
+function reachedBy({ weights }: ProgressState, nodeId: string, { value, max }: ActiveNode): number {
+  return max > 0 ? ((weights.get(nodeId) ?? 1) * value) / max : 0
+}
+
+function extraOf({ weights }: ProgressState, nodeId: string): number {
+  return (weights.get(nodeId) ?? 1) - 1
 }
 
 /** Expansion may run more nodes than the engine counted at the start. */
@@ -126,16 +166,8 @@ function countTotal(state: ProgressState): number {
 }
 
 function raise(state: ProgressState): ProgressState {
-  let total = countTotal(state)
-  let reached = state.done.size
-  for (const [nodeId, weight] of state.weights) {
-    if (state.cached.has(nodeId)) continue
-    total += weight - 1
-    if (state.done.has(nodeId)) reached += weight - 1
-  }
-  for (const [nodeId, node] of state.active) {
-    if (node.max > 0) reached += ((state.weights.get(nodeId) ?? 1) * node.value) / node.max
-  }
+  const total = countTotal(state) + state.extraWeight
+  const reached = state.done.size + state.extraDone + state.activeReached
   const value = total === 0 ? 0 : Math.min(1, reached / total)
   return value > state.value ? { ...state, value } : state
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
+import type { Turns } from '../../lib/turns.ts'
 import type { BlobStore } from '../assets/blob-store.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
@@ -47,12 +48,13 @@ export interface RunDeps {
   readonly ingestLimit: Semaphore
   /** Throws ServiceError where the account may not run anything now, though its job was accepted; left out: everybody may. */
   readonly mustBeActive?: (accountId: string) => void
+  readonly turns: Turns
   /** Asks the store whether the lease still stands, and tells the run if a cancel came or the lease is lost. */
   checkLease(lease: Lease): Promise<void>
   /** Spends the attempt: the job goes back to the queue. */
   surrender(lease: Lease): Promise<void>
-  /** Gives the job back to the queue as if it had not been taken. */
-  handBack(lease: Lease): Promise<void>
+  /** The job goes back to the queue without having spent an attempt. */
+  giveBack(lease: Lease): Promise<void>
   readonly secondChances: SecondChances
   /** Absent: nobody waits for what an engine says to a graph. */
   readonly verdicts?: EngineVerdicts

@@ -5,14 +5,13 @@
  * to an interrupt within the grace period is given up: the job ends, and whatever the engine still says is ignored.
  */
 import type { Log } from '../../lib/log.ts'
-import { parseLosslessJson } from '../../lib/lossless-json.ts'
 import { MAX_TIMER_MS } from '../../lib/sleep.ts'
+import { inOneStep } from '../../lib/turns.ts'
 import type { EngineRun } from '../engine/engine.ts'
 import type { EngineEvent } from '../engine/engine-event.ts'
 import { EngineLostError } from '../engine/engine-lost-error.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
 import { ServiceError } from '../errors.ts'
-import { readGraph } from '../workflows/read-graph.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
 import { type Committer, createCommitter } from './committer.ts'
 import { decideEnd, type RunVerdict, type StopCause, toJobError } from './end-of-run.ts'
@@ -26,6 +25,7 @@ import type { RunDeps, RunEnd, RunPlace } from './run-deps.ts'
 import { publishLive, toTerminalEvent } from './run-notices.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs, toFault } from './run-outputs.ts'
 import { createRunRecorder } from './run-record.ts'
+import { readStoredGraph } from './stored-graph.ts'
 
 export class JobRun {
   readonly claim: Claim
@@ -53,6 +53,7 @@ export class JobRun {
   #isEngineLost = false
   #lossReason = ''
   #isBlameless = false
+  #isUntouched = false
   #isPumping = false
   #pumpEnd: Promise<void> = Promise.resolve()
   #isStuck = false
@@ -78,6 +79,7 @@ export class JobRun {
     })
     this.#outputs = createRunOutputs(deps, {
       job: claim.job,
+      earlier: claim.earlierOutputs,
       committer: this.#committer,
       onFault: (cause, fault) => this.#failOutput(cause, fault),
     })
@@ -102,7 +104,7 @@ export class JobRun {
 
   async #run(): Promise<RunEnd> {
     try {
-      const verdict = this.#refuse() ?? this.#prepare() ?? (await this.#execute())
+      const verdict = this.#refuse() ?? (await this.#prepare()) ?? (await this.#execute())
       if (verdict !== null) await this.#carryOut(verdict)
       return this.#toEnd(this.#endWord(verdict))
     } catch (error) {
@@ -130,10 +132,11 @@ export class JobRun {
   }
 
   /** The verdict over a job that must not run at all, or null when it may. */
-  #prepare(): RunVerdict | null {
+  async #prepare(): Promise<RunVerdict | null> {
     const { claim } = this
     try {
-      const graph = readGraph(parseLosslessJson(claim.workflow))
+      const graph = await readStoredGraph(claim.workflow, this.#deps.turns)
+      if (this.#isDiscarded) return null
       this.#state = startRunState({ graph, earlierProgress: claim.job.progress })
       const credentials = claim.needsExtraData ? this.#deps.extraData.take(claim.job.id, claim.sealedExtraData) : null
       if (claim.needsExtraData && credentials === null) {
@@ -169,6 +172,7 @@ export class JobRun {
       stop: this.#stop,
       lossReason: this.#isEngineLost ? this.#lossReason : null,
       isBlameless: this.#isBlameless,
+      isUntouched: this.#isUntouched,
       deservesSecondChance: this.#deservesSecondChance(),
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
@@ -195,7 +199,9 @@ export class JobRun {
         const step = await events.next()
         if (this.#isDeaf()) return void events.return?.().catch(() => {})
         if (step.done) break
-        this.#take(step.value)
+        // Events may come in thousands without a break, and whoever else is served here must not wait for all of them.
+        await this.#deps.turns.run(inOneStep(() => this.#take(step.value)))
+        if (this.#isDeaf()) return void events.return?.().catch(() => {})
         if (this.#state.outcome !== null) return void events.return?.().catch(() => {})
         await this.#outputs.hasRoom()
       }
@@ -236,6 +242,7 @@ export class JobRun {
     this.#isEngineLost = true
     this.#lossReason = cause instanceof EngineLostError ? cause.message : 'the engine broke off'
     if (cause instanceof EngineLostError && cause.isUnfit) this.#isStuck = true
+    this.#isUntouched = cause instanceof EngineLostError && cause.isUntouched
     this.#isBlameless = cause instanceof EngineLostError && cause.isBlameless
     // A thread that another run took down has been replaced: there is nothing to wait for.
     if (!this.#isBlameless) this.#place.slot.lose(this.#lossReason)
@@ -284,8 +291,8 @@ export class JobRun {
   async #carryOut(verdict: RunVerdict): Promise<void> {
     if (verdict.verdict === 'finish') return this.#finish(verdict)
     this.#committer.stop()
-    if (!verdict.isAttemptSpent) return this.#deps.handBack(this.lease)
     if (this.#deservesSecondChance()) this.#deps.secondChances.give(this.lease.jobId)
+    if (verdict.verdict === 'return') return this.#deps.giveBack(this.lease)
     this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
     await this.#deps.surrender(this.lease)
   }
@@ -352,6 +359,7 @@ export class JobRun {
       stop: null,
       lossReason: null,
       isBlameless: false,
+      isUntouched: false,
       deservesSecondChance: false,
       attempt: 0,
       maxAttempts: 0,
@@ -371,6 +379,7 @@ export class JobRun {
       accountId: job.accountId,
       attempt: job.attempt,
       graph,
+      graphText: this.claim.workflow,
       inputs: toEngineInputs(inputs, blobs),
       extraData,
       reserveOutputNumbers: (folder, prefix, count) =>
@@ -398,7 +407,7 @@ export class JobRun {
 
   #endWord(verdict: RunVerdict | null): RunEnd['end'] {
     if (this.#isDiscarded || verdict === null) return 'discarded'
-    return verdict.verdict === 'requeue' ? 'requeued' : 'finished'
+    return verdict.verdict === 'finish' ? 'finished' : 'requeued'
   }
 }
 

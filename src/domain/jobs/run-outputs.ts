@@ -7,7 +7,7 @@ import type { Reported } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
 import { toJobError } from './end-of-run.ts'
 import { createIngest, isShortOfRoom, toIngestError } from './ingest.ts'
-import type { Job, JobError } from './job.ts'
+import type { Job, JobError, Output } from './job.ts'
 import { toOutputDraft } from './output.ts'
 import type { RunDeps } from './run-deps.ts'
 
@@ -33,11 +33,12 @@ export interface RunOutputs {
 
 export interface RunOutputsOptions {
   readonly job: Job
+  readonly earlier: readonly Output[]
   readonly committer: Pick<Committer, 'addOutput'>
   onFault(cause: unknown, fault: OutputFault): void
 }
 
-export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: RunOutputsOptions): RunOutputs {
+export function createRunOutputs(deps: RunDeps, { job, earlier, committer, onFault }: RunOutputsOptions): RunOutputs {
   const { observer, outputRules } = deps
   const stop = new AbortController()
   const ingest = createIngest({
@@ -47,7 +48,7 @@ export function createRunOutputs(deps: RunDeps, { job, committer, onFault }: Run
     maxBytes: deps.limits.maxOutputBytes,
     storageLeft: async () => deps.storageLeft?.(job.accountId) ?? Number.POSITIVE_INFINITY,
     signal: stop.signal,
-    earlier: job.outputs,
+    earlier,
     onReady(output) {
       observer.outputStored({ jobId: job.id, type: output.type, sizeBytes: output.sizeBytes })
       committer.addOutput(output)

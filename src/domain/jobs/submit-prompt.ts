@@ -4,12 +4,13 @@
  * the job is one like any other.
  */
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import type { Turns } from '../../lib/turns.ts'
 import type { NodeCatalog } from '../workflows/node-catalog.ts'
 import { toLackRefusal, withoutUnknowns } from '../workflows/node-errors.ts'
 import { hasOwnJudges, type InspectWorkflow, type Placement } from '../workflows/prepare.ts'
 import { pruneGraph } from '../workflows/prune-graph.ts'
 import type { Finding, GraphRefusal } from '../workflows/validation-result.ts'
-import { writeGraph } from '../workflows/write-graph.ts'
+import { writeGraphSteps } from '../workflows/write-graph.ts'
 import type { Job } from './job.ts'
 import type { Submission } from './submission.ts'
 import { EngineRefusedError, type Submit } from './submit.ts'
@@ -39,11 +40,13 @@ export interface SubmitPromptDeps {
   readonly inspectWorkflow: InspectWorkflow
   readonly submit: Submit
   readonly catalog: () => NodeCatalog
+  readonly turns: Turns
   /** Absent: whatever the catalog has, every engine can run. */
   readonly placement?: Placement
 }
 
-export function createSubmitPrompt({ inspectWorkflow, submit, catalog, placement }: SubmitPromptDeps): SubmitPrompt {
+export function createSubmitPrompt(deps: SubmitPromptDeps): SubmitPrompt {
+  const { inspectWorkflow, submit, catalog, turns, placement } = deps
   return async function submitPrompt(request) {
     const { accountId, targets } = request
     const inspected = await inspectWorkflow(accountId, request.workflow, {
@@ -54,11 +57,11 @@ export function createSubmitPrompt({ inspectWorkflow, submit, catalog, placement
     const result = placement?.isCatalogOpen() === true ? withoutUnknowns(inspected.result) : inspected.result
     if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }
     const isWhole = targets === null && Object.keys(result.nodeErrors).length === 0
-    const whole = writeGraph(result.graph)
+    const whole = await turns.run(writeGraphSteps(result.graph))
     const graph = isWhole ? result.graph : pruneGraph(result.graph, result.goodOutputs)
     const lacks = placement === undefined || placement.isCatalogOpen() ? [] : placement.findLacks(graph)
     if (lacks.length > 0) throw toLackRefusal(result, lacks)
-    const text = isWhole ? whole : writeGraph(graph)
+    const text = isWhole ? whole : await turns.run(writeGraphSteps(graph))
     const submitted = submit({
       accountId,
       scopes: request.scopes,

@@ -5,7 +5,9 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import { type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import type { JsonValue } from '../../lib/lossless-json.ts'
+import { createTurns, type Turns } from '../../lib/turns.ts'
+import { writeJsonSteps } from '../../lib/write-json-steps.ts'
 import { keyReuse, toKeyClaim } from '../assets/key-reuse.ts'
 import type { PoolPrice } from '../credits/prices.ts'
 import type { ModelWish } from '../engine/run-model.ts'
@@ -73,6 +75,8 @@ export interface SubmitDeps {
   readonly newJobId: NewId
   readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
   readonly pool: string
   /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
   readonly mustTakeJobs?: (pool: string) => void
@@ -102,7 +106,7 @@ export const PRIORITY_LIMIT = 1_000_000
 
 export function createSubmit(deps: SubmitDeps): Submit {
   const { store, bus, clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing } = deps
-  const observer = deps.observer ?? silentObserver
+  const { observer = silentObserver, turns = createTurns() } = deps
 
   return async function submit(request) {
     if (isClosing?.()) {
@@ -130,7 +134,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
     const { credentials, notes } = splitExtraData(request.extraData)
-    const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt)
+    const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
+    const notesText = notes === null ? null : await write(notes)
+    const sealedExtraData =
+      credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
     using expected = expectWord(id, prepared)
     try {
       const job = await record(request, {
@@ -146,7 +153,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         needs: prepared.needs,
         needsExtraData: credentials !== null,
         sealedExtraData,
-        notes: notes === null ? null : stringifyLosslessJson(notes),
+        notes: notesText,
         price,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,

@@ -1,5 +1,6 @@
 /** What a worker needs and what may be set, with the reasons for the defaults. */
 import type { NewId } from '../../lib/ids.ts'
+import type { Turns } from '../../lib/turns.ts'
 import type { Fleet } from '../engine/fleet.ts'
 import type { CommitPace } from './committer.ts'
 import type { JobStore } from './job-store.ts'
@@ -32,6 +33,8 @@ export interface WorkerDeps
   /** For leases and for the assets of outputs. */
   readonly newId: NewId
   readonly observer?: JobObserver
+  /** Shared with all other long work on this thread; left out: the worker's own. */
+  readonly turns?: Turns
 
   readonly pool: string
   /** How many jobs run at a time, whatever room the engines have. */

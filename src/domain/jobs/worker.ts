@@ -7,6 +7,7 @@ import { type Backoff, createBackoff } from '../../lib/backoff.ts'
 import { createDoorbell } from '../../lib/doorbell.ts'
 import { createSemaphore } from '../../lib/semaphore.ts'
 import { settlesWithin, sleep } from '../../lib/sleep.ts'
+import { createTurns } from '../../lib/turns.ts'
 import type { EngineSlot } from '../engine/engine-slot.ts'
 import type { JobChanged } from '../events/event-bus.ts'
 import type { Claim, Lease } from './job-store.ts'
@@ -75,10 +76,14 @@ class ClaimingWorker implements Worker {
       pace,
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
+      turns: deps.turns ?? createTurns(),
       secondChances: createSecondChances(),
       checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       surrender: (lease) => this.#surrender(lease),
-      handBack: (lease) => this.#giveBack([lease]),
+      giveBack: (lease) => {
+        this.#runs.delete(lease.jobId)
+        return this.#giveBack([lease])
+      },
     }
   }
 
@@ -189,7 +194,7 @@ class ClaimingWorker implements Worker {
     else if (end.end === 'finished') this.#trouble.reset()
     if (end.isStuck) {
       this.#options.observer.engineStuck({ jobId })
-      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine ignored an interrupt and was given up')
+      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine was given up in the middle of a run')
     }
     await slot.end(end)
   }

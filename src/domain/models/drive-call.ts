@@ -36,6 +36,8 @@ export interface Dispatch {
   readonly deadlineMs: number
   /** The call was submitted before, under the same id, and nobody knows what became of it. */
   readonly isRepeat: boolean
+  /** Told when nobody reads the body any more. */
+  readonly onSent?: () => void
 }
 
 export interface DriveCall {
@@ -59,7 +61,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
 
   async function submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void> {
     const startedAt = clock.now()
-    const outcome = await trySubmit(call, provider, dispatch, startedAt)
+    const outcome = await trySubmit(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
     if (outcome.outcome === 'accepted') {
       // Stored before the first poll: from here on the generation cannot be lost.
       await store.keepProgress(call.live.ref, { handle: outcome.handle, quote: call.quote, isOwnKey: call.isOwnKey })

@@ -28,6 +28,8 @@ export interface RunRequest {
   readonly input: JsonRecord | RouterError
   readonly baseUrl: string
   readonly listener: Listener
+  /** Told when the body begins to be needed beyond the request; returns what is to be told when it is not any more. */
+  readonly holdBody?: () => () => void
 }
 
 export interface RunAnswer {
@@ -85,7 +87,8 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       quote: quoteFor(model.price, input),
     }
     const isRepeat = ref.id !== call.id
-    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat }))
+    const onSent = request.holdBody?.()
+    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat, onSent }))
     return running.wait(request.listener, deadlineMs)
   }
 
@@ -140,7 +143,7 @@ function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {
 
 export function toNewCall(
   { clock, keyLifeMs, costlyMicros }: NewCallDeps,
-  request: Omit<RunRequest, 'body' | 'listener'>,
+  request: Omit<RunRequest, 'body' | 'listener' | 'holdBody'>,
   isValid: boolean,
 ): NewCall {
   const { model, provider, isOwnKey } = request.opened

@@ -41,19 +41,25 @@ export function findAssetRefs(graph: Graph): FoundRefs {
   const nodeIds = new Set<string>()
   for (const [id, node] of graph) {
     const before = refs.size
-    for (const name in node.inputs) collect(node.inputs[name], `Node ${id}, input ${name}`, refs)
+    for (const name in node.inputs) collect(node.inputs[name], { id, name }, refs)
     if (refs.size > before) nodeIds.add(id)
   }
   return { refs, nodeIds }
 }
 
-function collect(value: JsonValue, place: string, into: Map<JsonObject, AssetRef>): void {
+interface InputPlace {
+  readonly id: string
+  readonly name: string
+}
+
+function collect(value: JsonValue, place: InputPlace, into: Map<JsonObject, AssetRef>): void {
   if (typeof value !== 'object' || value === null || value instanceof NumberText) return
   if (Array.isArray(value)) {
     for (const item of value) collect(item, place, into)
   } else if (isReference(value)) {
     const ref = readAssetRef(value)
-    into.set(value, ref.kind === 'malformed' ? { ...ref, problem: `${place}: the reference ${ref.problem}` } : ref)
+    const where = `Node ${place.id}, input ${place.name}`
+    into.set(value, ref.kind === 'malformed' ? { ...ref, problem: `${where}: the reference ${ref.problem}` } : ref)
   } else {
     for (const name in value) collect(value[name], place, into)
   }

@@ -3,9 +3,11 @@
  * output that found it; the rest is searched within a budget, since many outputs over many faulty nodes would otherwise answer
  * with the product of both.
  */
+import type { Work } from '../../lib/turns.ts'
 
 // About what a graph of 1,000 nodes with 1,000 outputs costs; larger ones are cut, never slow.
 const MAX_STEPS = 1_000_000
+const STEP_NODES = 2000
 
 export interface FailedOutput {
   readonly outputId: string
@@ -13,13 +15,14 @@ export interface FailedOutput {
   readonly found: readonly string[]
 }
 
-export function dependentOutputs(
+export function* dependentOutputs(
   failed: readonly FailedOutput[],
   followed: ReadonlyMap<string, readonly string[]>,
   isFaulty: (nodeId: string) => boolean,
-): Map<string, string[]> {
+): Work<Map<string, string[]>> {
   const dependents = new Map<string, string[]>()
   let steps = 0
+  let sinceYield = 0
   for (const { outputId, found } of failed) {
     if (steps > MAX_STEPS) {
       for (const nodeId of found) add(nodeId, outputId)
@@ -30,6 +33,8 @@ export function dependentOutputs(
     for (const nodeId of seen) {
       if (isFaulty(nodeId)) add(nodeId, outputId)
       for (const next of followed.get(nodeId) ?? []) seen.add(next)
+      sinceYield++
+      if (sinceYield % STEP_NODES === 0) yield
     }
     steps += seen.size
   }

@@ -4,22 +4,23 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { JsonValue } from '../../lib/lossless-json.ts'
+import { createTurns, type Turns, type Work } from '../../lib/turns.ts'
 import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
-import { type AssetRef, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
-import { createFileCheck, findFileNames, nameInGraph } from './file-names.ts'
+import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
+import { createFileCheck, type FileNames, findFileNames, nameInGraph } from './file-names.ts'
 import type { Graph } from './graph.ts'
 import type { Lack } from './needs.ts'
 import type { NodeCatalog } from './node-catalog.ts'
 import { toLackRefusal, toRefusal, withoutUnknowns } from './node-errors.ts'
 import { checkNodeRules, type NodeRules } from './node-rules.ts'
-import { readGraph } from './read-graph.ts'
+import { readGraphSteps } from './read-graph.ts'
 import { replaceClasses } from './replace-classes.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
 import { isUiFormat } from './ui-format.ts'
-import { validate } from './validate.ts'
+import { validateSteps } from './validate.ts'
 import type { ValidationResult } from './validation-result.ts'
-import { writeGraph } from './write-graph.ts'
+import { writeGraphSteps } from './write-graph.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
 export interface ResolvedInput {
@@ -62,6 +63,8 @@ export interface PrepareDeps {
   readonly catalog: () => NodeCatalog
   readonly assets: AssetFinder
   readonly clock: Clock
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
   /** What an account may use; without it, or where it says null, everything. */
   readonly nodeRules?: (accountId: string) => NodeRules | null
   /** Absent: whatever the catalog has, every engine can run. */
@@ -85,15 +88,12 @@ export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefine
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
-  const { catalog: currentCatalog, assets, clock, nodeRules } = deps
+  const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
   return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
     refuseUiFormat(workflow)
     const catalog = currentCatalog()
-    const submitted = replaceClasses(readGraph(workflow), catalog)
     const rules = nodeRules?.(accountId) ?? null
-    if (rules !== null) checkNodeRules(submitted, rules)
-    const found = findAssetRefs(submitted)
-    const named = findFileNames(submitted, catalog)
+    const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, rules))
     const refs = [...found.refs.values()]
     const files =
       refs.length + named.names.size + named.folders.size === 0
@@ -112,22 +112,53 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
       hasFile: (name) => inputs.has(name),
       hasFolder: (folder) => files.byFolder.has(folder),
     })
-    const result = validate(graph, { catalog, checkInput, ...(targets === undefined ? {} : { targets }) })
+    const options = { catalog, checkInput, ...(targets === undefined ? {} : { targets }) }
+    const result = await turns.run(validateSteps(graph, options))
     return { result, inputs: [...inputs.values()] }
   }
 }
 
+interface ReadWorkflow {
+  readonly submitted: Graph
+  readonly found: FoundRefs
+  readonly named: FileNames
+}
+
+/** A look at every node takes a few milliseconds in the largest graph, and is one step. */
+function* readSteps(
+  workflow: JsonValue | undefined,
+  catalog: NodeCatalog,
+  rules: NodeRules | null,
+): Work<ReadWorkflow> {
+  const read = yield* readGraphSteps(workflow)
+  const submitted = replaceClasses(read, catalog)
+  if (rules !== null) checkNodeRules(submitted, rules)
+  yield
+  const found = findAssetRefs(submitted)
+  yield
+  const named = findFileNames(submitted, catalog)
+  yield
+  return { submitted, found, named }
+}
+
 /** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missing_ids). */
 export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
-  const inspectWorkflow = createInspectWorkflow(deps)
+  const { turns = createTurns() } = deps
+  const inspectWorkflow = createInspectWorkflow({ ...deps, turns })
   return async function prepareWorkflow(accountId, workflow) {
     const { result, inputs } = await inspectWorkflow(accountId, workflow)
     const { graph, goodOutputs: outputs } = result
     const { placement } = deps
     const refusal = placement === undefined ? toRefusal(result) : toPlacedRefusal(result, placement)
     if (refusal !== null) throw refusal
-    const isEngineJudged = hasOwnJudges(graph, deps.catalog())
-    return { text: writeGraph(graph), graph, inputs, outputs, needs: placement?.laneOf(graph) ?? '', isEngineJudged }
+    return {
+      text: await turns.run(writeGraphSteps(graph)),
+      graph,
+      inputs,
+      outputs,
+      needs: placement?.laneOf(graph) ?? '',
+      isEngineJudged: hasOwnJudges(graph, deps.catalog()),
+    }
   }
 }
 

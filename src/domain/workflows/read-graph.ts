@@ -3,6 +3,7 @@
  * make sense is decided in validate.ts. Everything that later code walks over is bounded here.
  */
 import { isJsonObject, type JsonValue, NumberText } from '../../lib/lossless-json.ts'
+import { finishNow, type Work } from '../../lib/turns.ts'
 import { ServiceError } from '../errors.ts'
 import type { Graph, GraphNode } from './graph.ts'
 
@@ -16,6 +17,7 @@ const MAX_DEPTH = 64
 const MAX_SIZE = 67_108_864
 const VALUE_CHARGE = 8
 const TITLE_LENGTH_KEPT = 1_000
+const STEP_NODES = 200
 
 // As many digits as CPython reads; longer numbers cost quadratic time wherever they are printed.
 const INTEGER_LIMIT = 10n ** 4300n
@@ -29,6 +31,11 @@ function refuse(message: string, nodeId?: string): never {
 
 /** Throws ServiceError `invalid_workflow` naming the first fault. A node without `class_type` is left to validation. */
 export function readGraph(value: JsonValue | undefined): Graph {
+  return finishNow(readGraphSteps(value))
+}
+
+/** The same in steps, for graphs that others should not wait for. */
+export function* readGraphSteps(value: JsonValue | undefined): Work<Graph> {
   if (value === undefined) refuse('workflow is missing: send the API-format graph as the member `workflow`')
   if (!isJsonObject(value)) refuse('workflow must be an object that maps node ids to nodes (API format)')
   const entries = Object.entries(value)
@@ -41,6 +48,7 @@ export function readGraph(value: JsonValue | undefined): Graph {
     size += id.length + read.classType.length + measureInputs(id, read)
     if (size > MAX_SIZE) refuse('workflow is too large')
     graph.set(id, read)
+    if (graph.size % STEP_NODES === 0) yield
   }
   return graph
 }

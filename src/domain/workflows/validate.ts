@@ -3,6 +3,8 @@
  * graph that comes in is never changed; the result holds the one to execute. What is refused because of it is the surfaces'
  * and the submit's decision.
  */
+
+import { finishNow, type Work } from '../../lib/turns.ts'
 import type { CheckInput, ClassRules } from './check-node.ts'
 import { dependentOutputs, type FailedOutput } from './dependent-outputs.ts'
 import type { Graph, GraphNode } from './graph.ts'
@@ -21,6 +23,11 @@ export interface ValidateOptions {
 }
 
 export function validate(submitted: Graph, options: ValidateOptions): ValidationResult {
+  return finishNow(validateSteps(submitted, options))
+}
+
+/** The same in steps, for graphs that others should not wait for. */
+export function* validateSteps(submitted: Graph, options: ValidateOptions): Work<ValidationResult> {
   const { catalog, targets, checkInput } = options
   const graph = replaceClasses(submitted, catalog)
   const classes = readClasses(graph, catalog)
@@ -31,8 +38,11 @@ export function validate(submitted: Graph, options: ValidateOptions): Validation
   }
   const outputs = selectOutputs(graph, classes.rules, targets)
   if (outputs.length === 0) return refused(graph, NO_OUTPUTS)
-  return judgeOutputs(graph, outputs, createGraphWalk(graph, rulesOf, checkInput ?? null))
+  yield
+  return yield* judgeOutputs(graph, outputs, createGraphWalk(graph, rulesOf, checkInput ?? null))
 }
+
+const STEP_OUTPUTS = 1000
 
 const NO_OUTPUTS: WorkflowError = {
   type: 'prompt_no_outputs',
@@ -105,29 +115,32 @@ function selectOutputs(
   return outputs
 }
 
-function judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk): ValidationResult {
+function* judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk): Work<ValidationResult> {
   const goodOutputs: string[] = []
   const failed: FailedOutput[] = []
-  for (const outputId of outputs) {
+  for (const [index, outputId] of outputs.entries()) {
+    if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
     const alreadyFound = walk.faulty.length
-    if (walk.judge(outputId).isValid) goodOutputs.push(outputId)
+    const { isValid } = yield* walk.judge(outputId)
+    if (isValid) goodOutputs.push(outputId)
     else failed.push({ outputId, found: walk.faulty.slice(alreadyFound) })
   }
+  yield
   const ok = goodOutputs.length > 0
-  return {
-    ok,
-    error: ok ? null : outputsFailed(failed, walk),
-    goodOutputs,
-    nodeErrors: collectErrors(graph, failed, walk),
-    graph: applyChanges(graph, walk.changed),
-  }
+  const error = ok ? null : outputsFailed(failed, walk)
+  const nodeErrors = yield* collectErrors(graph, failed, walk)
+  yield
+  return { ok, error, goodOutputs, nodeErrors, graph: applyChanges(graph, walk.changed) }
 }
+
+// The summary repeats what stands with the nodes; of thousands nobody reads all.
+const MAX_SUMMED_OUTPUTS = 1000
 
 /** Only the outputs' own errors stand in the summary, so it is empty when the fault lies upstream. */
 function outputsFailed(failed: readonly FailedOutput[], walk: GraphWalk): WorkflowError {
-  const lines = failed.flatMap(({ outputId }) =>
-    walk.judge(outputId).errors.map(({ message, details }) => `${message}: ${details}`),
-  )
+  const lines = failed
+    .slice(0, MAX_SUMMED_OUTPUTS)
+    .flatMap(({ outputId }) => walk.verdictOf(outputId).errors.map(({ message, details }) => `${message}: ${details}`))
   return {
     type: 'prompt_outputs_failed_validation',
     message: 'Prompt outputs failed validation',
@@ -136,14 +149,14 @@ function outputsFailed(failed: readonly FailedOutput[], walk: GraphWalk): Workfl
   }
 }
 
-function collectErrors(
+function* collectErrors(
   graph: Graph,
   failed: readonly FailedOutput[],
   walk: GraphWalk,
-): Readonly<Record<string, NodeErrors>> {
+): Work<Readonly<Record<string, NodeErrors>>> {
   if (failed.length === 0) return {}
   const errorsOf = (nodeId: string) => walk.verdicts.get(nodeId)?.errors ?? []
-  const dependents = dependentOutputs(failed, walk.followed, (nodeId) => errorsOf(nodeId).length > 0)
+  const dependents = yield* dependentOutputs(failed, walk.followed, (nodeId) => errorsOf(nodeId).length > 0)
   const entries = Array.from(dependents, ([nodeId, outputs]): [string, NodeErrors] => [
     nodeId,
     { errors: errorsOf(nodeId), dependent_outputs: outputs, class_type: graph.get(nodeId)?.classType ?? '' },

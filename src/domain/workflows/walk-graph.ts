@@ -4,6 +4,7 @@
  * long. Exceptions travel one node down the path and are recorded there, on the node that raised, with the consumer's view.
  */
 import { PythonError } from '../../lib/python-numbers.ts'
+import type { Work } from '../../lib/turns.ts'
 import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame } from './check-node.ts'
 import { cycleErrors } from './cycle-errors.ts'
 import type { Graph, GraphNode } from './graph.ts'
@@ -15,8 +16,10 @@ export interface Verdict {
 }
 
 export interface GraphWalk {
-  /** Judges an output and everything before it that has not been judged yet. */
-  judge(outputId: string): Verdict
+  /** Judges an output and everything before it that has not been judged yet, in steps. */
+  judge(outputId: string): Work<Verdict>
+  /** Of an output that was judged. */
+  verdictOf(outputId: string): Verdict
   readonly verdicts: ReadonlyMap<string, Verdict>
   /** Nodes with errors of their own, in the order in which they were found. */
   readonly faulty: readonly string[]
@@ -26,6 +29,7 @@ export interface GraphWalk {
   readonly changed: ReadonlyMap<string, GraphNode>
 }
 
+const STEP_NODES = 200
 const VALID: Verdict = { isValid: true, errors: [] }
 
 export function createGraphWalk(
@@ -121,15 +125,20 @@ export function createGraphWalk(
     if (consumer !== undefined && verdict !== undefined) settle(consumer, verdict)
   }
 
-  function judge(outputId: string): Verdict {
-    if (!verdicts.has(outputId)) {
-      enter(outputId)
-      for (let frame = path.at(-1); frame !== undefined; frame = path.at(-1)) step(frame)
+  const verdictOf = (outputId: string) => verdicts.get(outputId) ?? VALID
+  let sinceYield = 0
+
+  function* judge(outputId: string): Work<Verdict> {
+    if (!verdicts.has(outputId)) enter(outputId)
+    for (let frame = path.at(-1); frame !== undefined; frame = path.at(-1)) {
+      step(frame)
+      sinceYield++
+      if (sinceYield % STEP_NODES === 0) yield
     }
-    return verdicts.get(outputId) ?? VALID
+    return verdictOf(outputId)
   }
 
-  return { judge, verdicts, faulty, followed, changed }
+  return { judge, verdictOf, verdicts, faulty, followed, changed }
 }
 
 function innerException(error: PythonError, consumer: NodeFrame): NodeError {

@@ -14,6 +14,7 @@ const STATUS: Readonly<Record<Refusal, number>> = {
   forbidden_origin: 403,
   forbidden_host: 403,
   not_found: 404,
+  wrong_method: 405,
   blob_not_found: 404,
   output_unavailable: 404,
   hash_mismatch: 409,
@@ -33,6 +34,7 @@ const STATUS: Readonly<Record<Refusal, number>> = {
   deployment_not_ready: 429,
   deployment_stopped: 422,
   link_invalid: 403,
+  overloaded: 503,
   shutting_down: 503,
 }
 

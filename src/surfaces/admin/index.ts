@@ -8,6 +8,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import { isJsonObject } from '../../lib/lossless-json.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import { readJsonBody } from '../kit/json-body.ts'
+import { wrongMethod } from '../kit/path-methods.ts'
 import { openSpec } from '../kit/spec.ts'
 import type { StaticTokenGuard } from '../kit/static-token.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
@@ -44,12 +45,19 @@ const REQUEST_SCHEMAS = [
   'DeploymentChange',
   'DeploymentStop',
 ]
+/** What only kinds with accounts have. */
+const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|deployments)(\/|$)/
 // Room for tens of thousands of node class names in the limits of one account.
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
 export function createAdmin(options: AdminOptions): Surface {
   const { guard, answerError, clock, shared } = options
-  const spec = openSpec({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS })
+  const spec = openSpec({
+    source: SOURCE,
+    requestSchemas: REQUEST_SCHEMAS,
+    needsCredentials: true,
+    hasPath: (template) => shared !== null || !SHARED_PATH.test(template),
+  })
   const kit: AdminKit = {
     clock,
     audited: (request, change) => options.audited({ ...change, actor: options.actorOf(request), at: clock.now() }),
@@ -80,6 +88,7 @@ export function createAdmin(options: AdminOptions): Surface {
     app.all(`${ADMIN_PATH}/*`, (request, reply) => {
       const methods = spec.methodsOf((request.raw.url ?? '').split('?', 1)[0])
       if (methods.length > 0) reply.header('allow', methods.join(', '))
+      if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)
       throw new ServiceError('not_found', 'there is nothing under this address')
     })
   }
@@ -96,6 +105,7 @@ export function createAdmin(options: AdminOptions): Surface {
       isAtRoot: true,
     },
     allowedMethods: (path) => (path.startsWith(ADMIN_PATH) ? spec.methodsOf(path) : []),
+    answerErrorFor: (path) => (path.startsWith(`${ADMIN_PATH}/`) ? answerError : null),
     drain() {},
   }
 }

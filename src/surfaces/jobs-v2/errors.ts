@@ -17,6 +17,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   forbidden_origin: [403, 'forbidden_origin'],
   forbidden_host: [403, 'forbidden'],
   not_found: [404, 'not_found'],
+  wrong_method: [405, 'invalid_request'],
   blob_not_found: [404, 'blob_not_found'],
   output_unavailable: [404, 'output_unavailable'],
   hash_mismatch: [409, 'hash_mismatch'],
@@ -36,6 +37,8 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_stopped: [422, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
   storage_full: [500, 'upstream_error'],
+  // Clients know no other word on which they send a request again by themselves.
+  overloaded: [429, 'queue_full'],
   // Clients retry a full queue with the same key; by then another process may be listening.
   shutting_down: [429, 'queue_full'],
 }

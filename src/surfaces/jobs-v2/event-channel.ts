@@ -4,6 +4,7 @@
  */
 import type { Job } from '../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../domain/jobs/watch-job.ts'
+import type { Work } from '../../lib/turns.ts'
 import type { EventStream, StreamSource } from '../kit/event-stream.ts'
 import { createJobFrames } from './job-frames.ts'
 import type { ViewBase } from './job-view.ts'
@@ -17,6 +18,8 @@ export interface ChannelOptions {
 }
 
 export interface EventChannel extends StreamSource, JobWatcher {
+  /** To be done before the first snapshot is given. */
+  prepare(job: Job): Work<void>
   /** The first snapshot; readers join after it. */
   begin(job: Job, preview: Preview | null): void
   join(stream: EventStream): void
@@ -35,14 +38,14 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     for (const stream of streams) {
       // A reader that is behind gets its turn, with all that it missed, when its socket has drained.
       if (hasEnded && !stream.isBehind) stream.end(bytes)
-      else if (stream.send(bytes)) stream.delivered = frames.outputCount()
+      else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
     }
   }
 
   function bringUpToDate(stream: EventStream): void {
     const bytes = Buffer.concat(frames.present(stream.delivered))
     if (frames.hasEnded()) stream.end(bytes)
-    else if (stream.send(bytes)) stream.delivered = frames.outputCount()
+    else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
   }
 
   function flush(): boolean {
@@ -56,6 +59,7 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
   }
 
   const channel: EventChannel = {
+    prepare: frames.prepare,
     begin(job, preview) {
       if (preview !== null) frames.offerPreview(preview)
       tell(frames.take(job))

@@ -7,6 +7,7 @@ import type { ServerResponse } from 'node:http'
 import type { Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { noSuchJob } from '../../domain/jobs/read.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
+import type { Turns } from '../../lib/turns.ts'
 import { EventStream } from '../kit/event-stream.ts'
 import { type HeldPlaces, tooManyStreams } from '../kit/held-places.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'
@@ -22,6 +23,7 @@ export interface HubOptions {
   readonly isWelcome: IsWelcome
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
+  readonly turns: Turns
 }
 
 export interface StreamRequest {
@@ -54,7 +56,7 @@ const TICK_MS = 125
 const CHECK_EVERY_TICKS = 8
 
 export function createEventHub(options: HubOptions): EventHub {
-  const { watchJob, places, isWelcome, contentLinks, ticker } = options
+  const { watchJob, places, isWelcome, contentLinks, ticker, turns } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Map<EventStream, Caller>()
@@ -87,11 +89,12 @@ export function createEventHub(options: HubOptions): EventHub {
         if (streams.size === 0) stopTicking = null
       },
     })
-    const ready = watchJob(accountId, jobId, channel).then(({ job, preview, stop }) => {
+    const ready = watchJob(accountId, jobId, channel).then(async ({ job, preview, stop }) => {
       if (!isWithin(scope, job)) {
         stop()
         throw noSuchJob()
       }
+      if (job.outputs.length > 0) await turns.run(channel.prepare(job))
       channel.begin(job, preview)
       return stop
     })

@@ -83,7 +83,7 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
     markRoute(request, JOB_ROUTE)
     if (caller instanceof ServiceError) return refuse(request, response, caller)
     const job = peek(caller, jobId)
-    if (job === undefined) return false
+    if (job === undefined || !jobBytes.isQuick(job, caller.place)) return false
     const bytes = jobBytes(job, caller.place)
     const headers = gate.answerHeaders(request.headers.origin, requestIdOf(request))
     headers.push('Content-Type', 'application/json', 'Content-Length', String(bytes.length))

@@ -7,11 +7,13 @@ import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { createTurns, type Turns } from '../../lib/turns.ts'
 import { createTimeCursors } from '../kit/cursor.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import type { HeldPlaces } from '../kit/held-places.ts'
+import { refuseShadowedMethods } from '../kit/path-methods.ts'
 import type { Spec } from '../kit/spec.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
@@ -46,6 +48,8 @@ export interface JobsV2Options {
   readonly spec: Spec
   readonly answerError: AnswerError
   readonly clock: Clock
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
   /** What event streams of an account have in common with whatever else it holds open. */
@@ -102,9 +106,10 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
   const { poolOf = mustNameNoDeployment } = options
   const scoped = createScopedJobs(jobs)
-  const { linkStyle = { isAbsolute: false } } = options
+  const { linkStyle = { isAbsolute: false }, turns = createTurns() } = options
   const jobBytes = createJobBytes({ contentLinks, linkStyle, clock: options.clock })
   const hub = createEventHub({
+    turns,
     watchJob: jobs.watchJob,
     places: options.places,
     isWelcome: gate.isWelcome,
@@ -123,8 +128,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       ;(request as Known)[SCOPE] = { accountId, scopes, pool: poolOf(placeOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
-    listJobs(app, { kit, jobBytes, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
-    getJob(app, { kit, jobBytes, find: scoped.find })
+    listJobs(app, { kit, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
+    getJob(app, { kit, jobBytes, turns, find: scoped.find })
     getJobWorkflow(app, { kit, findWorkflow: scoped.workflow })
     getJobLogs(app, { kit, findLog: scoped.log })
     getJobEvents(app, { kit, gate, hub })
@@ -132,6 +137,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     getOpenapi(app, { kit, specFor: spec.textFor })
     const assets = { kit, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
+    refuseShadowedMethods(app, spec.paths, spec.methodsOf)
   }
 
   return {

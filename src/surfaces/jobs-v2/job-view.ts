@@ -9,7 +9,8 @@ export interface ViewBase extends LinkBase {
   readonly contentLinks: ContentLinks
 }
 
-export function toJobView(job: Job, base: ViewBase, linkStyle: JobLinkStyle) {
+/** Without its outputs: there may be thousands, and whoever writes them does so one by one. */
+export function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
   return {
     id: job.id,
     status: job.status,
@@ -19,7 +20,7 @@ export function toJobView(job: Job, base: ViewBase, linkStyle: JobLinkStyle) {
     expires_at: job.expiresAt.toISOString(),
     queue_position: job.status === 'queued' ? job.queuePosition : null,
     progress: job.progress === null ? null : toProgressView(job.progress),
-    outputs: job.outputs.map((output) => toOutputView(output, job, base)),
+    outputs: [],
     error: job.error === null ? null : toJobErrorView(job.error),
     metrics: {
       queue_ms: toMs(job.createdAt, job.startedAt),
@@ -28,6 +29,7 @@ export function toJobView(job: Job, base: ViewBase, linkStyle: JobLinkStyle) {
     metadata: toMetadataView(job.metadata),
     priority: job.priority,
     outputs_reused: job.outputsReused,
+    outputs_replaced: job.outputsReplaced,
     urls: toJobUrls(job.id, base, linkStyle),
   }
 }
@@ -46,10 +48,10 @@ export function toProgressView(progress: Progress) {
 }
 
 /** The content stays as long as the job is kept: no address outlives that. */
-export function toOutputView(output: Output, job: Job, base: ViewBase) {
+export function toOutputText(output: Output, job: Job, base: ViewBase): string {
   const asset = { accountId: job.accountId, assetId: output.assetId, endsAt: job.expiresAt }
   const link = base.contentLinks.steady(asset, base)
-  return {
+  return JSON.stringify({
     node_id: output.nodeId,
     name: output.name,
     type: output.type,
@@ -60,7 +62,7 @@ export function toOutputView(output: Output, job: Job, base: ViewBase) {
     url: link.url,
     url_expires_at: link.expiresAt.toISOString(),
     job_id: job.id,
-  }
+  })
 }
 
 export function toJobErrorView(error: JobError) {

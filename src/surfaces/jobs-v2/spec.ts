@@ -1,10 +1,11 @@
 /** The contract of the Jobs API v2. */
+import type { LoadOptions } from '../kit/openapi-document.ts'
 import { openSpec, type Spec } from '../kit/spec.ts'
 
 const SOURCE = new URL('../../../spec/jobs-v2.openapi.json', import.meta.url)
 /** Checked one by one, because each has its own refusal. */
 const REQUEST_SCHEMAS = ['ExtraData', 'Priority', 'AssetFromHashRequest']
 
-export function loadSpec(brands?: readonly string[]): Spec {
-  return openSpec({ source: SOURCE, brands, requestSchemas: REQUEST_SCHEMAS })
+export function loadSpec(options: LoadOptions): Spec {
+  return openSpec({ ...options, source: SOURCE, requestSchemas: REQUEST_SCHEMAS })
 }

@@ -48,15 +48,16 @@ export function createTimeCursors(secret: Uint8Array): TimeCursors {
   return {
     encode: ({ createdAt, id }, filters) => seal(JSON.stringify([digest(filters), createdAt.getTime(), id])),
     read(cursor, filters) {
-      const content = open(cursor)
-      if (content === null) throw new ServiceError('invalid_cursor', 'cursor is not one that this service gave out')
-      const [filtersDigest, createdAtMs, id] = JSON.parse(content) as [string, number, string]
-      if (filtersDigest !== digest(filters)) {
-        throw new ServiceError(
+      // One answer for both: whether a cursor is somebody else's or nobody's must not be told.
+      const refusal = () =>
+        new ServiceError(
           'invalid_cursor',
-          'cursor belongs to a list with other filters; repeat the filters of its page',
+          'cursor is not one that this service gave out for this list; repeat the filters of its page, or begin anew',
         )
-      }
+      const content = open(cursor)
+      if (content === null) throw refusal()
+      const [filtersDigest, createdAtMs, id] = JSON.parse(content) as [string, number, string]
+      if (filtersDigest !== digest(filters)) throw refusal()
       return { createdAt: new Date(createdAtMs), id }
     },
   }

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Authenticate, Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { nameCaller } from './body-room.ts'
 import { type Cors, createCors } from './cors.ts'
 import { type CredentialRule, readCredential } from './credentials.ts'
 import { addressOf, type DeploymentAddress, type DeploymentHosts } from './deployment-address.ts'
@@ -51,6 +52,8 @@ export interface Place {
 
 export interface Gate {
   readonly mountPrefix: string
+  /** Whether callers must show a credential. */
+  readonly hasCredentials: boolean
   readonly cors: Cors
   /** Throws invalid_request or forbidden_host. */
   place(request: IncomingMessage): Place
@@ -94,8 +97,13 @@ export function createGate(options: GateOptions): Gate {
     if (known !== undefined) return known
     const caller = options.authenticate(readCredential(request, rule))
     request[CALLER] = caller
-    // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
-    if (caller instanceof Promise) caller.catch(() => {})
+    if (caller instanceof Promise) {
+      // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
+      caller.then(
+        ({ accountId }) => nameCaller(request, accountId),
+        () => {},
+      )
+    } else nameCaller(request, caller.accountId)
     return caller
   }
 
@@ -110,8 +118,8 @@ export function createGate(options: GateOptions): Gate {
     return headers
   }
 
-  const { mountPrefix, isWelcome = () => true } = options
-  return { mountPrefix, cors, place, admit, authenticate, isWelcome, answerHeaders }
+  const { mountPrefix, hasCredentials, isWelcome = () => true } = options
+  return { mountPrefix, hasCredentials, cors, place, admit, authenticate, isWelcome, answerHeaders }
 }
 
 /** What stands before our routes: a proxy's prefix, and the deployment that the path named. */

@@ -6,15 +6,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Gate, Place } from './gate.ts'
 import { dropRestOf, keepOpenFor } from './linger.ts'
+import { wrongMethod } from './path-methods.ts'
 import { markRoute } from './route-name.ts'
 import type { AnswerError, ErrorAnswer } from './surface.ts'
 
 export interface GuardOptions {
   readonly gate: Gate
-  readonly answerError: AnswerError
+  /** In the words of the surface that the path belongs to. */
+  readonly answerErrorFor: (path: string) => AnswerError
   readonly allowedMethods: (path: string) => readonly string[]
-  /** The answer in a surface's own words to a method that does not exist under a path which does; null: in the common ones. */
-  readonly answerWrongMethod: (request: FastifyRequest) => ErrorAnswer | null
 }
 
 /** Route config of pages that a link on another site may lead to; they hold no data of anybody. */
@@ -31,7 +31,7 @@ export function placeOf(request: FastifyRequest): Place {
 }
 
 export function guardRequests(app: FastifyInstance, options: GuardOptions): void {
-  const { gate, answerError, allowedMethods, answerWrongMethod } = options
+  const { gate, answerErrorFor, allowedMethods } = options
   app.decorateRequest(PLACE, undefined)
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -49,16 +49,16 @@ export function guardRequests(app: FastifyInstance, options: GuardOptions): void
     done()
   })
 
-  app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+  app.setErrorHandler((error, request, reply) => sendError(reply, answerErrorFor(pathOf(request))(error, request.id)))
 
-  // A wrong method is answered like an unknown address, with a code that every client knows; `Allow` tells what exists.
   app.setNotFoundHandler((request, reply) => {
     const methods = allowedMethods(pathOf(request))
     if (methods.length > 0) reply.header('Allow', methods.join(', '))
-    const ownAnswer = answerWrongMethod(request)
-    if (ownAnswer !== null) return sendError(reply, ownAnswer)
-    const hint = methods.length > 0 ? `${request.method} is not possible here` : 'there is nothing under this address'
-    return sendError(reply, answerError(new ServiceError('not_found', hint), request.id))
+    const error =
+      methods.length > 0
+        ? wrongMethod(request.method, methods)
+        : new ServiceError('not_found', 'there is nothing under this address')
+    return sendError(reply, answerErrorFor(pathOf(request))(error, request.id))
   })
 
   function answerOptions(request: FastifyRequest, reply: FastifyReply): void {

@@ -4,6 +4,7 @@
  * drop a little more, and then close.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { passBuffer } from '../../lib/garbage.ts'
 
 const LINGER_BYTES = 64 * 1024 * 1024
 const LINGER_MS = 3_000
@@ -38,6 +39,7 @@ export function dropRestOf(request: IncomingMessage): void {
   const stop = () => clearTimeout(timer)
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length
+    passBuffer(chunk.length)
     if (left < 0) socket.destroy()
   })
   request.once('end', () => {

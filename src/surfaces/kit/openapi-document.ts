@@ -3,6 +3,7 @@
  * and as the source of which methods a path has.
  */
 import { readFileSync } from 'node:fs'
+import { compileMethods, type MethodsOf, type PathMethods } from './path-methods.ts'
 import { DEFAULT_BRANDS } from './request-id.ts'
 
 export interface OpenApiDocument {
@@ -16,18 +17,30 @@ export interface OpenApiDocument {
 
 export interface ServedDocument {
   readonly document: OpenApiDocument
+  readonly paths: readonly PathMethods[]
   /** The document as text, with this base as its only server. */
   textFor(baseUrl: string): string
-  /** Methods of a path below the mount; empty when the path is none of ours. */
-  methodsOf(path: string): readonly string[]
+  readonly methodsOf: MethodsOf
 }
 
 const CANONICAL_BRAND = DEFAULT_BRANDS[0]
 // As many texts as there are ways to reach one service; more would only be a caller playing with Host.
 const TEXTS_MAX = 16
 
-export function loadOpenApi(source: URL, brands: readonly string[] = DEFAULT_BRANDS): ServedDocument {
-  const document = withBrands(JSON.parse(readFileSync(source, 'utf8')) as OpenApiDocument, brands)
+export interface LoadOptions {
+  readonly brands?: readonly string[]
+  /** Whether this service asks for credentials: the same contract is served with and without. */
+  readonly needsCredentials: boolean
+  /** Left out: every path of the contract exists here. */
+  readonly hasPath?: (template: string) => boolean
+}
+
+export function loadOpenApi(source: URL, options: LoadOptions): ServedDocument {
+  const { brands = DEFAULT_BRANDS, needsCredentials, hasPath = () => true } = options
+  const whole = withBrands(JSON.parse(readFileSync(source, 'utf8')) as OpenApiDocument, brands)
+  const existing = Object.entries(whole.paths).filter(([template]) => hasPath(template))
+  const document = withSecurity({ ...whole, paths: Object.fromEntries(existing) }, needsCredentials)
+  const paths = toPaths(document)
   const texts = new Map<string, string>()
   return {
     document,
@@ -39,21 +52,30 @@ export function loadOpenApi(source: URL, brands: readonly string[] = DEFAULT_BRA
       texts.set(baseUrl, text)
       return text
     },
-    methodsOf: compileMethods(document),
+    paths,
+    methodsOf: compileMethods(paths),
   }
 }
 
-function compileMethods(document: OpenApiDocument): ServedDocument['methodsOf'] {
-  const routes = Object.entries(document.paths).map(([template, item]) => ({
-    pattern: new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+function toPaths(document: OpenApiDocument): PathMethods[] {
+  return Object.entries(document.paths).map(([template, item]) => ({
+    template,
     methods: Object.keys(item).map((method) => method.toUpperCase()),
   }))
-  return (path) => {
-    const methods = new Set(routes.filter((route) => route.pattern.test(path)).flatMap((route) => route.methods))
-    // Whatever can be read can be asked about, except a stream, which would never end.
-    if (methods.has('GET') && !path.endsWith('/events')) methods.add('HEAD')
-    return [...methods].sort()
-  }
+}
+
+/** Says of each operation what is so here: either a credential is needed, or none is. */
+function withSecurity(document: OpenApiDocument, needsCredentials: boolean): OpenApiDocument {
+  const isWay = (way: object) => Object.keys(way).length > 0
+  const rule = (ways: unknown) => (needsCredentials ? (ways as readonly object[]).filter(isWay) : [])
+  const paths = Object.entries(document.paths).map(([template, item]) => {
+    const operations = Object.entries(item).map(([method, operation]) => [
+      method,
+      'security' in operation ? { ...operation, security: rule(operation.security) } : operation,
+    ])
+    return [template, Object.fromEntries(operations)]
+  })
+  return { ...document, security: rule(document['security']), paths: Object.fromEntries(paths) }
 }
 
 /** Every member named after the canonical brand is repeated once per brand; other brands' names are dropped. */

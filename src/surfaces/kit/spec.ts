@@ -3,7 +3,7 @@
  * tells which methods a path has.
  */
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import { loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
+import { type LoadOptions, loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
 
 /** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
 export type SpecCheck = (schemaName: string, value: unknown, label: string) => string | null
@@ -12,16 +12,15 @@ export interface Spec extends ServedDocument {
   readonly check: SpecCheck
 }
 
-export interface SpecOptions {
+export interface SpecOptions extends LoadOptions {
   /** The document, as a file. */
   readonly source: URL
-  readonly brands?: readonly string[]
   /** The schemas that requests are checked against. */
   readonly requestSchemas: readonly string[]
 }
 
-export function openSpec({ source, brands, requestSchemas }: SpecOptions): Spec {
-  const served = loadOpenApi(source, brands)
+export function openSpec({ source, requestSchemas, ...options }: SpecOptions): Spec {
+  const served = loadOpenApi(source, options)
   return { ...served, check: compileChecks(served.document, requestSchemas) }
 }
 
@@ -35,8 +34,16 @@ function compileChecks(document: OpenApiDocument, requestSchemas: readonly strin
   return (schemaName, value, label) => {
     const validate = validators.get(schemaName)
     if (validate === undefined) throw new Error(`the schema ${schemaName} is not compiled`)
-    return validate(value) ? null : toProblem(validate.errors?.[0], label)
+    if (validate(value)) return null
+    const errors = validate.errors ?? []
+    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? errors[0], label)
   }
+}
+
+/** What the schema itself says about a value that does not fit, where a pattern would tell a person nothing. */
+function wordsOf({ parentSchema }: ErrorObject): string | null {
+  const words: unknown = parentSchema?.['x-error']
+  return typeof words === 'string' ? words : null
 }
 
 function toProblem(error: ErrorObject | undefined, label: string): string {
@@ -49,7 +56,7 @@ function toProblem(error: ErrorObject | undefined, label: string): string {
   if (additionalProperty !== undefined)
     return `${where} has a key that is not allowed: ${JSON.stringify(additionalProperty.slice(0, 64))}${toKnown(error)}`
   if (allowedValues !== undefined) return `${where} must be one of ${allowedValues.join(', ')}`
-  return `${where} ${error.message ?? 'is not valid'}`
+  return `${where} ${wordsOf(error) ?? error.message ?? 'is not valid'}`
 }
 
 /** The keys that are allowed instead, as far as the schema names them. */

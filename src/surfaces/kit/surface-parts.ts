@@ -16,13 +16,18 @@ import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
 import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Turns } from '../../lib/turns.ts'
 import type { Gate } from './gate.ts'
 import type { HeldPlaces } from './held-places.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
   readonly gate: Gate
+  /** Name parts of headers and fields, first the canonical one. */
+  readonly brands: readonly string[]
   readonly clock: Clock
+  /** For long work: what is long must not hold everybody up. */
+  readonly turns: Turns
   readonly log: Log
   /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
   readonly isOneAccountForAll: boolean

@@ -63,10 +63,8 @@ export interface Surface {
   readonly reference?: Reference
   /** What an operator can watch of it. */
   readonly gauges?: readonly SurfaceGauge[]
-  /** The envelope of refusals under this path that no route of it can give, such as an address that cannot be read. */
+  /** The envelope of refusals under this path that no route gives: an address that cannot be read, a method that it lacks. */
   readonly answerErrorFor?: (path: string) => AnswerError | null
-  /** The refusal of a method that does not exist under a path which does; left out: as an address that does not exist. */
-  readonly wrongMethodOf?: (path: string, method: string) => Error | null
   /** Ends what the surface holds open, such as event streams. Harmless when called twice. */
   drain(): void
 }

@@ -17,6 +17,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   forbidden_origin: [403, 'forbidden'],
   forbidden_host: [403, 'forbidden'],
   not_found: [404, 'not_found'],
+  wrong_method: [405, 'method_not_allowed'],
   blob_not_found: [404, 'not_found'],
   output_unavailable: [404, 'not_found'],
   hash_mismatch: [400, 'invalid_request'],
@@ -36,6 +37,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_stopped: [400, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
   storage_full: [500, 'internal_error'],
+  overloaded: [503, 'overloaded'],
   shutting_down: [429, 'QUEUE_LIMIT'],
 }
 
@@ -64,7 +66,7 @@ function refusalHeaders(error: ServiceError): Record<string, string> {
   const [status] = ANSWER[error.refusal]
   if (status === 401) return { 'WWW-Authenticate': 'Bearer' }
   // An inactive subscription does not pass by waiting.
-  if (status !== 429 || error.refusal === 'subscription_inactive') return {}
+  if ((status !== 429 && status !== 503) || error.refusal === 'subscription_inactive') return {}
   return { 'Retry-After': String(Math.max(1, Math.ceil(error.retryAfterSeconds ?? 1))) }
 }
 

@@ -4,7 +4,7 @@
  * Credentials that stand deeper inside of what is kept or shown are blanked.
  */
 import { blankCredentials } from '../../domain/jobs/split-extra-data.ts'
-import { isJsonObject, type JsonObject, type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
 
 export interface SplitExtraData {
   /** For the run: credentials and what is written into files; null when there is nothing. */
@@ -15,7 +15,7 @@ export interface SplitExtraData {
   readonly remembered: JsonObject
 }
 
-const CREDENTIAL = /^(api_key|auth_token)_(.+)_org$/
+export const CREDENTIAL = /^(api_key|auth_token)_(.+)_org$/
 /** Names that promise a secret: never shown, whoever made them up. */
 const SECRET_NAME = /key|token|secret|password|passwd|credential|authorization|cookie|session/i
 const KEPT = ['client_id', 'create_time', 'extra_pnginfo', 'preview_method', 'comfy_usage_source']
@@ -52,7 +52,8 @@ function aliasesOf([name, kind, organisation]: RegExpExecArray): readonly string
 }
 
 export interface ExtraNotes {
-  remember(jobId: string, note: JsonObject): void
+  /** `text`: an object. */
+  remember(jobId: string, text: string): void
   /** The kept text with what is remembered of the job in front. */
   merge(jobId: string, keptText: string): string
 }
@@ -71,8 +72,7 @@ export function createExtraNotes(): ExtraNotes {
   }
 
   return {
-    remember(jobId, note) {
-      const text = stringifyLosslessJson(note)
+    remember(jobId, text) {
       if (text === '{}' || text.length > MAX_NOTE_LENGTH) return
       drop(jobId)
       notes.set(jobId, text)

@@ -14,7 +14,8 @@ export function readHistoryRange(query: URLSearchParams): HistoryRange {
   }
 }
 
-function readInteger(query: URLSearchParams, name: string): number | null {
+/** null when it is left out or empty. */
+export function readInteger(query: URLSearchParams, name: string): number | null {
   const text = query.get(name)?.trim() ?? ''
   if (text === '') return null
   if (!/^[+-]?\d{1,9}$/.test(text)) throw new ServiceError('invalid_request', `${name} must be an integer`)

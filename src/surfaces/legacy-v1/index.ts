@@ -8,6 +8,7 @@ import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { createUuidV7 } from '../../lib/ids.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods } from '../kit/path-methods.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAudiences, toAudience } from './audience.ts'
@@ -16,10 +17,9 @@ import { createAnswerError } from './errors.ts'
 import { createExtraNotes } from './extra-notes.ts'
 import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
-import { readContract } from './operations/get-openapi.ts'
+import { loadContract } from './operations/get-openapi.ts'
 import { isPromptSubmit } from './operations/post-prompt.ts'
 import { createAnswerPromptError } from './prompt-errors.ts'
-import { createMethodTable } from './route-methods.ts'
 import { registerRoutes } from './routes.ts'
 import { scopeOf } from './scope-of.ts'
 import { openSockets } from './ws/open-sockets.ts'
@@ -44,7 +44,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     accountOf: (request) => callerOf(request).accountId,
   }
   const sockets = openSockets(parts, { answerError, audiences: deps.audiences, features: () => features })
-  const methods = createMethodTable(gate.mountPrefix)
+  let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
@@ -63,8 +63,13 @@ export function createSurface(parts: SurfaceParts): Surface {
     })
     const api = createApi(app)
     registerRoutes(api, deps)
-    methods.learn(api.routes)
+    const paths = toPaths(api.routes)
+    methodsOf = compileMethods(paths)
+    refuseShadowedMethods(app, paths, methodsOf)
   }
+
+  const allowedMethods: MethodsOf = (path) =>
+    path.startsWith(gate.mountPrefix) ? methodsOf(path.slice(gate.mountPrefix.length)) : []
 
   return {
     name: 'legacy-v1',
@@ -81,16 +86,28 @@ export function createSurface(parts: SurfaceParts): Surface {
     reference: {
       path: '/docs/legacy-v1',
       title: 'Legacy v1 API',
-      document: JSON.parse(readContract()) as object,
+      document: loadContract(parts).document,
       examplePath: '/api/features',
     },
-    allowedMethods: methods.of,
+    allowedMethods,
+    answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
     ...sockets,
     drain() {
       sockets.drain()
       freshFiles[Symbol.dispose]()
     },
   }
+}
+
+/** Out of the registered routes, `METHOD /path/:parameter`: bare addresses are ours too, and stand in no document. */
+function toPaths(routes: readonly string[]): PathMethods[] {
+  const paths = new Map<string, string[]>()
+  for (const route of routes) {
+    const [method, url] = route.split(' ')
+    const template = url.replaceAll(/:(\w+)/g, '{$1}')
+    paths.set(template, [...(paths.get(template) ?? []), method])
+  }
+  return [...paths].map(([template, methods]) => ({ template, methods }))
 }
 
 /** What the server can do, told over HTTP and over the socket alike. */

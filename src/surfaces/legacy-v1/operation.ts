@@ -77,12 +77,12 @@ export function paramOf(request: FastifyRequest, name: string): string {
 
 /** True for `/api/x`, false for bare `/x`. */
 export function isApiPath(request: FastifyRequest): boolean {
-  return configOf(request).isApi
+  return configOf(request).isApi === true
 }
 
-/** The route's template, without `/api`. */
+/** The route's template, without `/api`; empty for routes that only refuse a method. */
 export function barePathOf(request: FastifyRequest): string {
-  return configOf(request).barePath
+  return configOf(request).barePath ?? ''
 }
 
 interface RouteConfig {
@@ -90,6 +90,6 @@ interface RouteConfig {
   readonly barePath: string
 }
 
-function configOf(request: FastifyRequest): RouteConfig {
-  return request.routeOptions.config as unknown as RouteConfig
+function configOf(request: FastifyRequest): Partial<RouteConfig> {
+  return request.routeOptions.config as Partial<RouteConfig>
 }

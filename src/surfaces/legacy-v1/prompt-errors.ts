@@ -16,7 +16,16 @@ export interface PromptRefusal {
 }
 
 export function toPromptRefusal(status: number, error: PromptError, nodeErrors: PromptNodeErrors = {}): PromptRefusal {
-  return { status, body: { error, node_errors: nodeErrors } }
+  return { status, body: { error, node_errors: toShownErrors(nodeErrors) } }
+}
+
+// An editor marks nodes; whoever looks at more than these mends the first ones and asks again.
+const MAX_SHOWN_NODES = 1000
+
+/** The answer stays readable, whatever was submitted. */
+export function toShownErrors(nodeErrors: PromptNodeErrors): PromptNodeErrors {
+  const faulty = Object.entries(nodeErrors)
+  return faulty.length <= MAX_SHOWN_NODES ? nodeErrors : Object.fromEntries(faulty.slice(0, MAX_SHOWN_NODES))
 }
 
 export function promptError(type: string, message: string, details = ''): PromptError {

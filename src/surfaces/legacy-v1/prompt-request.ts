@@ -3,6 +3,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import { PRIORITY_LIMIT } from '../../domain/jobs/submit.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../lib/lossless-json.ts'
+import { CREDENTIAL } from './extra-notes.ts'
 import { INVALID_PROMPT_ID, NO_PROMPT, type PromptRefusal } from './prompt-errors.ts'
 
 export interface PromptFields {
@@ -23,6 +24,9 @@ export type PromptReading =
 
 const MAX_CLIENT_ID_LENGTH = 256
 const MAX_TARGETS = 20_000
+const MAX_NAME_LENGTH = 64
+/** A float as clients write one into a text. */
+const FLOAT = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
 
 export function readPrompt(body: JsonObject): PromptReading {
   const workflow = member(body, 'prompt')
@@ -30,6 +34,7 @@ export function readPrompt(body: JsonObject): PromptReading {
   const id = member(body, 'prompt_id') ?? null
   if (id !== null && (typeof id !== 'string' || !isUuid(id))) return { fields: null, refusal: INVALID_PROMPT_ID }
   const extraData = readObject(member(body, 'extra_data'), 'extra_data')
+  checkExtraData(extraData)
   const clientId = member(body, 'client_id') ?? member(extraData, 'client_id') ?? null
   const fields: PromptFields = {
     workflow,
@@ -56,6 +61,14 @@ function readObject(value: JsonValue | undefined, name: string): JsonObject {
   return value
 }
 
+function checkExtraData(extraData: JsonObject): void {
+  readObject(member(extraData, 'extra_pnginfo'), 'extra_data.extra_pnginfo')
+  for (const [name, value] of Object.entries(extraData)) {
+    if (!CREDENTIAL.test(name) || typeof value === 'string' || value === null) continue
+    throw invalid(`extra_data.${name.slice(0, MAX_NAME_LENGTH)} must be a text`)
+  }
+}
+
 function readNumber(value: JsonValue | undefined): number | null {
   if (value === undefined || value === null) return null
   const number = toNumber(value)
@@ -66,7 +79,7 @@ function readNumber(value: JsonValue | undefined): number | null {
 function toNumber(value: JsonValue): number | null {
   if (value instanceof NumberText) return value.value
   if (typeof value === 'number' || typeof value === 'bigint') return Number(value)
-  if (typeof value === 'string' && value.trim() !== '') return Number(value)
+  if (typeof value === 'string') return FLOAT.test(value) ? Number(value) : null
   return typeof value === 'boolean' ? Number(value) : null
 }
 

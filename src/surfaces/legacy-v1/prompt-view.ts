@@ -5,6 +5,7 @@
 import type { Job, JobError } from '../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../domain/jobs/run-records.ts'
 import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
+import type { Work } from '../../lib/turns.ts'
 import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from './exception-types.ts'
 import type { ExtraNotes } from './extra-notes.ts'
 import { toMeta, toOutputs } from './node-output.ts'
@@ -28,7 +29,10 @@ export function toPromptParts({ job, workflow, submission }: RecordedJob, deps: 
       number: String(-job.priority || 0),
       workflow,
       extraData: JSON.stringify({ create_time: job.createdAt.getTime() }),
-      outputs: outputNodes(workflow, deps.catalog()),
+      // When somebody asks: the whole graph is read for it.
+      get outputs() {
+        return outputNodes(workflow, deps.catalog())
+      },
     }
   }
   return {
@@ -50,13 +54,17 @@ export function toQueueEntry(record: RecordedJob, deps: PromptViewDeps): string 
   return `[${number},${JSON.stringify(record.job.id)},${workflow},${extraData},${JSON.stringify(outputs)}]`
 }
 
-export function toHistoryEntry(record: RecordedJob, deps: PromptViewDeps): string {
-  const rest = {
-    outputs: toOutputs(record.run),
-    status: toHistoryStatus(record),
-    meta: toMeta(record.run),
-  }
-  return `{"prompt":${toQueueEntry(record, deps)},${JSON.stringify(rest).slice(1)}`
+/** In steps: the texts of a record are read when they are looked at, and a graph or a run may be long. */
+export function* historyEntrySteps(record: RecordedJob, deps: PromptViewDeps): Work<string> {
+  const { run } = record
+  yield
+  const prompt = toQueueEntry(record, deps)
+  yield
+  const outputs = JSON.stringify(toOutputs(run))
+  yield
+  const meta = JSON.stringify(toMeta(run))
+  const status = JSON.stringify(toHistoryStatus(record))
+  return `{"prompt":${prompt},"outputs":${outputs},"status":${status},"meta":${meta}}`
 }
 
 /** The hosted v1's form: an object in place of the five members. */

@@ -2,12 +2,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../domain/errors.ts'
-import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/lossless-json.ts'
-import { parseBody, readBodyBytes } from '../kit/json-body.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
+import { parseLosslessBody, readBodyBytes } from '../kit/json-body.ts'
 
 export async function readLooseJson(request: FastifyRequest, maxBytes: number): Promise<JsonValue> {
   const bytes = await readBodyBytes(request.raw, { maxBytes })
-  return isBlank(bytes) ? {} : parseBody(bytes, parseLosslessJson)
+  return isBlank(bytes) ? {} : parseLosslessBody(request.raw, bytes)
 }
 
 /** Throws `invalid_request` for anything but an object. */

@@ -1,4 +1,4 @@
-/** A list of ids in a body. Clients send what they like in it; only texts can be ids. */
+/** Ids and switches in a body. One id may stand without its list, and null is as if left out; anything else is refused. */
 import { ServiceError } from '../../domain/errors.ts'
 import type { JsonObject } from '../../lib/lossless-json.ts'
 
@@ -9,5 +9,14 @@ export function readIds(body: JsonObject, name: string): readonly string[] {
   if (value === undefined || value === null) return []
   const list = Array.isArray(value) ? value : [value]
   if (list.length > MAX_IDS) throw new ServiceError('invalid_request', `${name} may hold at most ${MAX_IDS} ids`)
-  return list.filter((id) => typeof id === 'string')
+  if (!list.every((id) => typeof id === 'string'))
+    throw new ServiceError('invalid_request', `${name} must be a list of ids`)
+  return list
+}
+
+export function readSwitch(body: JsonObject, name: string): boolean {
+  const value = Object.hasOwn(body, name) ? body[name] : undefined
+  if (value === undefined || value === null) return false
+  if (typeof value !== 'boolean') throw new ServiceError('invalid_request', `${name} must be true or false`)
+  return value
 }

@@ -26,6 +26,7 @@ function jobOf(status: JobStatus, change: Partial<Job> = {}): Job {
     outputs: [],
     error: null,
     outputsReused: false,
+    outputsReplaced: 0,
     attempt: 0,
     version: 1,
     ...change,

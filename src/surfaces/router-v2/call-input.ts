@@ -8,7 +8,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import { readIdempotencyKey } from '../../domain/idempotency/read-key.ts'
 import { isRecord, type JsonRecord } from '../../domain/models/model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
-import { parseBody, readBodyBytes } from '../kit/json-body.ts'
+import { type JsonReading, parseBody, readBodyBytes } from '../kit/json-body.ts'
 
 export interface CallInput {
   readonly body: Buffer
@@ -18,14 +18,17 @@ export interface CallInput {
 // 100 MiB over a slow line; a sender that drips is cut off all the same.
 const BODY_MS = 600_000
 
-export function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
-  const reading = readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
-  return reading.then((body) => ({ body, input: parseInput(body) }))
+// Far above any input: schemas, prices and providers go over all of it in one go.
+const PLAIN: JsonReading<number> = { parse: JSON.parse, readNumber: Number, maxValues: 50_000 }
+
+export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
+  const body = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
+  return { body, input: await parseInput(request, body) }
 }
 
-function parseInput(body: Buffer): JsonRecord | RouterError {
+async function parseInput(request: IncomingMessage, body: Buffer): Promise<JsonRecord | RouterError> {
   try {
-    const value: unknown = parseBody(body, JSON.parse)
+    const value: unknown = await parseBody(request, body, PLAIN)
     return isRecord(value) ? value : new RouterError('malformed', 'the body must be a JSON object')
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error

@@ -59,6 +59,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   forbidden_origin: 'forbidden',
   forbidden_host: 'forbidden',
   not_found: 'unknown_model',
+  wrong_method: 'wrong_method',
   blob_not_found: 'unavailable',
   output_unavailable: 'unavailable',
   hash_mismatch: 'internal',
@@ -78,6 +79,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   deployment_not_ready: 'unavailable',
   deployment_stopped: 'not_enabled',
   link_invalid: 'forbidden',
+  overloaded: 'unavailable',
   shutting_down: 'unavailable',
 }
 

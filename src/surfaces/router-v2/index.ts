@@ -14,6 +14,7 @@ import type { Log } from '../../lib/log.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import type { Gate } from '../kit/gate.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
+import { wrongMethod } from '../kit/path-methods.ts'
 import type { Surface } from '../kit/surface.ts'
 import { createBrandHeaders } from './brand-headers.ts'
 import { createCostHeaders } from './cost-headers.ts'
@@ -79,7 +80,11 @@ export function createRouterV2(options: RouterV2Options): Surface {
     listModels(app, { kit, access, cursors: createListCursors(options.cursorSecret, options.clock) })
     getRouterOpenapi(app, { kit, specFor: spec.textFor })
     getModel(app, { kit, access })
-    getModelOpenapi(app, { kit, access, documentOf: createModelDocuments(options.brands) })
+    getModelOpenapi(app, {
+      kit,
+      access,
+      documentOf: createModelDocuments({ brands: options.brands, needsCredentials: gate.hasCredentials }),
+    })
     runModel(app, { kit, serveRun })
     estimateModel(app, { kit, access, estimate: options.estimate, pricedAt: options.pricedAt, maxBodyBytes })
     submitRequest(app, { kit, access, queue, maxBodyBytes })
@@ -91,20 +96,13 @@ export function createRouterV2(options: RouterV2Options): Surface {
       const path = (request.raw.url ?? '').split('?', 1)[0]
       const methods = methodsOf(path)
       if (methods.length > 0) reply.header('allow', methods.join(', '))
-      const wrongMethod = toWrongMethod(path, request.method)
-      if (wrongMethod !== null) throw wrongMethod
+      if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)
       throw new RouterError('unknown_model', 'there is no model under this address; GET /v2/models lists what there is')
     })
   }
 
   const isOurs = (path: string) => path === ownPath || path.startsWith(`${ownPath}/`)
   const methodsOf = (path: string) => (isOurs(path) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [])
-
-  function toWrongMethod(path: string, method: string): RouterError | null {
-    const methods = methodsOf(path)
-    if (methods.length === 0 || methods.includes(method)) return null
-    return new RouterError('wrong_method', `${method} is not possible here; use ${methods.join(', ')}`)
-  }
 
   const isRun = ({ method, routeOptions }: FastifyRequest) =>
     method === 'POST' && routeOptions.url === gate.mountPrefix + MODEL_ROUTE
@@ -132,7 +130,6 @@ export function createRouterV2(options: RouterV2Options): Surface {
     },
     allowedMethods: methodsOf,
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
-    wrongMethodOf: toWrongMethod,
     drain() {},
   }
 }

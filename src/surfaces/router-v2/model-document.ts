@@ -22,41 +22,47 @@ const SECURITY_SCHEMES: JsonRecord = {
 }
 const VERSION_LENGTH = 12
 
-export function createModelDocuments(brands: readonly string[]): (model: Model) => ModelDocument {
+export interface DocumentOptions {
+  readonly brands: readonly string[]
+  /** Whether this service asks for credentials. */
+  readonly needsCredentials: boolean
+}
+
+export function createModelDocuments(options: DocumentOptions): (model: Model) => ModelDocument {
   const made = new WeakMap<Model, ModelDocument>()
   return (model) => {
     const known = made.get(model)
     if (known !== undefined) return known
-    const document = toDocument(model, brands)
+    const document = toDocument(model, options)
     made.set(model, document)
     return document
   }
 }
 
-function toDocument(model: Model, brands: readonly string[]): ModelDocument {
-  const content = toContent(model, brands)
+function toDocument(model: Model, options: DocumentOptions): ModelDocument {
+  const content = toContent(model, options)
   const version = hash('sha256', JSON.stringify(content)).slice(0, VERSION_LENGTH)
   const info = { title: model.id, description: DESCRIPTION, version }
   const bytes = Buffer.from(`${JSON.stringify({ openapi: '3.0.2', info, ...content })}\n`)
   return { bytes, etag: toEtag(bytes) }
 }
 
-function toContent(model: Model, brands: readonly string[]): JsonRecord {
+function toContent(model: Model, { brands, needsCredentials }: DocumentOptions): JsonRecord {
   return {
-    paths: { [`${MODELS_PATH}/${model.id}`]: { post: toOperation(model) } },
+    paths: { [`${MODELS_PATH}/${model.id}`]: { post: toOperation(model, needsCredentials) } },
     components: { schemas: {}, securitySchemes: SECURITY_SCHEMES },
     ...Object.assign({}, ...brands.map((brand) => toExtensions(model, brand.toLowerCase()))),
   }
 }
 
-function toOperation({ id, input, output }: Model): JsonRecord {
+function toOperation({ id, input, output }: Model, needsCredentials: boolean): JsonRecord {
   const schema = input.schema ?? ANY_OBJECT
   const shown =
     input.example === null || schema['example'] !== undefined ? schema : { ...schema, example: input.example }
   return {
     operationId: 'runRouterModel',
     summary: `Run ${id} synchronously.`,
-    security: [{ BearerAuth: [] }, { ApiKeyAuth: [] }],
+    security: needsCredentials ? [{ BearerAuth: [] }, { ApiKeyAuth: [] }] : [],
     requestBody: { required: true, content: { 'application/json': { schema: shown } } },
     responses: { '200': { description: "The provider's own result.", content: toOutput(output) } },
   }

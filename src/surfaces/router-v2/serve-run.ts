@@ -13,6 +13,7 @@ import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/run-model.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
 import type { Log } from '../../lib/log.ts'
+import { claimOf } from '../kit/body-room.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { endWithPeer } from '../kit/half-close.ts'
 import { dropRestOf, keepOpenFor } from '../kit/linger.ts'
@@ -68,6 +69,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       input,
       baseUrl: place.origin + place.mountPrefix,
       listener: { isConnected: () => !response.destroyed },
+      holdBody: () => claimOf(request).hold(),
     })
   }
 

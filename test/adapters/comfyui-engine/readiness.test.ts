@@ -1,5 +1,6 @@
 /** Whether a server is there and what it can run: seen soon, asked seldom. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { ComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
@@ -136,6 +137,32 @@ describe('readiness', { concurrency: 4 }, () => {
     await engine.untilReady()
     while (fake.queue().running?.id !== foreign) await fetch(new URL('/queue', fake.url))
     assert.equal(fake.queue().remaining(), 1)
+  })
+
+  test('gets no work as long as what an earlier process left there runs on, and that is forgotten before it does', async () => {
+    await using fake = await startFakeComfy({ faults: { ignoreInterrupt: true } })
+    fake.hold('finishing')
+    const body = JSON.stringify({ prompt: stepsGraph(1, 0), client_id: 'atelier-me-1', prompt_id: randomUUID() })
+    const { prompt_id } = (await (await fetch(new URL('/prompt', fake.url), { method: 'POST', body })).json()) as {
+      prompt_id: string
+    }
+    await fake.held('finishing')
+    await using engine = await openComfyEngine({
+      server: { kind: 'remote', url: fake.url },
+      ownerId: 'me',
+      bounds: SHORT_BOUNDS,
+      log: silentLog,
+      clock: systemClock,
+    })
+    await engine.untilReady()
+    assert.match(String(engine.health().unfit), /still there/)
+    const { promise: fit, resolve } = Promise.withResolvers<boolean>()
+    engine.onChange(() => {
+      if (engine.health().unfit === null) resolve(fake.queue().history.has(prompt_id))
+    })
+    fake.release('finishing')
+    assert.equal(await fit, false, 'its record is gone')
+    assert.equal(fake.queue().remaining(), 0)
   })
 
   test('the same server under another name does not end what the first one runs there', async () => {

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
 import { CommandError } from '../../../src/adapters/engines/comfyui/launch/split-command.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
@@ -18,12 +19,12 @@ function commandOf(options: FakeOptions = {}): string {
   return `'${process.execPath}' '${FAKE}' --port {port} --options '${JSON.stringify(options)}'`
 }
 
-function openSupervised(command: string): Promise<ComfyEngine> {
+function openSupervised(command: string, bounds: Partial<ComfyBounds> = {}): Promise<ComfyEngine> {
   return openComfyEngine({
     server: { kind: 'supervised', command, killGraceMs: 300, restartFirstMs: 20, restartMaxMs: 200 },
     id: 'ours',
     // A process takes a second to start; everything else stays short.
-    bounds: { ...SHORT_BOUNDS, callMs: 3_000, probeMaxMs: 100, stallMs: null },
+    bounds: { ...SHORT_BOUNDS, callMs: 3_000, probeMaxMs: 100, stallMs: null, ...bounds },
     log: silentLog,
     clock: systemClock,
   })
@@ -63,6 +64,18 @@ async function pidOf(engine: ComfyEngine): Promise<number> {
 }
 
 describe('supervised servers', { concurrency: 3 }, () => {
+  test('one that never records a run, and does not let go of it, is replaced by a new process', async () => {
+    const command = commandOf({ faults: { diesUnrecorded: true } as FakeOptions['faults'] })
+    await using engine = await openSupervised(command, { idleMs: 200, stopGraceMs: 300 })
+    await engine.untilReady()
+    const replaced = nextIncarnation(engine)
+    const { events } = await runGraph(engine, saveGraph(1))
+    assert.equal(events.at(-1)?.type, 'succeeded')
+    assert.match(String(engine.health().unfit), /still there/)
+    await replaced
+    assert.equal(engine.health().unfit, null)
+  })
+
   test('one is started, runs, prints, tells what it occupies, and is gone when the engine is closed', async () => {
     await using engine = await openSupervised(commandOf())
     await engine.untilReady()

@@ -282,7 +282,7 @@ jobTest(
   { engine: createFakeEngine({ silentEndAfter: 2 }) },
 )
 
-jobTest('outputs of a lost attempt are not shown twice when the next attempt makes them again', async (rig) => {
+jobTest('outputs of a lost attempt are replaced by those of the next one, and the job says so', async (rig) => {
   rig.worker.start()
   const { id } = await rig.submit({
     '1': node('FakeSave', { count: 2 }),
@@ -296,7 +296,8 @@ jobTest('outputs of a lost attempt are not shown twice when the next attempt mak
   rig.engine.faults.throwAfter = null
   rig.engine.openGate()
   const job = await rig.untilStatus(id, 'succeeded')
-  assert.deepEqual(job.outputs, first.outputs)
+  assert.deepEqual(job.outputs, first.outputs, 'the same bytes keep their ids')
+  assert.equal(job.outputsReplaced, 2)
 })
 
 jobTest(

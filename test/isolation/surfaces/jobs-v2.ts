@@ -190,10 +190,15 @@ function byHash(hash: string): object {
   return { '1': { class_type: 'FakeLoad', inputs: { image: { __type: 'core/ASSET', info: { hash } } } } }
 }
 
+/** In front of what a cursor says. */
+const CURSOR_SEAL_BYTES = 16
+
 /** The same place in a list, of a job that nobody has. */
 function cursorLike(cursor: string): string {
-  const [createdAt, , filters] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as [number, string, string]
-  return Buffer.from(JSON.stringify([createdAt, newJobId(), filters])).toString('base64url')
+  const bytes = Buffer.from(cursor, 'base64url')
+  const [seal, content] = [bytes.subarray(0, CURSOR_SEAL_BYTES), bytes.subarray(CURSOR_SEAL_BYTES)]
+  const [filters, createdAt] = JSON.parse(content.toString()) as [string, number]
+  return Buffer.concat([seal, Buffer.from(JSON.stringify([filters, createdAt, newJobId()]))]).toString('base64url')
 }
 
 const BOUNDARY = 'boundary'

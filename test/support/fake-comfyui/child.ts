@@ -50,6 +50,15 @@ export class FakeComfyChild implements AsyncDisposable {
     this.#port = await promise
   }
 
+  /** Stopped as it stands: its connections stay and it answers nothing, until `resume`. */
+  pause(): void {
+    this.#child?.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT')
+  }
+
   /** No warning, no clean-up. */
   async kill(): Promise<void> {
     const child = this.#child

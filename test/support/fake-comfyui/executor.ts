@@ -229,6 +229,10 @@ class PromptRun {
     const node = this.#prompt.graph[nodeId]
     if (this.#interrupted.signal.aborted) throw new Interrupted()
     if (nodeMs > 0) await this.#sleep(nodeMs)
+    if (faults.diesAtNode) {
+      this.#parts.print('Exception in thread Thread-1 (prompt_worker):')
+      await new Promise<never>(() => {})
+    }
     if (this.#parts.isCudaBroken())
       throw new PythonException('RuntimeError', 'CUDA error: an illegal memory access was encountered')
     if (strikes(faults, 'outOfMemory'))

@@ -281,6 +281,7 @@ class FakeServer implements FakeComfy {
       this.#options.onExecution?.({ ...news, what: 'begun', status: null })
       const record = this.#recording === null ? await executor.run(prompt) : await this.#replay(prompt)
       if (over.aborted) return
+      if (this.faults.diesUnrecorded) return
       this.#options.onExecution?.({ ...news, what: 'ended', status: record.status.status_str })
       queue.done(prompt, record)
       this.#send(clientId, 'executing', { node: null, prompt_id: prompt.id })

@@ -30,6 +30,12 @@ export interface FakeFaults {
   hang: boolean
   /** Interrupts and cancels are answered and forgotten. */
   ignoreInterrupt: boolean
+  /** The thread that runs prompts is dead: they are taken, and stay in the queue. */
+  deadWorker: boolean
+  /** It dies at a node: Python prints that, nothing is told, and the prompt is said to run for ever. */
+  diesAtNode: boolean
+  /** It dies at the end of a run: that is told, but not recorded, and the prompt is said to run for ever. */
+  diesUnrecorded: boolean
   /** So many nodes raise torch.OutOfMemoryError. */
   outOfMemory: number
   /** From the first time on every node raises a CUDA error, until a restart. */
@@ -100,6 +106,9 @@ export function noFaults(): FakeFaults {
     partialAcceptance: false,
     hang: false,
     ignoreInterrupt: false,
+    deadWorker: false,
+    diesAtNode: false,
+    diesUnrecorded: false,
     outOfMemory: 0,
     cudaFault: false,
     tracebackBytes: 0,

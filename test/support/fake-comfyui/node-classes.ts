@@ -11,6 +11,7 @@
  * | DemoReport | reports `output` (JSON text) as it is, for values of every kind |
  * | DemoVideo | writes `filename` and reports it under `images`, as ComfyUI reports videos |
  * | DemoPicker | loads one of the files that lie directly in the input folder, as nodes of other authors do |
+ * | DemoStamp | saves its `filename_prefix` as a text: the bytes tell which attempt saved them |
  * | DemoPid | reports the id of the process that runs it |
  * | DemoSilent | an output node without any output |
  * | DemoSigned | saves a picture and a sound with the prompt in them, as the savers of ComfyUI do |
@@ -132,6 +133,10 @@ export const RUN: Readonly<Record<string, Run>> = {
     const file = save(base, 'output', extension, Buffer.from('not really a video'))
     return { ui: { images: [file], animated: [true] } }
   },
+  DemoStamp({ inputs, save }) {
+    const prefix = String(inputs.filename_prefix)
+    return { ui: { files: [save(prefix, 'output', 'txt', Buffer.from(prefix))] } }
+  },
   DemoPicker: () => ({ outputs: [[BLACK]] }),
   DemoPid: () => ({ ui: { pid: [process.pid] } }),
   DemoSilent: () => ({}),
@@ -170,6 +175,7 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
   TestSyncError: defineClass('TestSyncError', { input: { required: { value: ['*', {}] } }, output: ['*'] }),
   DemoReport: defineClass('DemoReport', { input: { required: { output: string } }, output_node: true }),
   DemoVideo: defineClass('DemoVideo', { input: { required: { filename: string } }, output_node: true }),
+  DemoStamp: defineClass('DemoStamp', { input: { required: { filename_prefix: string } }, output_node: true }),
   DemoPid: defineClass('DemoPid', { input: { required: { image } }, output_node: true }),
   DemoSilent: defineClass('DemoSilent', { input: { required: { image } }, output_node: true }),
   DemoSigned: defineClass('DemoSigned', {

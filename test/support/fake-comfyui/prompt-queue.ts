@@ -49,7 +49,7 @@ export class PromptQueue {
   async take(over: AbortSignal): Promise<Prompt | null> {
     while (!over.aborted) {
       const next = this.pending.toSorted((one, other) => one.number - other.number)[0]
-      if (next !== undefined && !this.isHeld) {
+      if (next !== undefined && !this.isHeld && !this.#faults.deadWorker) {
         this.pending = this.pending.filter((prompt) => prompt !== next)
         this.running = next
         this.#onChange()

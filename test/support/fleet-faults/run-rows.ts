@@ -106,6 +106,52 @@ const NODE_ROWS: readonly FaultRow[] = [
   },
 ]
 
+const BEGUN = 'a run that the server has begun does not wait in its queue any more'
+/** The thread that runs prompts is dead, and the server answers as always. */
+const DEAD_WORKER_ROWS: readonly FaultRow[] = [
+  {
+    name: 'a server that takes prompts and starts none',
+    faults: { deadWorker: true },
+    since: 'point',
+    ends: 'moved',
+    never: { running: BEGUN, finishing: BEGUN },
+    executions: { queued: 1, running: 1, finishing: 1 },
+    quarantines: ['queued'],
+    bounds: { idleMs: 800 },
+    within: { ...stop, idleMs: 1 },
+  },
+  {
+    name: 'a worker thread that dies at a node',
+    faults: { diesAtNode: true },
+    since: 'point',
+    ends: 'failed:node_execution_error',
+    never: NOT_AT_END,
+    quarantines: ['queued', 'running'],
+    bounds: { idleMs: 800, stallMs: null },
+    within: { ...stop, idleMs: 1 },
+  },
+  {
+    name: 'a run whose end is told and never recorded',
+    faults: { diesUnrecorded: true },
+    since: 'point',
+    ends: 'succeeded',
+    quarantines: ['queued', 'running', 'finishing'],
+    bounds: { idleMs: 800 },
+    within: { ...stop, idleMs: 1 },
+  },
+  {
+    name: 'a node that raises, which is told and never recorded',
+    faults: { diesUnrecorded: true },
+    graph: 'raising',
+    since: 'point',
+    ends: 'failed:node_execution_error',
+    never: { finishing: 'a run whose node raised never comes to its end' },
+    quarantines: ['queued', 'running'],
+    bounds: { idleMs: 800 },
+    within: { ...stop, idleMs: 1 },
+  },
+]
+
 /** As if its plug was pulled: connections stay, and nothing comes through them any more. */
 const CUT_OFF = { mute: { '': ALWAYS }, silentSocket: true }
 const cut: Within = { unreachableMs: 1, callMs: 1, pollMaxMs: 2 }
@@ -247,4 +293,4 @@ const CANCEL_ROWS: readonly FaultRow[] = [
   },
 ]
 
-export const RUN_ROWS: readonly FaultRow[] = [...NODE_ROWS, ...DEATH_ROWS, ...CANCEL_ROWS]
+export const RUN_ROWS: readonly FaultRow[] = [...NODE_ROWS, ...DEAD_WORKER_ROWS, ...DEATH_ROWS, ...CANCEL_ROWS]

@@ -28,6 +28,16 @@ export interface ComfyBounds {
   readonly socketSilenceMs: number
   /** No event for so long while the queue says `running`: the node hangs. Twice that without a socket. null: never. */
   readonly stallMs: number | null
+  /**
+   * It waits in the server's queue and nothing at all runs there, or only what we gave up: nothing will start. Also the time from a
+   * run's last word to its record. Far above what a server needs between two prompts, which is at most to unload its weights.
+   */
+  readonly idleMs: number
+  /**
+   * It waits behind one and the same prompt for so long: of somebody else, whose progress nobody tells us, or of ours without any
+   * news. null: it may take for ever.
+   */
+  readonly queueStillMs: number | null
   /** How long a run waits for the socket before it goes on without. */
   readonly socketWaitMs: number
   /** How long a connecting socket may take, and the pauses between tries. */
@@ -93,6 +103,8 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   endLagMs: 25,
   socketSilenceMs: 20_000,
   stallMs: 1_800_000,
+  idleMs: 30_000,
+  queueStillMs: 600_000,
   socketWaitMs: 2_000,
   socketOpenMs: 10_000,
   reconnectFirstMs: 100,

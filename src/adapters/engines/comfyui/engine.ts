@@ -15,7 +15,7 @@ import type { Log } from '../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../lib/sleep.ts'
 import { type ComfyApi, createApi } from './api.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './bounds.ts'
-import { endOrphans } from './end-orphans.ts'
+import { createFitness, type Fitness } from './fitness.ts'
 import { createForgetter, type Forgetter } from './forget-runs.ts'
 import { credentialsOf, type HttpClient, openHttp } from './http.ts'
 import { createHub, type Hub } from './hub.ts'
@@ -111,6 +111,7 @@ class ServerEngine implements ComfyEngine {
   readonly #stage: Stage
   readonly #stopper: Stopper
   readonly #forgetter: Forgetter
+  readonly #fitness: Fitness
   readonly #pulse: Pulse
   readonly #socket: EngineSocket
   readonly #silentClasses = new Set<string>()
@@ -120,7 +121,8 @@ class ServerEngine implements ComfyEngine {
   readonly #closing = new AbortController()
   #gone = new AbortController()
   #hearsProcess = false
-  #isSwept = false
+  /** While it is not known yet how the server's lines are heard. */
+  #subscribing: Promise<void> = Promise.resolve()
   #closed: Promise<void> | null = null
 
   constructor(options: ComfyEngineOptions, { url, supervisor }: Reach) {
@@ -150,6 +152,7 @@ class ServerEngine implements ComfyEngine {
       remover: this.#remover,
       maxUploadBytes: () => this.#pulse.state().maxUploadBytes,
     })
+    this.#fitness = this.#createFitness()
     this.#pulse = this.#openPulse(options.clock)
     this.#tellTrouble = createTroubleTeller({
       log: this.#log,
@@ -172,7 +175,11 @@ class ServerEngine implements ComfyEngine {
       log: this.#log,
       isOurs: this.#supervisor !== null,
       isBusy: () => this.#hub.attached() > 0,
-      onMeet: () => this.#sweep(),
+      onMeet: ({ isAnother }) => this.#meet(isAnother),
+      onLook: async () => {
+        await this.#fitness.look()
+        return this.#fitness.unfit() !== null
+      },
       onChange: () => this.#tellChange(),
     })
   }
@@ -185,8 +192,14 @@ class ServerEngine implements ComfyEngine {
       log: this.#log,
       newClientId: () => `${this.#clientPrefix}${randomUUID()}`,
       isIdNeeded: () => this.#hub.attached() > 0,
-      onMessage: this.#hub.receive,
-      onOpen: (clientId) => this.#subscribeLogs(clientId),
+      onMessage: (message) => {
+        this.#hub.receive(message)
+        this.#pulse.heard()
+      },
+      onOpen: (clientId) => {
+        this.#subscribing = this.#subscribeLogs(clientId)
+        this.#pulse.heard()
+      },
       onClose: this.#pulse.look,
     })
   }
@@ -217,20 +230,38 @@ class ServerEngine implements ComfyEngine {
     }
   }
 
-  /** Once, before anything of ours is there. */
-  async #sweep(): Promise<void> {
-    if (this.#isSwept || this.#ownerId === null) return
-    const ended = await endOrphans({
+  #createFitness(): Fitness {
+    return createFitness({
       api: this.#api,
+      bounds: this.#bounds,
       stopper: this.#stopper,
-      ownerPrefix: this.#ownerPrefix,
-      clientPrefix: this.#clientPrefix,
+      // The data folder is locked to one process: what carries the service's name and not that of its present process is nobody's.
+      isOrphan: (clientId) => clientId.startsWith(this.#ownerPrefix) && !clientId.startsWith(this.#clientPrefix),
+      onChange: () => {
+        this.#tellChange()
+        this.#pulse.look()
+      },
+      onStubborn: () => this.#replaceStubborn(),
+      onAdopted: (prompts) =>
+        this.#log.info({ prompts }, 'an earlier process left prompts on an engine; they are ended'),
     })
-    this.#isSwept = true
-    if (ended > 0) this.#log.info({ prompts: ended }, 'ended what an earlier process had left on an engine')
+  }
+
+  /** Before it is given any work. */
+  async #meet(isAnother: boolean): Promise<void> {
+    if (isAnother) this.#fitness.startAnew()
+    if (this.#ownerId !== null) await this.#fitness.adopt()
+    await this.#fitness.look()
+  }
+
+  #replaceStubborn(): void {
+    const reason = this.#fitness.unfit()
+    this.#log.error({ reason }, 'an engine does not let go of a run')
+    this.#supervisor?.recycle().catch((error) => this.#log.error({ err: error }, 'an engine could not be restarted'))
   }
 
   #startAnew(reason: string | null): void {
+    this.#fitness.startAnew()
     this.#stage.forget()
     this.#remover.forget()
     this.#pulse.startAnew(reason)
@@ -248,6 +279,7 @@ class ServerEngine implements ComfyEngine {
       incarnation,
       version,
       lastError,
+      unfit: this.#fitness.unfit(),
       reconnects: this.#socket.reconnects(),
       memoryBytes: this.#supervisor?.memoryBytes() ?? null,
       startedAt: this.#supervisor?.startedAt() ?? null,
@@ -298,6 +330,8 @@ class ServerEngine implements ComfyEngine {
     const over = Promise.withResolvers<void>()
     this.#runs.add(over.promise)
     try {
+      // What the process prints is nowhere else, so the run waits until somebody listens.
+      if (this.#supervisor !== null) await this.#subscribing
       yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
     } finally {
       this.#runs.delete(over.promise)
@@ -317,6 +351,7 @@ class ServerEngine implements ComfyEngine {
       stage: this.#stage,
       stopper: this.#stopper,
       forgetter: this.#forgetter,
+      fitness: this.#fitness,
       silentClasses: this.#silentClasses,
       log: this.#log,
       catalog: this.#pulse.state().catalog,

@@ -1,17 +1,20 @@
 /**
  * Follows a submitted run to its end. Only the server's history and queue decide: in the history it is over, in the queue it
  * is not, in neither it is forgotten. The socket tells when to ask at once, and that something is still happening: silence
- * while the queue says `running` means first that the socket is dead, and in the end that a node hangs. Every wait is bounded.
+ * while the queue says `running` means first that the socket is dead, and in the end that a node hangs. A run that waits is
+ * withdrawn when nothing before it moves. Every wait is bounded.
  */
 import { performance } from 'node:perf_hooks'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import { createDoorbell, type Doorbell } from '../../../lib/doorbell.ts'
-import type { ComfyApi } from './api.ts'
+import type { ComfyApi, Queue } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
+import { type Fitness, runningIn } from './fitness.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
 import { CallError } from './http.ts'
+import type { Hub } from './hub.ts'
 import type { EngineSocket } from './socket.ts'
-import { findPlace, type QueuePlace, type Stopper } from './stop-run.ts'
+import { placeIn, type QueuePlace, type Stopper } from './stop-run.ts'
 
 export type RunEnd =
   | { readonly kind: 'ended'; readonly entry: HistoryEntry }
@@ -19,11 +22,19 @@ export type RunEnd =
   | { readonly kind: 'forgotten' }
   /** It was running, nothing happened for too long, and the interrupt took hold. */
   | { readonly kind: 'stalled' }
+  /** It waited, nothing before it moved for too long, and it is not there any more. `idle`: nothing ran at all. */
+  | { readonly kind: 'withdrawn'; readonly why: Standstill }
+  /** It is still said to run, but its end was told long ago, or that of the thread that ran it: nobody will record it. */
+  | { readonly kind: 'unrecorded' }
+
+export type Standstill = 'idle' | 'still'
 
 export interface FollowDeps {
   readonly api: ComfyApi
   readonly socket: EngineSocket
   readonly stopper: Stopper
+  readonly hub: Pick<Hub, 'lastHeardAt'>
+  readonly fitness: Pick<Fitness, 'isLeft' | 'freeze'>
   readonly bounds: ComfyBounds
   /** Aborted when the server's process is known to have ended. */
   readonly gone: AbortSignal
@@ -34,6 +45,8 @@ export interface Followed {
   readonly clientId: string
   /** Aborted to stop the run. */
   readonly stop: AbortSignal
+  /** The server has told how it ended, or that the thread that ran it has. */
+  isSaidToBeOver(): boolean
 }
 
 const NEVER = new AbortController().signal
@@ -53,6 +66,11 @@ export class RunFollower {
   #stopSince: number | null = null
   #pressedAt = 0
   #isStalled = false
+  #standstill: Standstill | null = null
+  /** What runs while it waits, and since when that is the same. */
+  #ahead: string | null = null
+  #aheadSince = performance.now()
+  #overSince: number | null = null
   #soon: NodeJS.Timeout | null = null
   #isOver = false
 
@@ -88,7 +106,8 @@ export class RunFollower {
         await this.#bell.wait(this.#waitMs(), this.#isStopping() ? NEVER : this.#run.stop)
         if (gone.aborted) throw new EngineLostError('engine_unreachable', 'the process of the engine has ended')
         const end = await this.#ask()
-        if (end !== null) return this.#isStalled && end.kind !== 'ended' ? { kind: 'stalled' } : end
+        if (end !== null) return end.kind === 'ended' ? end : (this.#toStopped() ?? end)
+        if (this.#isUnrecorded()) return { kind: 'unrecorded' }
         if (this.#isStopping()) await this.#press()
         else this.#watchSilence()
       }
@@ -99,12 +118,28 @@ export class RunFollower {
     }
   }
 
+  get isWithdrawn(): boolean {
+    return this.#standstill !== null
+  }
+
   get isStalled(): boolean {
     return this.#isStalled
   }
 
   #isStopping(): boolean {
-    return this.#run.stop.aborted || this.#isStalled
+    return this.#run.stop.aborted || this.#isStalled || this.#standstill !== null
+  }
+
+  /** What became of a run that is nowhere because we stopped it; null: we did not. */
+  #toStopped(): RunEnd | null {
+    if (this.#isStalled) return { kind: 'stalled' }
+    return this.#standstill === null ? null : { kind: 'withdrawn', why: this.#standstill }
+  }
+
+  #isUnrecorded(): boolean {
+    const now = performance.now()
+    this.#overSince = this.#place === 'running' && this.#run.isSaidToBeOver() ? (this.#overSince ?? now) : null
+    return this.#overSince !== null && now - this.#overSince > this.#deps.bounds.idleMs
   }
 
   #waitMs(): number {
@@ -123,8 +158,10 @@ export class RunFollower {
       const raw = await api.history(promptId, {})
       if (raw !== null) return { kind: 'ended', entry: readHistory(raw) }
       const before = this.#place
-      this.#place = await findPlace(api, promptId)
+      const queue = await api.queue({})
+      this.#place = placeIn(queue, promptId)
       this.#answered()
+      if (this.#place === 'pending') this.#watchQueue(queue)
       if (this.#place === 'running' && before !== 'running') this.heard()
       return this.#place === null ? this.#missing() : this.#present()
     } catch (error) {
@@ -177,6 +214,22 @@ export class RunFollower {
     if (now - this.#pressedAt < bounds.interruptEveryMs) return
     this.#pressedAt = now
     await stopper.press(this.#run.promptId, this.#place).catch((error) => this.#judge(error))
+  }
+
+  /** Waiting is in order while what runs before it changes, or is a run of ours that something is heard of. */
+  #watchQueue(queue: Queue): void {
+    const { bounds, hub, fitness } = this.#deps
+    const now = performance.now()
+    const ahead = runningIn(queue)
+    if (ahead !== this.#ahead) this.#aheadSince = now
+    this.#ahead = ahead
+    const heardAt = queue.running.map(({ promptId }) => hub.lastHeardAt(promptId) ?? 0)
+    this.#aheadSince = Math.max(this.#aheadSince, ...heardAt)
+    const isIdle = queue.running.every(({ promptId }) => fitness.isLeft(promptId))
+    const limitMs = isIdle ? bounds.idleMs : bounds.queueStillMs
+    if (this.#standstill !== null || limitMs === null || now - this.#aheadSince < limitMs) return
+    this.#standstill = isIdle ? 'idle' : 'still'
+    if (!isIdle) fitness.freeze(queue)
   }
 
   #watchSilence(): void {

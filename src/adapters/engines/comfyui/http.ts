@@ -79,8 +79,9 @@ export interface HttpOptions {
   readonly connections?: number
 }
 
+const REFUSED = 'ECONNREFUSED'
 const NOT_CONNECTED: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
+  REFUSED,
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
@@ -193,6 +194,13 @@ function readBody(text: string): { readonly isJson: true; readonly body: JsonVal
 /** Without the query: it names files of the user. */
 function shown(path: string): string {
   return path.split('?', 1)[0] ?? path
+}
+
+/** Nobody listens at the address: whatever process was there has ended. A network that is cut says no such thing. */
+export function isNobodyThere(error: unknown): boolean {
+  const cause = error instanceof CallError && error.fault === 'unreachable' ? error.cause : null
+  const causes = cause instanceof AggregateError ? cause.errors : [cause]
+  return causes.every((each) => (each as { code?: string } | null)?.code === REFUSED)
 }
 
 export function toCallError(error: unknown, path: string, signal?: AbortSignal): CallError {

@@ -3,6 +3,7 @@
  * prompt id. The few frames without one (old previews, texts) belong to the run that the server is executing, if that is ours;
  * those of strangers are dropped. Printed lines belong to the run that was executed when they were printed.
  */
+import { performance } from 'node:perf_hooks'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { keepHead } from './cut-text.ts'
 import { type EngineMessage, type JsonMessage, toText } from './frames.ts'
@@ -37,6 +38,8 @@ export interface Hub {
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
   attached(): number
+  /** When something of the run was last heard, by performance.now(); null: nobody listens to it. */
+  lastHeardAt(promptId: string): number | null
   queueRemaining(): number | null
 }
 
@@ -50,14 +53,18 @@ const ENDS: ReadonlySet<string> = new Set(['execution_success', 'execution_inter
 export function createHub({ maxLogLineBytes, onPrinted }: HubOptions): Hub {
   const listeners = new Map<string, RunListener>()
   const times = new Map<string, RunTimes>()
+  const heardAt = new Map<string, number>()
   /** The prompt that the server executes, when it is one of ours. */
   let current: string | null = null
   /** The one that it executed last: what it printed may arrive a moment after its end. */
   let printing: string | null = null
   let remaining: number | null = null
 
+  /** Who is to be told what was just heard of a run. */
   function listenerOf(promptId: string | null): RunListener | undefined {
-    return promptId === null ? undefined : listeners.get(promptId)
+    const listener = promptId === null ? undefined : listeners.get(promptId)
+    if (promptId !== null && listener !== undefined) heardAt.set(promptId, performance.now())
+    return listener
   }
 
   function onJson(message: JsonMessage): void {
@@ -128,14 +135,17 @@ export function createHub({ maxLogLineBytes, onPrinted }: HubOptions): Hub {
     noteTimes,
     attach(promptId, listener) {
       listeners.set(promptId, listener)
+      heardAt.set(promptId, performance.now())
     },
     detach(promptId) {
       listeners.delete(promptId)
       times.delete(promptId)
+      heardAt.delete(promptId)
       if (current === promptId) current = null
       if (printing === promptId) printing = null
     },
     attached: () => listeners.size,
+    lastHeardAt: (promptId) => heardAt.get(promptId) ?? null,
     queueRemaining: () => remaining,
   }
 }

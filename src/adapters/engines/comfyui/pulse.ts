@@ -16,7 +16,7 @@ import { isJsonObject, type JsonObject } from '../../../lib/lossless-json.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { toText } from './frames.ts'
-import { CallError } from './http.ts'
+import { CallError, isNobodyThere } from './http.ts'
 import { readObjectInfo } from './object-info.ts'
 
 export interface Device {
@@ -42,6 +42,8 @@ export interface Pulse {
   state(): PulseState
   /** Something happened: look now. */
   look(): void
+  /** The server said something: if it was silent, look now, for what was left there must not run on. */
+  heard(): void
   /** The node classes may have changed. */
   refresh(): void
   /** The process behind the address is, or will be, another one. */
@@ -58,8 +60,10 @@ export interface PulseOptions {
   readonly isOurs: boolean
   /** Runs of ours are under way: the server may be too busy to answer at once. */
   isBusy(): boolean
-  /** After the first words with a server, before it counts as ready. */
-  onMeet(): Promise<void>
+  /** After the first words with a server, or with one that has come back, before it counts as ready. */
+  onMeet(options: { readonly isAnother: boolean }): Promise<void>
+  /** At every look. True: the next one should come soon. */
+  onLook(): Promise<boolean>
   onChange(): void
 }
 
@@ -118,9 +122,9 @@ export function openPulse(options: PulseOptions): Pulse {
     const stats = await api.systemStats({ signal })
     const features = await api.features({ signal })
     await readInfo()
-    await options.onMeet()
     const limit = features?.max_upload_size
     const isAnother = state.state === 'lost' && wasRefused
+    await options.onMeet({ isAnother })
     wasRefused = false
     change({
       state: 'ready',
@@ -147,7 +151,7 @@ export function openPulse(options: PulseOptions): Pulse {
   function onFailure(error: unknown): void {
     failures++
     const isRefused = error instanceof CallError && error.fault === 'unreachable'
-    wasRefused ||= isRefused
+    wasRefused ||= isNobodyThere(error)
     const tries = isRefused ? 1 : options.isBusy() ? TRIES_BUSY : TRIES_IDLE
     const message = error instanceof Error ? error.message : String(error)
     if (state.state === 'ready' && failures >= tries) {
@@ -162,9 +166,13 @@ export function openPulse(options: PulseOptions): Pulse {
     while (!closing.signal.aborted) {
       try {
         await probe()
+        const isUneasy = await options.onLook()
         failures = 0
         backoff.reset()
-        await bell.wait(bounds.probeEveryMs, closing.signal)
+        await bell.wait(
+          isUneasy ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs,
+          closing.signal,
+        )
       } catch (error) {
         if (closing.signal.aborted) return
         onFailure(error)
@@ -178,6 +186,9 @@ export function openPulse(options: PulseOptions): Pulse {
   return {
     state: () => state,
     look: () => bell.ring(),
+    heard() {
+      if (failures > 0) bell.ring()
+    },
     refresh() {
       isInfoDue = true
       bell.ring()

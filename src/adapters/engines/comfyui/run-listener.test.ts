@@ -34,3 +34,14 @@ test('a run whose end was heard before its submit was answered is asked for at o
   listener.wake(follower)
   assert.deepEqual(hints, ['now'])
 })
+
+test('a printed death of the worker counts as the end of the run, until the run is heard of again', () => {
+  const { listener } = follow()
+  listener.onLog('Exception in a thread of some node\n')
+  assert.equal(listener.isSaidToBeOver, false)
+  for (const piece of ['Exception in thread ', 'Thread-1 (prompt_worker)', ':\n']) listener.onLog(piece)
+  listener.onLog('Traceback (most recent call last):\n')
+  assert.equal(listener.isSaidToBeOver, true)
+  listener.onMessage(message('progress', { value: 1, max: 2 }))
+  assert.equal(listener.isSaidToBeOver, false)
+})

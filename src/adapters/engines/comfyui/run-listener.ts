@@ -6,9 +6,16 @@ import type { RunTeller } from './tell-run.ts'
 
 type Hinted = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
 
+// How Python tells that the thread in which ComfyUI runs prompts has ended. Its HTTP goes on, and nothing runs any more.
+const WORKER_DEATH = /^Exception in thread .*\(prompt_worker\)/m
+// A line may come in pieces.
+const TAIL_LENGTH = 200
+
 export class TellingListener implements RunListener {
   readonly #teller: RunTeller
   #follower: Hinted | null = null
+  #isWorkerDead = false
+  #printed = '\n'
 
   constructor(teller: RunTeller) {
     this.#teller = teller
@@ -20,7 +27,13 @@ export class TellingListener implements RunListener {
     if (this.#teller.heard.end !== null) follower.hint()
   }
 
+  /** The server told the end of the run, or printed that of the thread that runs it and was not heard of the run since. */
+  get isSaidToBeOver(): boolean {
+    return this.#isWorkerDead || this.#teller.heard.end !== null
+  }
+
   onMessage(message: EngineMessage): void {
+    this.#isWorkerDead = false
     this.#teller.take(message)
     this.#follower?.heard()
     if (isLastWord(message)) this.#follower?.hint()
@@ -30,6 +43,9 @@ export class TellingListener implements RunListener {
   onLog(text: string): void {
     this.#teller.log(text)
     this.#follower?.heard()
+    const printed = this.#printed + text
+    if (WORKER_DEATH.test(printed)) this.#isWorkerDead = true
+    this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
   }
 
   onQueueChange(): void {

@@ -7,17 +7,19 @@ import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
 import type { EngineEvent, EngineFailure } from '../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
-import { writeGraph } from '../../../domain/workflows/write-graph.ts'
+import { writeGraphSteps } from '../../../domain/workflows/write-graph.ts'
 import type { Log } from '../../../lib/log.ts'
-import { stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { sleep } from '../../../lib/sleep.ts'
+import { createTurns } from '../../../lib/turns.ts'
+import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
 import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'
-import { type FollowDeps, RunFollower } from './follow-run.ts'
+import type { Fitness } from './fitness.ts'
+import { type FollowDeps, RunFollower, type Standstill } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
 import { type HistoryEntry, readHistory } from './history.ts'
-import { CallError } from './http.ts'
+import { CallError, isNobodyThere } from './http.ts'
 import type { Hub } from './hub.ts'
 import { createLeftFiles, type LeftFiles } from './left-files.ts'
 import { missingReports } from './missing-reports.ts'
@@ -46,6 +48,7 @@ export interface RunDeps extends FollowDeps {
   readonly remover: Remover
   /** Aborted when the engine closes. */
   readonly closing: AbortSignal
+  readonly fitness: Pick<Fitness, 'isLeft' | 'freeze' | 'leave'>
   readonly stage: Stage
   readonly forgetter: Forgetter
   readonly log: Log
@@ -88,6 +91,7 @@ class Attempt {
   readonly #run: EngineRun
   readonly #stop: AbortSignal
   readonly #folder: string
+  readonly #turns = createTurns()
   readonly #failureBounds: FailureBounds
   readonly #teller: RunTeller
   readonly #left: LeftFiles
@@ -181,8 +185,11 @@ class Attempt {
     hub.attach(promptId, listener)
     try {
       const clientId = socket.clientId()
-      const body = this.#toBody(graphText, promptId, clientId)
-      const submitted = await submitRun(this.#deps, { promptId, stop: this.#stop, silent, body })
+      const body = await this.#toBody(graphText, promptId, clientId)
+      const submitted = await this.#orLeave(
+        promptId,
+        submitRun(this.#deps, { promptId, stop: this.#stop, silent, body }),
+      )
       // From here on the run's own questions tell.
       life[Symbol.dispose]()
       if (submitted.kind === 'given_up') return { type: 'interrupted' }
@@ -204,12 +211,14 @@ class Attempt {
     this.#staged = new Set(staged.values())
     this.#deps.stage.letGo(this.#stagedNames)
     this.#stagedNames = staged
-    return writeGraph(rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh }))
+    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
+    return this.#turns.run(writeGraphSteps(rewritten))
   }
 
-  #toBody(graphText: string, promptId: string, clientId: string): string {
+  async #toBody(graphText: string, promptId: string, clientId: string): Promise<string> {
     const rest = { client_id: clientId, prompt_id: promptId, extra_data: toServerExtraData(this.#run.extraData) }
-    return `{"prompt":${graphText},${stringifyLosslessJson(rest).slice(1)}`
+    const text = await this.#turns.run(writeJsonSteps(rest))
+    return `{"prompt":${graphText},${text.slice(1)}`
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
@@ -250,12 +259,16 @@ class Attempt {
     // Very old servers give an id of their own.
     hub.attach(promptId, listener)
     try {
-      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop })
+      const isSaidToBeOver = () => listener.isSaidToBeOver
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isSaidToBeOver })
       listener.wake(follower)
       void prints.keepUp(over.signal)
-      const end = await follower.follow()
+      const end = await this.#orLeave(promptId, follower.follow())
       if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success')) return this.#stalled()
+      if (end.kind === 'withdrawn') return this.#withdrawn(end.why)
+      if (end.kind === 'unrecorded') return this.#unrecorded(promptId)
       if (end.kind !== 'ended') return this.#forgotten()
+      if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       hub.noteTimes(promptId, end.entry)
       const [concluded] = await Promise.all([
         this.#conclude(end.entry, promptId),
@@ -270,11 +283,50 @@ class Attempt {
     }
   }
 
+  /** Whoever gives a prompt up says so: it may be there still, and the server must not be given work before it is gone. */
+  async #orLeave<Result>(promptId: string, work: Promise<Result>): Promise<Result> {
+    try {
+      return await work
+    } catch (error) {
+      const isGone = this.#deps.gone.aborted || (error instanceof EngineLostError && isNobodyThere(error.cause))
+      if (!isGone) this.#deps.fitness.leave(promptId)
+      throw error
+    }
+  }
+
+  #withdrawn(why: Standstill): EngineEvent {
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    const { idleMs, queueStillMs } = this.#deps.bounds
+    const isIdle = why === 'idle'
+    const seconds = Math.round((isIdle ? idleMs : (queueStillMs ?? 0)) / 1000)
+    const what = isIdle ? 'nothing ran there' : 'it stood behind the same prompt, and nothing was heard of that'
+    const message = `the engine did not begin the run: for ${seconds} s ${what}`
+    throw new EngineLostError('engine_idle', message, { isUnfit: isIdle, isUntouched: true })
+  }
+
+  /** The thread that runs prompts is dead, as far as can be seen. What it told of this one counts: it must not kill the next. */
+  #unrecorded(promptId: string): EngineEvent {
+    this.#deps.fitness.leave(promptId)
+    const { end, error, current } = this.#teller.heard
+    if (end === 'success' && this.#teller.reported.size > 0) return { type: 'succeeded' }
+    if (error !== null) return { type: 'failed', failure: toFailure(error, this.#failureContext()) }
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    // It would kill one server after the other.
+    if (current !== null) return this.#failAtNode('node_execution_error', (place) => `the engine's worker died${place}`)
+    const message = 'the thread of the engine that runs prompts has died'
+    throw new EngineLostError('engine_stuck', message, { isUnfit: true })
+  }
+
   #stalled(): EngineEvent {
-    const { current } = this.#teller.heard
     const seconds = Math.round((this.#deps.bounds.stallMs ?? 0) / 1000)
+    return this.#failAtNode('stalled', (place) => `nothing happened${place} for ${seconds} s; the run was stopped`)
+  }
+
+  /** In the node that was at work, as far as that is known. */
+  #failAtNode(code: FailureCode, toMessage: (place: string) => string): EngineEvent {
+    const { current } = this.#teller.heard
     const place = current === null ? '' : ` in node ${current.displayNodeId} (${current.classType})`
-    return failed('stalled', `nothing happened${place} for ${seconds} s; the run was stopped`, {
+    return failed(code, toMessage(place), {
       nodeId: current?.displayNodeId ?? null,
       classType: current?.classType ?? null,
     })
@@ -293,8 +345,7 @@ class Attempt {
     this.#teller.tellHistory(entry)
     if (entry.outcome === 'interrupted') return { type: 'interrupted' }
     if (entry.outcome === 'error') {
-      const context = { ...this.#failureBounds, graph: this.#run.graph }
-      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, context) }
+      return { type: 'failed', failure: toFailure(entry.error ?? this.#teller.heard.error, this.#failureContext()) }
     }
     this.#learnSilence()
     const isHealed = this.#healed.length > 0
@@ -303,6 +354,10 @@ class Attempt {
     if (missing.length === 0) return { type: 'succeeded' }
     this.#healed = missing
     return { type: 'again', why: 'empty' }
+  }
+
+  #failureContext() {
+    return { ...this.#failureBounds, graph: this.#run.graph }
   }
 
   /** Classes that ran for the sake of their output alone and told none have none. */
@@ -329,6 +384,10 @@ class Attempt {
     const { reported, ran } = this.#teller
     return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran, silentClasses })
   }
+}
+
+function beganLate(): EngineLostError {
+  return new EngineLostError('engine_idle', 'the engine began the run only while it was withdrawn')
 }
 
 function failed(code: FailureCode, message: string, place: Partial<EngineFailure> = {}): EngineEvent {

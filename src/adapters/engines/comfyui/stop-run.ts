@@ -3,7 +3,7 @@
  * their queue or interrupt it, and the oldest interrupt whatever runs: so an interrupt is only sent while the queue says that
  * it is ours. The interrupt is one flag, cleared at the start of every prompt, so it has to be repeated.
  */
-import type { ComfyApi } from './api.ts'
+import type { ComfyApi, Queue } from './api.ts'
 
 /** Where the queue says that the run is; null: nowhere. */
 export type QueuePlace = 'running' | 'pending' | null
@@ -30,7 +30,10 @@ export function createStopper(api: ComfyApi): Stopper {
 }
 
 export async function findPlace(api: ComfyApi, promptId: string, signal?: AbortSignal): Promise<QueuePlace> {
-  const { running, pending } = await api.queue(signal === undefined ? {} : { signal })
+  return placeIn(await api.queue(signal === undefined ? {} : { signal }), promptId)
+}
+
+export function placeIn({ running, pending }: Queue, promptId: string): QueuePlace {
   if (running.some((entry) => entry.promptId === promptId)) return 'running'
   return pending.some((entry) => entry.promptId === promptId) ? 'pending' : null
 }

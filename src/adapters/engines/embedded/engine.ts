@@ -10,7 +10,9 @@ import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
 import { writeGraph } from '../../../domain/workflows/write-graph.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { type JsonValue, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import type { JsonValue } from '../../../lib/lossless-json.ts'
+import { createTurns, type Turns } from '../../../lib/turns.ts'
+import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
 import { createCatalog } from './catalog.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
@@ -63,10 +65,10 @@ export interface EmbeddedEngineOptions {
   readonly letters?: readonly string[]
 }
 
-function toExtraPngInfoText(extraData: EngineRun['extraData']): string | null {
+async function toExtraPngInfoText(extraData: EngineRun['extraData'], turns: Turns): Promise<string | null> {
   const info = extraData?.extra_pnginfo
   // Of `extra_data` only this part may reach a node: the rest are credentials.
-  return info === undefined || info === null ? null : stringifyLosslessJson(info as JsonValue)
+  return info === undefined || info === null ? null : turns.run(writeJsonSteps(info as JsonValue))
 }
 
 type NodeOptions = Pick<EmbeddedEngineOptions, 'nodeModules' | 'customNodes' | 'log'>
@@ -105,9 +107,10 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promis
     letters,
   }
   const thread = await openEngineThread({ data, environment: options.environment, log })
+  const turns = createTurns()
 
   async function* run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent, void, undefined> {
-    const { accountId, jobId, graph, inputs, extraData, reserveOutputNumbers } = engineRun
+    const { accountId, jobId, graph, graphText, inputs, extraData, reserveOutputNumbers } = engineRun
     const { runModel } = options
     await using opened = await openInputFiles(inputs, signal).catch((error) => {
       if (!signal.aborted) throw error
@@ -118,10 +121,11 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promis
       yield { type: 'interrupted' }
       return
     }
+    const extraPngInfoText = await toExtraPngInfoText(extraData, turns)
     yield* thread.run({
       accountId,
-      graphText: writeGraph(graph),
-      extraPngInfoText: toExtraPngInfoText(extraData),
+      graphText: graphText ?? writeGraph(graph),
+      extraPngInfoText,
       files: opened.files,
       nowMs: clock.now().getTime(),
       reserveOutputNumbers: (folder, prefix, count) => reserveOutputNumbers(folder, prefix, count),

@@ -1,6 +1,7 @@
 /** The job store on SQLite, as the main thread sees it: turns domain values into messages and answers into domain values. */
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { CancelOutcome, JobStore, ListQuery, TouchedJob } from '../../../domain/jobs/job-store.ts'
+import { endOfPage } from '../../../domain/jobs/list.ts'
 import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { CancelAnswer } from './operations/cancel.ts'
@@ -89,7 +90,8 @@ async function listJobs(read: StoreChannels['read'], accountId: string, query: L
   const operation = labels.length === 0 ? 'listJobs' : 'listLabelledJobs'
   const jobs: Job[] = []
   let before: PageKey | null = after === null ? BEFORE_NONE : [after.createdAt.getTime(), after.id]
-  while (before !== null && jobs.length <= query.limit) {
+  // One job further than the page goes.
+  while (before !== null && endOfPage(jobs, query) === jobs.length) {
     const answer: Awaited<ReturnType<typeof read.call<typeof operation>>> = await read.call(operation, {
       accountId,
       pool: query.pool ?? null,

@@ -1,6 +1,7 @@
 /** Run records on SQLite, as the main thread sees them. */
 import type { RunRecord } from '../../../domain/jobs/run-record.ts'
 import type { RecordedJob, RunRecordStore } from '../../../domain/jobs/run-records.ts'
+import type { Submission } from '../../../domain/jobs/submission.ts'
 import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
 import { toJob } from './operations/job-row.ts'
 import type { StoredRecord } from './operations/read-records.ts'
@@ -8,11 +9,20 @@ import { toSubmission } from './operations/run-records.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 function toRecordedJob([job, workflow, submission, run, isHidden]: StoredRecord): RecordedJob {
+  let record: RunRecord | null = null
+  let submitted: Submission | null = null
   return {
     job: toJob(job),
     workflow,
-    submission: submission === null ? null : toSubmission(submission),
-    run: run === null ? null : (JSON.parse(run) as RunRecord),
+    // Both are read when somebody looks: a list of long ones would be read in one go otherwise.
+    get submission() {
+      if (submission !== null) submitted ??= toSubmission(submission)
+      return submitted
+    },
+    get run() {
+      if (run !== null) record ??= JSON.parse(run) as RunRecord
+      return record
+    },
     isHidden: isHidden === 1,
   }
 }

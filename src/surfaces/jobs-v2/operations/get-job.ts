@@ -3,6 +3,7 @@
  * of the framework (hot-path.ts) with the very same bytes; everything else, refusals included, comes here.
  */
 import type { FastifyInstance } from 'fastify'
+import type { Turns } from '../../../lib/turns.ts'
 import type { JobBytes } from '../job-bytes.ts'
 import { jobIdOf } from '../job-id.ts'
 import { API_PATH } from '../links.ts'
@@ -14,14 +15,15 @@ export interface GetJobDeps {
   readonly kit: OperationKit
   readonly find: ScopedJobs['find']
   readonly jobBytes: JobBytes
+  readonly turns: Turns
 }
 
 export const JOB_ROUTE = `${API_PATH}/jobs/:id`
 
-export function getJob(app: FastifyInstance, { kit, find, jobBytes }: GetJobDeps): void {
+export function getJob(app: FastifyInstance, { kit, find, jobBytes, turns }: GetJobDeps): void {
   app.get(JOB_ROUTE, async (request, reply) => {
     const context = kit.contextOf(request)
     const job = await find(context, jobIdOf(request))
-    return sendJson(reply, 200, jobBytes(job, context))
+    return sendJson(reply, 200, await turns.run(jobBytes.inSteps(job, context)))
   })
 }

@@ -1,7 +1,9 @@
 /** The files that a job made, with where each of them came from. */
 
+import { ServiceError } from '../../../domain/errors.ts'
 import type { RunRecord } from '../../../domain/jobs/run-record.ts'
 import { placeOf } from '../../kit/guard-hooks.ts'
+import { readInteger } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../operation.ts'
 
 const MAX_LIMIT = 500
@@ -9,12 +11,13 @@ const DEFAULT_LIMIT = 20
 
 export function getJobAssets(api: Api, deps: OperationDeps): void {
   api.api('GET', '/jobs/:id/assets', async (request, reply) => {
+    const query = queryOf(request)
+    const limit = Math.min(MAX_LIMIT, readInteger(query, 'limit') ?? DEFAULT_LIMIT)
+    if (limit < 1) throw new ServiceError('invalid_request', 'limit must be a positive integer')
+    const offset = Math.max(0, readInteger(query, 'offset') ?? 0)
     const found = await deps.jobs.records.find(deps.accountOf(request), paramOf(request, 'id'))
     if (found === null) return sendJson(reply, { error: 'Job not found' }, 404)
     const { job, run } = found
-    const query = queryOf(request)
-    const limit = Math.min(MAX_LIMIT, Math.max(1, Number.parseInt(query.get('limit') ?? '', 10) || DEFAULT_LIMIT))
-    const offset = Math.max(0, Number.parseInt(query.get('offset') ?? '', 10) || 0)
     const { origin, mountPrefix } = placeOf(request)
     const places = placesOf(run)
     const assets = job.outputs.slice(offset, offset + limit).map((output) => {

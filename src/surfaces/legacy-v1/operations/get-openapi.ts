@@ -1,14 +1,19 @@
-/** The contract of this surface, as it stands beside the code. */
-import { readFileSync } from 'node:fs'
+/** The contract of this surface, with the address at which this caller reached us. */
+import { placeOf } from '../../kit/guard-hooks.ts'
+import { loadOpenApi, type ServedDocument } from '../../kit/openapi-document.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
 
 const SOURCE = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
 
-export function readContract(): string {
-  return readFileSync(SOURCE, 'utf8')
+/** As it holds here: with its brands, and with credentials where they are needed. */
+export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'brands'>): ServedDocument {
+  return loadOpenApi(SOURCE, { brands, needsCredentials: gate.hasCredentials })
 }
 
-export function getOpenapi(api: Api, _deps: OperationDeps): void {
-  const text = readContract()
-  api.api('GET', '/openapi.json', async (_request, reply) => sendJsonText(reply, text))
+export function getOpenapi(api: Api, deps: OperationDeps): void {
+  const { textFor } = loadContract(deps)
+  api.api('GET', '/openapi.json', async (request, reply) => {
+    const { origin, mountPrefix } = placeOf(request)
+    return sendJsonText(reply, textFor(origin + mountPrefix))
+  })
 }

@@ -1,5 +1,6 @@
 /** The account's jobs as a list, filtered, sorted and cut into pages. */
 
+import { mapSteps } from '../../../lib/turns.ts'
 import { toJobEntry } from '../job-view.ts'
 import { readJobsQuery } from '../jobs-query.ts'
 import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../operation.ts'
@@ -10,7 +11,7 @@ export function listJobs(api: Api, deps: OperationDeps): void {
     if (filter === null) return sendJson(reply, { error: problem }, 400)
     const { jobs, total } = await deps.jobs.records.select(deps.accountOf(request), filter)
     const { offset } = filter
-    const entries = jobs.map((one) => toJobEntry(one, deps)).join(',')
+    const entries = (await deps.turns.run(mapSteps(jobs, (one) => toJobEntry(one, deps)))).join(',')
     const pagination = { offset, limit, total, has_more: offset + jobs.length < total }
     return sendJsonText(reply, `{"jobs":[${entries}],"pagination":${JSON.stringify(pagination)}}`)
   })

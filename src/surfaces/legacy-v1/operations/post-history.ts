@@ -1,14 +1,15 @@
 /** Takes entries out of the history. The jobs themselves stay, with their outputs, until their retention ends. */
 import { type Api, type OperationDeps, sendJson } from '../operation.ts'
 import { readLooseObject } from '../read-body.ts'
-import { readIds } from '../read-ids.ts'
+import { readIds, readSwitch } from '../read-ids.ts'
 
 export function postHistory(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
   api.both('POST', '/history', async (request, reply) => {
     const body = await readLooseObject(request, limits.maxBodyBytes)
     const accountId = accountOf(request)
-    if (body['clear'] === true) await jobs.records.forget(accountId, null)
+    const isClear = readSwitch(body, 'clear')
     const ids = readIds(body, 'delete')
+    if (isClear) await jobs.records.forget(accountId, null)
     if (ids.length > 0) await jobs.records.forget(accountId, ids)
     return sendJson(reply, {})
   })

@@ -1,14 +1,16 @@
 /** Stops a run: the named one if it runs, or the one of the account that has run longest. Nothing that waits is touched. */
 
-import { isJsonObject } from '../../../lib/lossless-json.ts'
+import { ServiceError } from '../../../domain/errors.ts'
 import { cancelAll } from '../cancel-prompts.ts'
 import { type Api, type OperationDeps, sendJson } from '../operation.ts'
-import { readLooseJson } from '../read-body.ts'
+import { readLooseObject } from '../read-body.ts'
 
 export function postInterrupt(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
   api.both('POST', '/interrupt', async (request, reply) => {
-    const body = await readLooseJson(request, limits.maxBodyBytes)
-    const wanted = isJsonObject(body) ? (body['prompt_id'] ?? null) : null
+    const body = await readLooseObject(request, limits.maxBodyBytes)
+    const wanted = body['prompt_id'] ?? null
+    if (wanted !== null && typeof wanted !== 'string')
+      throw new ServiceError('invalid_request', 'prompt_id must be the id of a prompt')
     const accountId = accountOf(request)
     const running = (await jobs.records.live(accountId)).filter(({ job }) => job.status !== 'queued')
     const chosen = wanted === null ? running.slice(0, 1) : running.filter(({ job }) => job.id === wanted)

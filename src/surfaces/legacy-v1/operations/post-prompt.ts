@@ -4,11 +4,13 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
-import { type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import type { JsonObject } from '../../../lib/lossless-json.ts'
+import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
+import { claimOf } from '../../kit/body-room.ts'
 import { toAudience } from '../audience.ts'
 import { splitExtraData } from '../extra-notes.ts'
 import { type Api, barePathOf, type OperationDeps, sendJsonText } from '../operation.ts'
-import { type PromptRefusal, toPromptRefusal } from '../prompt-errors.ts'
+import { type PromptRefusal, toPromptRefusal, toShownErrors } from '../prompt-errors.ts'
 import { type PromptFields, readPrompt, toFloatText, toPriority } from '../prompt-request.ts'
 import { readLooseObject } from '../read-body.ts'
 
@@ -28,13 +30,14 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     const place = toPlace(fields, () => nextNumber(accountId))
     const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
+    const keptText = await write(request, kept)
     // Before the job exists: its first event may come before the submit has answered. An id that is known already is
     // somebody's job, and stays what it is.
     const isNew = !deps.audiences.has(id)
     if (isNew) deps.audiences.remember(id, toAudience(fields.clientId))
     try {
       const outcome = await submitAs(id)
-      if (outcome.outcome === 'accepted') deps.notes.remember(id, remembered)
+      if (outcome.outcome === 'accepted') deps.notes.remember(id, await write(request, remembered))
       else if (isNew) deps.audiences.forget(id)
       return { text: place.text, outcome }
     } catch (error) {
@@ -55,7 +58,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
           number: place.text,
           clientId: fields.clientId,
           workflowId: fields.workflowId,
-          extraData: stringifyLosslessJson(kept),
+          extraData: keptText,
         },
       })
     }
@@ -66,7 +69,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     if (fields === null) return refuse(reply, refusal)
     const { text, outcome } = await submit(request, fields)
     if (outcome.outcome === 'rejected') return refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
-    const errors = stringifyErrors(outcome.nodeErrors)
+    const errors = await write(request, toShownErrors(outcome.nodeErrors))
     return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${text},"node_errors":${errors}}`)
   })
 }
@@ -76,13 +79,16 @@ export function isPromptSubmit(request: FastifyRequest): boolean {
   return request.method === 'POST' && barePathOf(request) === PROMPT_PATH
 }
 
-function refuse(reply: FastifyReply, { status, body }: PromptRefusal): FastifyReply {
-  return sendJsonText(reply, stringifyErrors(body), status)
+async function refuse(reply: FastifyReply, { status, body }: PromptRefusal): Promise<FastifyReply> {
+  return sendJsonText(reply, await write(reply.request, body), status)
 }
 
-/** Errors quote what was sent, and what was sent may be a number beyond what JSON.stringify can write. */
-function stringifyErrors(value: object): string {
-  return stringifyLosslessJson(value as JsonObject)
+/**
+ * In slices: a graph may have errors in thousands of nodes. They quote what was sent, and what was sent may be a number beyond
+ * what JSON.stringify can write.
+ */
+function write({ raw }: FastifyRequest, value: object): Promise<string> {
+  return claimOf(raw).turns.run(writeJsonSteps(value as JsonObject))
 }
 
 interface QueuePlace {

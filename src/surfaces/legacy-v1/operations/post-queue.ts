@@ -3,16 +3,17 @@
 import { cancelAll } from '../cancel-prompts.ts'
 import { type Api, type OperationDeps, sendJson } from '../operation.ts'
 import { readLooseObject } from '../read-body.ts'
-import { readIds } from '../read-ids.ts'
+import { readIds, readSwitch } from '../read-ids.ts'
 
 export function postQueue(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf, limits } = deps
   api.both('POST', '/queue', async (request, reply) => {
     const body = await readLooseObject(request, limits.maxBodyBytes)
     const accountId = accountOf(request)
-    const isClear = body['clear'] === true
+    const isClear = readSwitch(body, 'clear')
+    const named = readIds(body, 'delete')
     const pending = isClear ? (await jobs.records.live(accountId)).filter(({ job }) => job.status === 'queued') : []
-    const ids = [...new Set([...readIds(body, 'delete'), ...pending.map(({ job }) => job.id)])]
+    const ids = [...new Set([...named, ...pending.map(({ job }) => job.id)])]
     const deleted = await cancelAll(ids, { accountId, cancel: jobs.cancel, find: jobs.reader.find })
     return sendJson(reply, { deleted, cleared: isClear })
   })

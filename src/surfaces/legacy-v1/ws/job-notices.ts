@@ -31,7 +31,8 @@ export interface NoticesDeps {
 const MAX_EARLY_ENDS = 1000
 // What a run says while the store is asked whose it is; the newest is what counts.
 const MAX_HELD_BACK = 1000
-const RETURNED = 'This job was given back to the queue; it is started again as soon as a worker is free.'
+const RETURNED =
+  'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
 /** Returns the end of it. */
 export function followJobs(deps: NoticesDeps): () => void {

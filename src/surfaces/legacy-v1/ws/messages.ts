@@ -8,6 +8,8 @@ type ReportEvent = Extract<EngineEvent, { type: 'node_report' }>
 type ProgressEvent = Extract<EngineEvent, { type: 'node_progress' }>
 type BlockedEvent = Extract<EngineEvent, { type: 'node_blocked' }>
 
+const MAX_TOLD_EXECUTED = 1000
+
 function toMessage(type: string, data: object): string {
   return `{"type":"${type}","data":${JSON.stringify(data)}}`
 }
@@ -69,7 +71,8 @@ export function blockedMessage(run: RunProgress, { nodeId, classType, message }:
     prompt_id: run.jobId,
     node_id: nodeId,
     node_type: classType,
-    executed: run.executed,
+    // A graph may have thousands of blocked nodes, and each would name all others.
+    executed: run.executed.slice(-MAX_TOLD_EXECUTED),
     exception_message: `Execution Blocked: ${message}`,
     exception_type: 'ExecutionBlocked',
     traceback: [],

@@ -26,7 +26,8 @@ export class RunProgress {
   readonly #idJson: string
   readonly #nodes = new Map<string, NodeEntry>()
   readonly #running = new Map<string, NodeRef>()
-  readonly #executed = new Set<string>()
+  readonly #executed: string[] = []
+  readonly #hasExecuted = new Set<string>()
   /** The node that clients were last shown as executing. */
   lastNode: NodeRef | null = null
   /** When `progress_state` was last told, and whether more happened since. */
@@ -45,7 +46,7 @@ export class RunProgress {
 
   /** Nodes that this run itself has finished: not those that were cached. */
   get executed(): readonly string[] {
-    return [...this.#executed]
+    return this.#executed
   }
 
   /** The submitted node at work, or the one that was last; of several at work the one that began last. */
@@ -82,7 +83,10 @@ export class RunProgress {
   }
 
   #finish(ref: NodeRef): void {
-    if (this.#running.delete(ref.nodeId)) this.#executed.add(ref.nodeId)
+    if (this.#running.delete(ref.nodeId) && !this.#hasExecuted.has(ref.nodeId)) {
+      this.#hasExecuted.add(ref.nodeId)
+      this.#executed.push(ref.nodeId)
+    }
     const max = this.#nodes.get(ref.nodeId)?.max ?? WHOLE
     this.#put(ref, { value: max, max, state: 'finished' })
   }

@@ -52,8 +52,14 @@ export interface RunStoriesDeps {
  */
 const MANY_NODES = 100
 const MANY_NODES_EVERY_MS = 250
+const PAUSE_MS_PER_NODE = 0.1
 // Runs end; this only bounds what a defect could leave behind.
 const MAX_RUNS = 10_000
+
+/** The more there is to show, the rarer: what it costs by the second stays the same. */
+function pauseFor(nodes: number): number {
+  return Math.max(MANY_NODES_EVERY_MS, nodes * PAUSE_MS_PER_NODE)
+}
 
 export function createRunStories({ clock, maxRuns = MAX_RUNS }: RunStoriesDeps): RunStories {
   const runs = new Map<string, RunProgress>()
@@ -70,7 +76,7 @@ export function createRunStories({ clock, maxRuns = MAX_RUNS }: RunStoriesDeps):
 
   function addState(batch: Batch, run: RunProgress): void {
     const now = nowMs()
-    run.isStateDue = run.nodeCount > MANY_NODES && now - run.toldAt < MANY_NODES_EVERY_MS
+    run.isStateDue = run.nodeCount > MANY_NODES && now - run.toldAt < pauseFor(run.nodeCount)
     if (run.isStateDue) return
     run.toldAt = now
     batch.addText(progressStateMessage(run))

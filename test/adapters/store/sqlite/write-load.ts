@@ -9,7 +9,19 @@ import { DAY_MS, hashOf, newOutput, Tenant } from '../../../contracts/store-unde
 
 const [directory, mode] = process.argv.slice(2)
 const store = await openSqliteStore({ directory })
-const say = (...words: string[]) => writeSync(1, `${words.join(' ')}\n`)
+
+/** At once, so that a kill takes nothing of it back; a full pipe is tried again until its reader has caught up. */
+function say(...words: string[]): void {
+  const line = Buffer.from(`${words.join(' ')}\n`)
+  for (let done = 0; done < line.length; ) {
+    try {
+      done += writeSync(1, line, done)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    }
+  }
+}
+
 const tenant = new Tenant(store, 'local', 'default')
 await store.accounts.put({ id: 'local', maxRunning: 4, maxQueued: 1_000_000 })
 say('ready')

@@ -6,7 +6,17 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../domain/jobs/job-store.ts'
-import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
+import {
+  type CompleteJob,
+  JOB_COLUMNS,
+  type JobRow,
+  type OutputRow,
+  outputsReplacedOf,
+  prepareOutputs,
+  type StoredJob,
+  toJob,
+  toOutput,
+} from './job-row.ts'
 import { prepareRows } from './statement.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit.ts'
 
@@ -35,6 +45,7 @@ export type ClaimAnswer =
       notes: string | null,
       needs: string,
       engineId: string,
+      earlierOutputs: readonly OutputRow[],
     ]
   | null
 
@@ -52,7 +63,7 @@ function toOfferRows({ engineId, lanes }: EngineOffer, place: number): unknown[]
 
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
-  const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId] = answer
+  const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, earlierOutputs] = answer
   return {
     job: toJob(job),
     leaseId,
@@ -63,11 +74,14 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     needsExtraData,
     sealedExtraData,
     notes,
+    earlierOutputs: earlierOutputs.map(toOutput),
   }
 }
 
+// What an earlier attempt showed is replaced by what this one makes.
 const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
-    attempt = attempt + 1, version = version + 1`
+    attempt = attempt + 1, version = version + 1,
+    outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
 const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id`
 
 // A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first,
@@ -142,6 +156,8 @@ export function prepareClaim(
   // They stay until the job ends: an attempt after this one needs them, too.
   const selectSecret = prepareRows<[Uint8Array]>(database, 'SELECT sealed FROM job_secret WHERE seq = ?')
   const selectNotes = prepareRows<[string]>(database, 'SELECT text FROM job_notes WHERE seq = ?')
+  const selectOutputs = prepareOutputs(database)
+  const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
   return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
     const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
@@ -153,6 +169,8 @@ export function prepareClaim(
     if (takeRoom.run(turn, accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
     const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
     const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
+    const earlierOutputs = outputsReplacedOf(row) > 0 ? selectOutputs(seq) : []
+    if (earlierOutputs.length > 0) dropOutputs.run(seq)
     return [
       completeJob(row),
       selectWorkflow.get(seq)?.[0] ?? '',
@@ -162,6 +180,7 @@ export function prepareClaim(
       hasNotes ? (selectNotes.get(seq)?.[0] ?? null) : null,
       needs,
       chosenEngine,
+      earlierOutputs,
     ]
   }
 }

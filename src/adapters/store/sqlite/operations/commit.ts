@@ -118,7 +118,10 @@ export function prepareCommit(
   }
 }
 
-/** Adds the outputs that are not there yet and returns how many the job has: a write repeated after an unknown outcome is harmless. */
+/**
+ * Adds the outputs that are not there yet and returns how many the job has: a write repeated after an unknown outcome is harmless.
+ * One that an earlier attempt made already keeps its record, under the name that it has now.
+ */
 function prepareAddOutputs(database: DatabaseSync): (held: HeldRow, input: CommitInput) => number {
   const insertAsset = database.prepare(`
     INSERT INTO asset
@@ -127,13 +130,19 @@ function prepareAddOutputs(database: DatabaseSync): (held: HeldRow, input: Commi
   const insertOutput = database.prepare(`
     INSERT INTO job_output (seq, position, asset_id, node_id, name, type, content_type, size_bytes, hash)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const findListed = prepareRows<[number]>(database, 'SELECT 1 FROM job_output WHERE seq = ? AND asset_id = ?')
+  const rename = database.prepare('UPDATE asset SET file_path = ?, subfolder = ? WHERE id = ? AND job_id = ?')
   return ([seq, accountId, , expiresAt, outputCount], { jobId, outputs, now }) => {
     let position = outputCount
     for (const output of outputs) {
       const [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, subfolder, isListed] = output
       const bytes = [hash, sizeBytes, contentType] as const
       const asset = insertAsset.run(assetId, accountId, ...bytes, filePath, subfolder, now, expiresAt, jobId)
-      if (asset.changes === 0 || isListed === 0) continue
+      if (isListed === 0) continue
+      if (asset.changes === 0) {
+        const isThere = findListed.get(seq, assetId) !== undefined
+        if (isThere || rename.run(filePath, subfolder, assetId, jobId).changes === 0) continue
+      }
       insertOutput.run(seq, position, assetId, nodeId, name, type, contentType, sizeBytes, hash)
       position += 1
     }

@@ -6,7 +6,7 @@ import { type PlacedJob, preparePositionNear, prepareQueuePosition, type QueuedJ
 import { prepareRows } from './statement.ts'
 
 export const JOB_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at,
-  attempt, version, output_count, outputs_reused, metadata, progress, error`
+  attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error`
 
 export type JobRow = readonly [
   seq: number,
@@ -23,6 +23,7 @@ export type JobRow = readonly [
   version: number,
   outputCount: number,
   outputsReused: number,
+  outputsReplaced: number,
   metadata: string | null,
   progress: string | null,
   error: string | null,
@@ -30,6 +31,7 @@ export type JobRow = readonly [
 
 const VERSION = 11
 const OUTPUT_COUNT = 12
+const OUTPUTS_REPLACED = 14
 
 export type OutputRow = readonly [
   assetId: string,
@@ -47,18 +49,27 @@ export function versionOf(row: JobRow): number {
   return row[VERSION]
 }
 
+export function outputsReplacedOf(row: JobRow): number {
+  return row[OUTPUTS_REPLACED]
+}
+
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
 export type CompleteJob = (row: JobRow, neighbour?: StoredJob) => StoredJob
 
-export function prepareCompleteJob(database: DatabaseSync): CompleteJob {
-  const selectOutputs = prepareRows<OutputRow>(
+export function prepareOutputs(database: DatabaseSync): (seq: number) => OutputRow[] {
+  const select = prepareRows<OutputRow>(
     database,
     `SELECT asset_id, node_id, name, type, content_type, size_bytes, hash FROM job_output WHERE seq = ? ORDER BY position`,
   )
+  return (seq) => select.all(seq)
+}
+
+export function prepareCompleteJob(database: DatabaseSync): CompleteJob {
+  const selectOutputs = prepareOutputs(database)
   const queuePosition = prepareQueuePosition(database)
   const positionNear = preparePositionNear(database)
   return (row, neighbour) => {
-    const outputs = row[OUTPUT_COUNT] === 0 ? null : selectOutputs.all(row[0])
+    const outputs = row[OUTPUT_COUNT] === 0 ? null : selectOutputs(row[0])
     if (row[4] !== 'queued') return [row, outputs, null]
     const placed = neighbour === undefined ? null : toPlaced(neighbour)
     const job = toQueued(row)
@@ -74,7 +85,7 @@ function toPlaced([row, , position]: StoredJob): PlacedJob | null {
   return position === null ? null : { ...toQueued(row), position }
 }
 
-function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
+export function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
   return { assetId, nodeId, name, type, contentType, sizeBytes, hash }
 }
 
@@ -84,7 +95,12 @@ function toDate(millis: number | null): Date | null {
 
 export function toJob([row, outputs, queuePosition]: StoredJob): Job {
   const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, attempt, version] = row
-  const [, outputsReused, metadata, progress, error] = row.slice(OUTPUT_COUNT) as [number, number, ...(string | null)[]]
+  const [, outputsReused, outputsReplaced, metadata, progress, error] = row.slice(OUTPUT_COUNT) as [
+    number,
+    number,
+    number,
+    ...(string | null)[],
+  ]
   return {
     id,
     accountId,
@@ -101,6 +117,7 @@ export function toJob([row, outputs, queuePosition]: StoredJob): Job {
     outputs: outputs === null ? [] : outputs.map(toOutput),
     error: error === null ? null : (JSON.parse(error) as JobError),
     outputsReused: outputsReused === 1,
+    outputsReplaced,
     attempt,
     version,
   }

@@ -24,7 +24,7 @@ export interface ListInput {
 
 export interface ListAnswer {
   readonly jobs: readonly StoredJob[]
-  /** Where a walk that stopped early goes on; null when the page is complete. */
+  /** Where a walk that stopped early goes on; null when the page is complete, or there is nothing more. */
   readonly resumeBefore: PageKey | null
 }
 
@@ -32,12 +32,18 @@ export interface ListAnswer {
 export const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'z']
 
 const WALKED_ENTRIES = 1_000
+// Of one answer: the thread that gets it takes it apart in one go.
+const ANSWERED_OUTPUTS = 10_000
 
 export interface ListDeps {
   readonly completeJob: CompleteJob
 }
 
 type Entry = readonly [createdAt: number, jobId: string, seq: number]
+
+function isFull(jobs: readonly StoredJob[]): boolean {
+  return jobs.reduce((sum, [, outputs]) => sum + (outputs?.length ?? 0), 0) >= ANSWERED_OUTPUTS
+}
 
 function isNewer(left: Entry, right: Entry): number {
   if (left[0] !== right[0]) return right[0] - left[0]
@@ -68,9 +74,10 @@ export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDep
     )
     const page = entries.sort(isNewer).slice(0, limit)
     const jobs: StoredJob[] = []
-    for (const [, , seq] of page) {
+    for (const [createdAt, jobId, seq] of page) {
       const row = selectRow.get(seq)
       if (row !== undefined) jobs.push(completeJob(row, jobs.at(-1)))
+      if (isFull(jobs)) return { jobs, resumeBefore: [createdAt, jobId] }
     }
     return { jobs, resumeBefore: null }
   }
@@ -105,6 +112,7 @@ export function prepareListLabelledJobs(
       const row = selectRow.get(jobId, statusList, now, pool)
       if (row !== undefined) jobs.push(completeJob(row, jobs.at(-1)))
       if (jobs.length === limit) return { jobs, resumeBefore: null }
+      if (isFull(jobs)) return { jobs, resumeBefore: [createdAt, jobId] }
     }
     return { jobs, resumeBefore: entries.length < WALKED_ENTRIES ? null : entries[entries.length - 1] }
   }

@@ -30,6 +30,8 @@ type Parts = [
   isHidden: number,
 ]
 
+// About what the row of an output takes.
+const OUTPUT_LENGTH = 300
 // A job without its texts; the reader of a long queue still learns that it is there.
 const NO_TEXTS: Parts = ['{}', null, null, null, 0]
 
@@ -59,8 +61,10 @@ function prepareComplete(database: DatabaseSync, { completeJob }: RecordDeps) {
     for (const row of rows) {
       if (left <= 0 && !options.keepsBare) break
       const parts = left > 0 ? readParts(row[0]) : NO_TEXTS
+      const job: StoredJob = left > 0 ? completeJob(row, records.at(-1)?.[0]) : [row, null, null]
       left -= parts[0].length + (parts[2]?.length ?? 0) + (parts[3]?.length ?? 0)
-      records.push(toStored(completeJob(row, records.at(-1)?.[0]), parts))
+      left -= OUTPUT_LENGTH * (job[1]?.length ?? 0)
+      records.push(toStored(job, parts))
     }
     return records
   }
@@ -109,7 +113,7 @@ export interface HistoryInput {
   readonly offset: number | null
 }
 
-const HISTORY_BUDGET = 32 * 1024 * 1024
+const HISTORY_BUDGET = 16 * 1024 * 1024
 
 /** In the order of their ends. When not everything fits, the newest of the range are the ones that do. */
 export function prepareListHistory(database: DatabaseSync, deps: RecordDeps): (input: HistoryInput) => StoredRecord[] {

@@ -98,6 +98,7 @@ function toQueuedJob(job: NewJob, queuePosition: number): Job {
     outputs: [],
     error: null,
     outputsReused: false,
+    outputsReplaced: 0,
     attempt: 0,
     version: 1,
   }

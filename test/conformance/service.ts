@@ -1,0 +1,191 @@
+/** One kind of the service with something in it to ask for, and the words by which each of its surfaces refuses. */
+import assert from 'node:assert/strict'
+import { type Answer, call } from '../support/call.ts'
+import { createFakeEngine, type FakeEngine } from '../support/fake-engine.ts'
+import { createFakeProvider } from '../support/fake-provider.ts'
+import { startTestApp } from '../support/start-app.ts'
+import { MODELS } from '../support/start-router.ts'
+import { ADMIN_TOKEN } from '../support/start-shared.ts'
+import type { IsMalformed } from './judge.ts'
+import type { KnownValues } from './valid-values.ts'
+
+export const KINDS = ['local', 'local with a token', 'cloud', 'serverless'] as const
+export type Kind = (typeof KINDS)[number]
+
+export interface SurfaceUnderTest {
+  readonly name: string
+  readonly documentPath: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly known: KnownValues
+  readonly isMalformed: IsMalformed
+  /** Whether a refusal is written as this surface writes them. */
+  readonly errorSchema: string
+}
+
+export interface ServiceUnderTest extends AsyncDisposable {
+  readonly url: string
+  readonly surfaces: readonly SurfaceUnderTest[]
+  /** Its runs wait at a FakeGate until it is opened. */
+  readonly engine: FakeEngine
+}
+
+const FILES = ['a.json', 'folder/b.json', 'folder/c.json']
+const TOKEN = 'token-of-this-test'
+const GRAPHS = [
+  { '1': { class_type: 'FakeSave', inputs: { text: 'made' } } },
+  { '1': { class_type: 'FakeSampler', inputs: { steps: 2 } }, '2': { class_type: 'FakeLog', inputs: { text: 'x' } } },
+  { '1': { class_type: 'FakeFail', inputs: {} } },
+]
+/**
+ * Refusals that tell of a request that is wrong in itself, by the words of each surface. Left out is what only the service can
+ * know and what the documents say in words: cursors that were not given out, bytes that are no picture, names that are taken.
+ */
+const MALFORMED_JOBS = ['invalid_request', 'invalid_metadata_filter', 'metadata_invalid']
+const EXPLAINED_JOBS = /^cursor |^file_path (must have at most|cannot be a models)/
+const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
+const EXPLAINED_LEGACY = /this is no picture|^original_ref /
+const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
+const EXPLAINED_ADMIN = /^tier must be one of|^id is taken|names no account|not metered|out of bounds|lie in the future/
+
+export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTest> {
+  const engine = createFakeEngine()
+  const isLocal = kind.startsWith('local')
+  const settings: Record<string, string> = {
+    kind: isLocal ? 'local' : kind,
+    adminToken: ADMIN_TOKEN,
+    maxUpload: '1MiB',
+  }
+  if (kind === 'local with a token') settings['token'] = TOKEN
+  const service = await startTestApp({
+    settings,
+    overrides: { engine, models: { providers: [createFakeProvider()], models: MODELS } },
+  })
+  const { url } = service
+  const admin = (path: string, body: object) =>
+    send(url, `/admin/v1${path}`, { Authorization: `Bearer ${ADMIN_TOKEN}` }, body)
+  const key = isLocal ? (kind === 'local' ? null : TOKEN) : await openAccount(admin, 'caller')
+  const headers: Record<string, string> = key === null ? {} : { Authorization: `Bearer ${key}` }
+  const known = await fillIn(url, headers)
+  const engines = await send(url, '/admin/v1/engines', { Authorization: `Bearer ${ADMIN_TOKEN}` })
+  const engineIds = (engines.json.engines as { readonly id: string }[]).map(({ id }) => id)
+  const adminKnown: KnownValues = isLocal ? { id: engineIds } : await fillAdmin(admin, engineIds)
+  return {
+    url,
+    engine,
+    surfaces: [
+      {
+        name: 'jobs-v2',
+        documentPath: '/api/v2/openapi.json',
+        headers,
+        known,
+        errorSchema: 'ErrorEnvelope',
+        isMalformed: ({ status, json }) =>
+          status !== 416 && MALFORMED_JOBS.includes(json?.error?.code) && !EXPLAINED_JOBS.test(json.error.message),
+      },
+      {
+        name: 'router-v2',
+        documentPath: '/v2/models/openapi.json',
+        headers,
+        known,
+        errorSchema: 'RouterErrorResponse',
+        isMalformed: ({ status, json }) =>
+          status === 400 && json?.error_type === 'invalid_input' && !/^cursor /.test(json.detail),
+      },
+      {
+        name: 'legacy-v1',
+        documentPath: '/api/openapi.json',
+        headers,
+        known,
+        errorSchema: 'Error',
+        isMalformed: ({ status, json }) =>
+          status === 400 &&
+          (json?.error?.type === undefined
+            ? !EXPLAINED_LEGACY.test(json?.message ?? '')
+            : MALFORMED_PROMPT.includes(json.error.type) && !/in use already/.test(json.error.message)),
+      },
+      {
+        name: 'admin',
+        documentPath: '/admin/v1/openapi.json',
+        headers: { Authorization: `Bearer ${ADMIN_TOKEN}` },
+        known: adminKnown,
+        errorSchema: 'Error',
+        isMalformed: ({ json }) =>
+          MALFORMED_ADMIN.includes(json?.error?.type) && !EXPLAINED_ADMIN.test(json.error.message),
+      },
+    ],
+    async [Symbol.asyncDispose]() {
+      engine.release()
+      await service[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function send(url: string, path: string, headers: Readonly<Record<string, string>>, body?: object): Promise<Answer> {
+  const text = body === undefined ? undefined : JSON.stringify(body)
+  return call(url, path, { method: body === undefined ? 'GET' : 'POST', headers, body: text })
+}
+
+type Admin = (path: string, body: object) => Promise<Answer>
+
+async function openAccount(admin: Admin, id: string): Promise<string> {
+  const limits = {
+    creditFloorMicros: null,
+    requestsPerMinute: null,
+    concurrentJobs: 10,
+    queuedJobs: 1000,
+    routerConcurrency: 50,
+  }
+  const made = await admin('/accounts', { id, limits })
+  assert.equal(made.status, 201, made.text)
+  return (await admin(`/accounts/${id}/keys`, {})).json.text as string
+}
+
+/** An ended job with an output, a file that was uploaded, and a finished request to a model. */
+async function fillIn(url: string, headers: Readonly<Record<string, string>>): Promise<KnownValues> {
+  const made = await send(url, '/api/v2/jobs', headers, { workflow: GRAPHS[0], metadata: { a: 'b' } })
+  assert.equal(made.status, 201, made.text)
+  const jobId = made.json.id as string
+  await send(url, `/api/v2/jobs/${jobId}/events`, headers)
+  const { json: job } = await send(url, `/api/v2/jobs/${jobId}`, headers)
+  const output = job.outputs[0]
+  const request = await send(url, '/v2/models/fake/direct/requests', headers, { prompt: 'x' })
+  assert.equal(request.status, 201, request.text)
+  for (const file of FILES) await send(url, `/api/userdata/${encodeURIComponent(file)}`, headers, {})
+  const picture = { filename: output.name, subfolder: '', type: 'output' }
+  return {
+    id: [jobId, output.id, jobId.slice(0, 8)],
+    hash: [output.hash],
+    workflow: GRAPHS,
+    prompt: GRAPHS,
+    request_id: [request.json.request_id],
+    provider: ['fake'],
+    model: ['direct', 'direct', 'direct', 'polled', 'strict', 'old'],
+    model_provider: ['default'],
+    filename: [output.name],
+    original_ref: [JSON.stringify(picture)],
+    folder: ['checkpoints', 'output', 'input', 'temp'],
+    classType: GRAPHS.map((graph) => Object.values(graph)[0].class_type),
+    file: FILES,
+    file_path: ['picture.png'],
+    content_type: ['image/png'],
+    dest: ['moved.json'],
+    dir: ['folder'],
+    job_ids: [[jobId]],
+    delete: [[jobId]],
+    prompt_id: [jobId],
+    'If-None-Match': ['"x"'],
+  }
+}
+
+async function fillAdmin(admin: Admin, engineIds: readonly string[]): Promise<KnownValues> {
+  await openAccount(admin, 'subject')
+  const key = await admin('/accounts/subject/keys', {})
+  const deployment = await admin('/deployments', { id: 'one', workers: 1 })
+  assert.equal(deployment.status, 201, deployment.text)
+  return {
+    id: ['subject', 'one', key.json.id, ...engineIds],
+    account_id: ['subject'],
+    hold_id: ['no-such-hold'],
+    tier: ['free'],
+  }
+}

@@ -1,0 +1,98 @@
+/** Bodies in memory have one budget, per caller and in total: whoever does not come to an end keeps nobody else out for long. */
+import assert from 'node:assert/strict'
+import { connect, type Socket } from 'node:net'
+import { after, before, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Answer, call } from '../support/call.ts'
+import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/start-shared.ts'
+
+const KIB = 1024
+const PART = 'x'.repeat(600 * KIB)
+
+let shared: SharedApp
+const sockets: Socket[] = []
+let tenants: readonly Tenant[]
+before(async () => {
+  // One caller has room for one body of the largest size, all together for two.
+  shared = await startShared({ maxBody: '1MiB', routerMaxBody: '1MiB', maxBodiesPerCaller: '1MiB', maxBodies: '2MiB' })
+  tenants = await Promise.all(['one', 'two', 'three'].map((id) => shared.account(id)))
+})
+after(async () => {
+  for (const socket of sockets) socket.destroy()
+  await shared[Symbol.asyncDispose]()
+})
+
+/** Sends the head of a request and the first part of its body, and no more. */
+async function beginBody(tenant: Tenant, path: string): Promise<Socket> {
+  const { hostname, port } = new URL(shared.url)
+  const held = await heldBytes()
+  const socket = connect({ host: hostname, port: Number(port) })
+  sockets.push(socket)
+  const head = `POST ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\nX-API-Key: ${tenant.key}\r\n`
+  socket.write(`${head}Content-Length: ${KIB * KIB}\r\n\r\n${PART}`)
+  await untilHeld(held + PART.length)
+  return socket
+}
+
+async function heldBytes(): Promise<number> {
+  const { text } = await call(shared.url, '/metrics', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })
+  return Number(/^atelier_body_bytes (\d+)$/m.exec(text)?.[1])
+}
+
+async function untilHeld(bytes: number): Promise<void> {
+  for (let tries = 0; (await heldBytes()) !== bytes; tries++) {
+    assert.ok(tries < 1000, `${await heldBytes()} bytes are held instead of ${bytes}`)
+    await nextTurn()
+  }
+}
+
+const BODY = JSON.stringify({ workflow: {}, prompt: {}, filling: PART })
+const DOORS: Readonly<Record<string, readonly [busy: number, word: RegExp, free: number]>> = {
+  '/api/v2/jobs': [429, /"queue_full"/, 422],
+  '/v2/models/sandbox/echo': [503, /"service_unavailable"/, 200],
+  '/v2/models/sandbox/echo/estimate': [503, /"service_unavailable"/, 200],
+  '/api/prompt': [503, /"overloaded"/, 400],
+  '/api/userdata/notes.json': [503, /"overloaded"/, 200],
+}
+
+function send(tenant: Tenant, path: string): Promise<Answer> {
+  return tenant.call(path, { method: 'POST', body: BODY, headers: { 'x-api-key': tenant.key } })
+}
+
+test('a caller whose bodies fill its room is told to come back, at every door; others are served', async () => {
+  const [one, two] = tenants
+  const socket = await beginBody(one, '/v2/models/sandbox/echo')
+  for (const [path, [busy, word, free]] of Object.entries(DOORS)) {
+    const refused = await send(one, path)
+    assert.equal(refused.status, busy, `${path}: ${refused.text}`)
+    assert.match(refused.text, word)
+    assert.match(String(refused.headers['retry-after']), /^[1-9]\d*$/)
+    const taken = await send(two, path)
+    assert.equal(taken.status, free, `${path}: ${taken.text.slice(0, 300)}`)
+  }
+  socket.destroy()
+  await untilHeld(0)
+  assert.equal((await send(one, '/v2/models/sandbox/echo')).status, 200)
+})
+
+test('all callers together have a bound, and what unfinished bodies took comes back when they are gone', async () => {
+  const [one, two, three] = tenants
+  const unfinished = [await beginBody(one, '/api/v2/jobs'), await beginBody(two, '/api/v2/jobs')]
+  const large = JSON.stringify({ filling: 'x'.repeat(1000 * KIB) })
+  const refused = await three.call('/api/v2/jobs', { method: 'POST', body: large })
+  assert.equal(refused.status, 429)
+  assert.match(refused.text, /the service holds/)
+  for (const socket of unfinished) socket.destroy()
+  await untilHeld(0)
+  assert.equal((await three.call('/api/v2/jobs', { method: 'POST', body: large })).status, 422)
+})
+
+test('a body without a declared length counts as it comes', async () => {
+  const [one, two] = tenants
+  const socket = await beginBody(one, '/api/v2/jobs')
+  const headers = { 'transfer-encoding': 'chunked' }
+  assert.equal((await one.call('/api/v2/jobs', { method: 'POST', body: BODY, headers })).status, 429)
+  assert.equal((await two.call('/api/v2/jobs', { method: 'POST', body: BODY, headers })).status, 422)
+  socket.destroy()
+  await untilHeld(0)
+})
