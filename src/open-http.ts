@@ -226,7 +226,11 @@ export async function openHttp(config: Config, parts: HttpParts) {
       content,
       ...admin,
       operator,
-      createDocs({ gate, document: spec.document, others: [{ ...ROUTER_PAGE, document: routerSpec.document }] }),
+      createDocs({
+        gate,
+        document: spec.document,
+        others: [routerV2, ...optional, ...admin].flatMap(({ reference }) => reference ?? []),
+      }),
       ...optional,
     ],
     answerError,
@@ -240,13 +244,6 @@ export async function openHttp(config: Config, parts: HttpParts) {
     ...optional.flatMap(({ gauges: own }) => own ?? []),
   ]
   return { ...server, openStreams: jobsV2.openStreams, gauges }
-}
-
-const ROUTER_PAGE = {
-  path: '/docs/router',
-  title: 'Model Router',
-  documentPath: '/v2/models/openapi.json',
-  examplePath: '/v2/models',
 }
 
 /** What surfaces that may be left out are given. */

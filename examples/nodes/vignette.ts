@@ -1,4 +1,4 @@
-/** Darkens the corners of images. Load it with `atelier serve --nodes examples/nodes`. */
+/** Darkens the corners of images. Load it with `npx atelier serve --nodes examples/nodes`. */
 import { choice, defineNode, float, image, newTensor } from 'atelier/nodes'
 
 export const vignette = defineNode({

@@ -33,7 +33,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<duration>',
     fallback: '24h',
     read: readDurationMs({ min: 60 * SECOND, max: 7 * DAY }),
-    help: 'How long a signed content address works.',
+    help: 'How long a signed content address works at most; one in an answer has at least three quarters of it left.',
   },
   adminToken: {
     group: 'Accounts',

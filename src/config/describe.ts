@@ -9,7 +9,7 @@ const INTRODUCTION = `# Configuration
 
 Every setting can be given in four places. The first that has it wins:
 
-1. a flag of \`atelier serve\`, such as \`--max-queue 500\`;
+1. a flag of \`npx atelier serve\`, such as \`--max-queue 500\`;
 2. an environment variable, such as \`ATELIER_MAX_QUEUE=500\`;
 3. \`atelier.config.json\` in the working directory, or the file named by \`--config\` or \`${OTHER_ENV.configFile}\`,
    such as \`{"maxQueue": 500}\`;
@@ -22,10 +22,12 @@ Durations are a number and a unit (\`ms\`, \`s\`, \`m\`, \`h\`, \`d\`). Sizes ar
 \`KB\` … \`TB\` for powers of 1000). Lists are separated by commas; flags for lists may be repeated, and the file may hold an array.
 Secrets never appear in a log, an error or an answer.`
 
-const EPILOGUE = `\`atelier run\` and \`atelier doctor\` also read \`${OTHER_ENV.baseUrl}\` (the server to talk to, default \`http://127.0.0.1:8189\`).
+const EPILOGUE = `\`npx atelier run\` and \`npx atelier doctor\` also read \`${OTHER_ENV.baseUrl}\` (the server to talk to, default \`http://127.0.0.1:8189\`).
+The commands over the admin API read it too; without it they look for the service that holds the data folder.
 
 ## An example
 
+<!-- config: local -->
 \`\`\`json
 {
   "host": "0.0.0.0",

@@ -54,7 +54,7 @@ export const SETTINGS = {
     argument: '<address>',
     fallback: '127.0.0.1',
     read: readListenHost,
-    help: 'The address to listen on. Anything but loopback (also an empty value, `0.0.0.0` and `::`) needs a `token`.',
+    help: 'The address to listen on. Anything but loopback (also an empty value, `0.0.0.0` and `::`) needs a `token` in the kind `local`; in the others callers show keys of their accounts.',
   },
   port: {
     group: 'Network',
@@ -68,7 +68,7 @@ export const SETTINGS = {
     argument: '<token>',
     fallback: 'none',
     read: readWordOr('none', null, readToken),
-    help: 'A bearer token that every request must carry, health and preflight excepted. Prefer the variable: a command line is visible to others.',
+    help: 'A bearer token that every request must carry, except for health (`/healthz`, `/readyz`, `/api/v2/health`), `/docs` and preflight. For the kind `local` only. Prefer the variable: a command line is visible to others.',
     isSecret: true,
   },
   allowInsecureBind: {
@@ -76,7 +76,7 @@ export const SETTINGS = {
     argument: '',
     fallback: 'false',
     read: readSwitch,
-    help: 'Allows a non-loopback `host` without a `token`. Whoever reaches the port can then run jobs and read every result.',
+    help: 'For the kind `local`: allows a non-loopback `host` without a `token`. Whoever reaches the port can then run jobs and read every result.',
   },
   allowedHosts: {
     group: 'Network',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -128,6 +128,34 @@ describe('scripts/atelier.js', () => {
     })
     child.stdout.once('data', () => child.kill('SIGTERM'))
     assert.equal(await new Promise((resolve) => child.on('close', resolve)), 9)
+  })
+
+  test('`npx atelier` warns of no Node that will do', async (t) => {
+    const old = findOldNode()
+    const npx = old === null ? null : path.join(path.dirname(old), 'npx')
+    if (npx === null || !existsSync(npx))
+      return t.skip('this machine has no npx of a Node older than 24 to try it with')
+    const manifest = JSON.parse(readFileSync(path.join(SCRIPTS, '../package.json'), 'utf8')) as Record<string, unknown>
+    const local = path.join(folder, 'local')
+    mkdirSync(path.join(local, 'node_modules'), { recursive: true })
+    mkdirSync(path.join(local, 'src'))
+    cpSync(SCRIPTS, path.join(local, 'scripts'), { recursive: true })
+    writeFileSync(path.join(local, 'src/bin.ts'), "console.log('here')\n")
+    const { name, version, type, engines, bin } = manifest
+    writeFileSync(path.join(local, 'package.json'), JSON.stringify({ name, version, type, engines, bin }))
+    const { stdout, stderr } = spawnSync(npx, ['--offline', 'atelier'], {
+      cwd: local,
+      encoding: 'utf8',
+      // The command looks for a newer Node behind the old one.
+      env: {
+        PATH: `${path.dirname(old as string)}:${path.dirname(process.execPath)}:${process.env['PATH']}`,
+        HOME: folder,
+        npm_config_cache: path.join(folder, 'cache'),
+      },
+    })
+    assert.doesNotMatch(stderr, /EBADENGINE/)
+    // Whether it goes on to run depends on which of both is called `node` here.
+    assert.match(stdout + stderr, /^here$|needs Node 24 or newer/m)
   })
 
   test('says what is missing when it is not set up', async () => {

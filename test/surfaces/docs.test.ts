@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call } from '../support/call.ts'
+import { startTestApp } from '../support/start-app.ts'
 import { startSurface } from '../support/start-surface.ts'
 
 test('the page shows every operation and every schema, without scripts or anything to fetch', async () => {
@@ -34,4 +35,38 @@ test('the root leads there, and a link on another site may too', async () => {
   assert.deepEqual([root.status, root.headers.location], [302, '/x/docs'])
   const linked = await call(service.url, '/x/docs', { headers: { 'sec-fetch-site': 'cross-site' } })
   assert.equal(linked.status, 200)
+})
+
+test('every API has a page, each leads to the others, and its document can be had without a token', async () => {
+  await using app = await startTestApp({
+    settings: { token: 'right-token', adminToken: 'other-token', mountPrefix: '/x' },
+  })
+  const titles = ['Jobs API v2', 'Model Router', 'Admin API']
+  const first = (await call(app.url, '/x/docs')).text
+  const linked = [...first.matchAll(/href="[^"]+?(\/x\/docs\/[^"/]+)">([^<]+)</g)]
+    .filter(([, path]) => !path.endsWith('.json'))
+    .map(([, path, title]) => ({ path, title }))
+  for (const title of titles.slice(1))
+    assert.ok(
+      linked.some((link) => link.title === title),
+      title,
+    )
+  for (const { path, title } of [{ path: '/x/docs', title: titles[0] }, ...linked]) {
+    const page = await call(app.url, path)
+    assert.equal(page.status, 200, path)
+    const [, address] = /href="([^"]+)">openapi\.json</.exec(page.text) ?? []
+    const answer = await call(app.url, new URL(address).pathname)
+    assert.deepEqual([answer.status, answer.headers['content-type']], [200, 'application/json'], address)
+    const { paths, servers } = answer.json
+    assert.deepEqual(servers, [{ url: title === 'Admin API' ? app.url : `${app.url}/x` }])
+    for (const name of Object.keys(paths)) assert.ok(page.text.includes(`<code>${name}</code>`), `${title} ${name}`)
+    for (const [, target] of page.text.matchAll(/href="#([^"]+)"/g))
+      assert.ok(page.text.includes(`id="${target}"`), `${title} ${target}`)
+    for (const other of titles) assert.ok(other === title || page.text.includes(`>${other}</a>`), `${title}: ${other}`)
+  }
+})
+
+test('a service without an admin API has no page of it', async () => {
+  await using app = await startTestApp()
+  assert.equal((await call(app.url, '/docs/admin')).status, 404)
 })

@@ -164,3 +164,16 @@ test('closing waits no longer than it was told to', async () => {
   await service.server.close()
   await stuck
 })
+
+test('below a mount prefix health is mounted, and what an operator asks lies at the root', async () => {
+  await using service = await startSurface({ gate: { mountPrefix: '/x' } })
+  for (const [path, status] of [
+    ['/x/api/v2/health', 200],
+    ['/api/v2/health', 404],
+    ['/healthz', 200],
+    ['/readyz', 200],
+    ['/x/readyz', 404],
+  ] as const) {
+    assert.equal((await call(service.url, path)).status, status, path)
+  }
+})

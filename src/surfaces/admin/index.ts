@@ -97,6 +97,13 @@ export function createAdmin(options: AdminOptions): Surface {
     name: 'admin',
     register,
     hotRoutes: [],
+    reference: {
+      path: '/docs/admin',
+      title: 'Admin API',
+      document: spec.document,
+      examplePath: `${ADMIN_PATH}/overview`,
+      isAtRoot: true,
+    },
     allowedMethods: (path) => (path.startsWith(ADMIN_PATH) ? spec.methodsOf(path) : []),
     answerErrorFor: (path) => (path.startsWith(`${ADMIN_PATH}/`) ? answerError : null),
     drain() {},

@@ -31,8 +31,9 @@ test('whatever a document says, the page holds no script and no foreign markup',
     components: { responses: {}, schemas: { [EVIL]: { properties: { [EVIL]: { enum: [EVIL], default: EVIL } } } } },
   }
   const page = renderPage(document, {
-    baseUrl: `http://x${EVIL}`,
-    documentPath: EVIL,
+    docsUrl: `http://x${EVIL}`,
+    apiUrl: `http://x${EVIL}`,
+    path: EVIL,
     examplePath: EVIL,
     others: [{ path: EVIL, title: EVIL }],
   })

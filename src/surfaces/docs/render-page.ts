@@ -7,6 +7,9 @@ import type { DocumentNode, OperationNode, ParameterNode, ResponseNode } from '.
 import { nameOf, renderSchema, renderType } from './render-schema.ts'
 import { STYLE } from './style.ts'
 
+/** Behind the path of a page: its document for machines. */
+export const DOCUMENT = '/openapi.json'
+
 interface Route {
   readonly method: string
   readonly path: string
@@ -14,24 +17,29 @@ interface Route {
 }
 
 export interface PageOptions {
-  /** Scheme, authority and mount prefix of this service. */
-  readonly baseUrl: string
-  /** Where the document itself is, below the base. */
-  readonly documentPath: string
-  /** A first thing to try, below the base. */
+  /** Scheme, authority and mount prefix: what stands before the pages. */
+  readonly docsUrl: string
+  /** The same for the paths of this contract. */
+  readonly apiUrl: string
+  /** Of this page. */
+  readonly path: string
+  /** A first thing to try, below `apiUrl`. */
   readonly examplePath: string
   /** The other pages, by their title. */
   readonly others: readonly { readonly path: string; readonly title: string }[]
 }
 
 export function renderPage(document: DocumentNode, options: PageOptions): string {
-  const { baseUrl, documentPath, examplePath } = options
+  const { docsUrl, apiUrl, path: ownPath, examplePath } = options
   const { info } = document
   const routes = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]): Route => ({ method, path, operation })),
   )
-  const sections = (document.tags ?? []).map(({ name, description }) => {
-    const own = routes.filter((route) => route.operation.tags?.includes(name) === true)
+  const { tags = [] } = document
+  // A contract that does not sort its operations has one section.
+  const sections = (tags.length > 0 ? tags : [{ name: 'operations', description: undefined }]).map((section) => {
+    const { name, description } = section
+    const own = routes.filter(({ operation }) => tags.length === 0 || operation.tags?.includes(name) === true)
     const about = description === undefined ? '' : `<p class="dim">${toInlineHtml(description)}</p>`
     return `<h2>${escapeHtml(name)}</h2>${about}${own.map((route) => renderRoute(route, document)).join('')}`
   })
@@ -39,17 +47,17 @@ export function renderPage(document: DocumentNode, options: PageOptions): string
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${escapeHtml(info.title)}</title><style>${STYLE}</style></head><body><main>
 <h1>${escapeHtml(info.title)}</h1><p class="dim">Version ${escapeHtml(info.version)} ·
-<a href="${escapeHtml(baseUrl + documentPath)}">openapi.json</a>${renderOthers(options)}</p>
+<a href="${escapeHtml(docsUrl + ownPath + DOCUMENT)}">openapi.json</a>${renderOthers(options)}</p>
 <p>${toInlineHtml(info.description ?? '')}</p>
-<pre>curl ${escapeHtml(baseUrl + examplePath)}</pre>
+<pre>curl ${escapeHtml(apiUrl + examplePath)}</pre>
 <nav><ul>${routes.map(renderEntry).join('')}</ul></nav>
 ${sections.join('')}<h2>Schemas</h2>${renderSchemas(document)}
 </main></body></html>
 `
 }
 
-function renderOthers({ baseUrl, others }: PageOptions): string {
-  return others.map(({ path, title }) => ` · <a href="${escapeHtml(baseUrl + path)}">${escapeHtml(title)}</a>`).join('')
+function renderOthers({ docsUrl, others }: PageOptions): string {
+  return others.map(({ path, title }) => ` · <a href="${escapeHtml(docsUrl + path)}">${escapeHtml(title)}</a>`).join('')
 }
 
 function renderEntry({ method, path, operation }: Route): string {

@@ -37,6 +37,19 @@ export interface SurfaceGauge {
   read(): number
 }
 
+/** A contract as the reference pages show it. */
+export interface Reference {
+  /** Of the page: `/docs` or below it. */
+  readonly path: string
+  readonly title: string
+  /** An OpenAPI document. */
+  readonly document: object
+  /** A first thing to try: a path of the contract. */
+  readonly examplePath: string
+  /** Its paths begin at the root of the host, whatever the mount; left out: they are mounted. */
+  readonly isAtRoot?: boolean
+}
+
 export interface Surface {
   readonly name: string
   /** Runs in an encapsulated context: hooks and the error envelope stay inside. */
@@ -46,6 +59,8 @@ export interface Surface {
   allowedMethods(path: string): readonly string[]
   /** WebSockets, where the surface speaks them. */
   readonly upgrades?: UpgradeRoute
+  /** Its contract, for the reference pages. */
+  readonly reference?: Reference
   /** What an operator can watch of it. */
   readonly gauges?: readonly SurfaceGauge[]
   /** The envelope of refusals under this path that no route gives: an address that cannot be read, a method that it lacks. */

@@ -17,6 +17,7 @@ import { createAnswerError } from './errors.ts'
 import { createExtraNotes } from './extra-notes.ts'
 import { createFreshFiles } from './fresh-files.ts'
 import { createApi, type OperationDeps } from './operation.ts'
+import { loadContract } from './operations/get-openapi.ts'
 import { isPromptSubmit } from './operations/post-prompt.ts'
 import { createAnswerPromptError } from './prompt-errors.ts'
 import { registerRoutes } from './routes.ts'
@@ -82,6 +83,12 @@ export function createSurface(parts: SurfaceParts): Surface {
       )
     },
     hotRoutes: [],
+    reference: {
+      path: '/docs/legacy-v1',
+      title: 'Legacy v1 API',
+      document: loadContract(parts).document,
+      examplePath: '/api/features',
+    },
     allowedMethods,
     answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
     ...sockets,

@@ -122,6 +122,12 @@ export function createRouterV2(options: RouterV2Options): Surface {
       )
     },
     hotRoutes: [createHotPath(gate, serveRun)],
+    reference: {
+      path: '/docs/router',
+      title: 'Model Router',
+      document: spec.document,
+      examplePath: MODELS_PATH,
+    },
     allowedMethods: methodsOf,
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
     drain() {},

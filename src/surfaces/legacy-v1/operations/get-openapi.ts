@@ -1,12 +1,17 @@
 /** The contract of this surface, with the address at which this caller reached us. */
 import { placeOf } from '../../kit/guard-hooks.ts'
-import { loadOpenApi } from '../../kit/openapi-document.ts'
+import { loadOpenApi, type ServedDocument } from '../../kit/openapi-document.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
 
 const SOURCE = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
 
-export function getOpenapi(api: Api, { gate, brands }: OperationDeps): void {
-  const { textFor } = loadOpenApi(SOURCE, { brands, needsCredentials: gate.hasCredentials })
+/** As it is served here: with this service's brands, and with or without credentials. */
+export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'brands'>): ServedDocument {
+  return loadOpenApi(SOURCE, { brands, needsCredentials: gate.hasCredentials })
+}
+
+export function getOpenapi(api: Api, deps: OperationDeps): void {
+  const { textFor } = loadContract(deps)
   api.api('GET', '/openapi.json', async (request, reply) => {
     const { origin, mountPrefix } = placeOf(request)
     return sendJsonText(reply, textFor(origin + mountPrefix))

@@ -67,3 +67,9 @@ test('answers have the specified shapes', async () => {
   const { json: served } = await client.get('/api/openapi.json')
   assert.deepEqual(served, { ...spec, security: [], servers: [{ url: app.url }] }, 'open here, and at this address')
 })
+
+test('the contract has a reference page', async () => {
+  await using app = await startTestApp()
+  const page = await (await fetch(`${app.url}/docs/legacy-v1`)).text()
+  for (const path of Object.keys(spec.paths)) assert.ok(page.includes(`<code>${path}</code>`), path)
+})

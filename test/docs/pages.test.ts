@@ -1,0 +1,104 @@
+/** Every block of every page, in order, as one pasted script in a clean checkout. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { describe, test } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
+import { readTiers } from '../../src/domain/accounts/read-limits.ts'
+import { readPrices } from '../../src/domain/credits/prices.ts'
+import { startFakeComfy } from '../support/fake-comfyui/fake-comfyui.ts'
+import { type Block, readBlocks } from './blocks.ts'
+import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
+import { toScript } from './page-script.ts'
+
+const PAGES = [...globSync(['*.md', 'docs/*.md'], { cwd: project })].sort()
+const REPEATED = ['README.md', 'docs/router.md']
+// Tools of the pages that neither come along nor have a stand-in.
+const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm']
+const missing = TOOLS.filter((name) => findInPath(name) === null)
+const skip = missing.length === 0 ? false : `this machine has no ${missing.join(', ')}`
+
+const runs = ({ use }: Block) => ['shell', 'sample', 'file'].includes(use.kind)
+
+describe('pages', { concurrency: 3 }, () => {
+  for (const page of PAGES) {
+    describe(page, () => {
+      const blocks = readBlocks(readPage(page))
+      for (const block of blocks) checkAtRest(page, block)
+      if (blocks.some(runs)) test('runs as one script', { skip }, () => runPage(page, blocks))
+    })
+  }
+})
+
+function checkAtRest(page: string, { use, language, text, line }: Block): void {
+  if (language === 'json') test(`line ${line}: is JSON`, () => void JSON.parse(text))
+  if (use.kind === 'same as') {
+    test(`line ${line}: is ${use.path}`, () => {
+      assert.equal(`${text}\n`, readFileSync(path.join(project, use.path), 'utf8'))
+    })
+  }
+  if (use.kind === 'config') {
+    test(`line ${line}: is a config file of the kind ${use.deployment}`, () => readAsConfig(text, use.deployment))
+  }
+  if (use.kind === 'not run') test(`line ${line} of ${page} is not run: ${use.reason}`, { skip: use.reason }, () => {})
+}
+
+async function runPage(page: string, blocks: readonly Block[]): Promise<void> {
+  await using checkout = await openCleanCheckout()
+  await using gpu1 = await startFakeComfy()
+  await using gpu2 = await startFakeComfy()
+  const script = toScript(page, blocks, { isRepeated: REPEATED.includes(page) })
+    .replaceAll('http://127.0.0.1:8189', checkout.url)
+    .replaceAll('http://gpu1:8188', gpu1.url.origin)
+    .replaceAll('http://gpu2:8188', gpu2.url.origin)
+  const { code, output } = await checkout.run(script)
+  assert.equal(code, 0, output.slice(-6000))
+}
+
+function readAsConfig(text: string, kind: string): void {
+  const folder = mkdtempSync(path.join(tmpdir(), 'atelier-docs-'))
+  try {
+    writeFileSync(path.join(folder, 'atelier.config.json'), text)
+    const env = kind === 'local' ? { ATELIER_TOKEN: 'as-the-page-says' } : {}
+    const { accounts } = loadConfig({ flags: { kind }, env, cwd: folder }).config
+    if (accounts !== null && accounts.tiers !== null) readTiers(accounts.tiers)
+    if (accounts !== null && accounts.prices !== null) readPrices(accounts.prices)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+test('a page that is not true fails, and says where', { skip }, async () => {
+  await using checkout = await openCleanCheckout()
+  const failures: [block: string, said: RegExp][] = [
+    ['false | cat', /page\.md:2: exit 1: cat/],
+    ['echo one   # => two', /page\.md:2: states "two", and prints "one"/],
+    ['npx atelier serve --prot 1', /did not get ready: npx atelier serve --prot 1\natelier: unknown option/],
+  ]
+  for (const [block, said] of failures) {
+    const script = toScript('page.md', readBlocks(`\`\`\`sh\n${block}\n\`\`\``))
+    const { code, output } = await checkout.run(script)
+    assert.notEqual(code, 0, block)
+    assert.match(output, said)
+  }
+  assert.throws(() => readBlocks('text\n```ini\n[x]\n```'), /line 2: nothing runs a block of ini/)
+  assert.throws(() => readBlocks('```sh\nls'), /line 1: a fence that nothing closes/)
+})
+
+test('the stand-in for jq does what the pages ask of it', () => {
+  const document = '{"id": "7", "files": [{"data": "x"}, {"data": "y"}]}'
+  const answers: [args: string[], printed: string][] = [
+    [['-r', '.id'], '7\n'],
+    [['.id, .files[].data'], '"7"\n"x"\n"y"\n'],
+    [['-r', '.files[1].data'], 'y\n'],
+    [['-r', '.nothing'], 'null\n'],
+    [['{workflow: .id}'], '{\n  "workflow": "7"\n}\n'],
+  ]
+  for (const [args, printed] of answers) {
+    const program = path.join(project, 'test/docs/stand-ins/jq.ts')
+    const { stdout } = spawnSync(process.execPath, [program, ...args], { input: document, encoding: 'utf8' })
+    assert.equal(stdout, printed, args.join(' '))
+  }
+})

@@ -1,0 +1,97 @@
+/** What pages say beside their blocks: links lead somewhere, and commands that are named exist, with the flags that are named. */
+import assert from 'node:assert/strict'
+import { existsSync, globSync } from 'node:fs'
+import path from 'node:path'
+import { PassThrough } from 'node:stream'
+import { describe, test } from 'node:test'
+import { main } from '../../src/cli/main.ts'
+import type { Terminal } from '../../src/cli/terminal.ts'
+import { project, readPage } from './clean-checkout.ts'
+
+const PAGES = globSync(['*.md', 'docs/*.md', 'docs/decisions/*.md'], { cwd: project }).sort()
+const FENCED = /^ *(`{3,})[\s\S]*?^ *\1\s*$/gm
+
+test('every link to a file or to a heading leads there', () => {
+  const broken = PAGES.flatMap((page) => {
+    const links = readPage(page)
+      .replaceAll(FENCED, '')
+      .matchAll(/\]\(([^)\s]+)\)/g)
+    return [...links]
+      .map(([, target]) => target)
+      .filter((target) => !leadsSomewhere(page, target))
+      .map((to) => `${page}: ${to}`)
+  })
+  assert.deepEqual(broken, [])
+})
+
+function leadsSomewhere(page: string, target: string): boolean {
+  if (/^https?:/.test(target)) return true
+  const [file, anchor] = target.split('#')
+  const found = file === '' ? page : path.join(path.dirname(page), file)
+  if (!existsSync(path.join(project, found))) return false
+  return anchor === undefined || anchorsOf(readPage(found)).includes(anchor)
+}
+
+function anchorsOf(markdown: string): string[] {
+  const headings = markdown.replaceAll(FENCED, '').matchAll(/^#+ (.+)$/gm)
+  return [...headings].map(([, text]) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+interface Named {
+  readonly page: string
+  readonly words: readonly string[]
+  readonly flags: readonly string[]
+}
+
+/** `npx atelier keys rotate <id> --overlap 1h` in a sentence or a table. */
+function namedCommands(): Named[] {
+  return PAGES.filter((page) => !page.includes('decisions') && page !== 'CHANGELOG.md').flatMap((page) =>
+    [
+      ...readPage(page)
+        .replaceAll(FENCED, '')
+        .matchAll(/`npx atelier ([^`]+)`/g),
+    ].map(([, text]) => ({
+      page,
+      words: (/^[a-z]+( [a-z]+(?=$| ))*/.exec(text)?.[0] ?? '').split(' ').slice(0, 2),
+      flags: text.match(/(?<=^| |\[)--[a-z-]+/g) ?? [],
+    })),
+  )
+}
+
+describe('commands that are named', () => {
+  const named = namedCommands()
+  const byWords = Map.groupBy(named, ({ words }) => words.join(' '))
+  for (const [words, mentions] of byWords) {
+    test(`npx atelier ${words}`, async () => {
+      const help = await helpOf(words.split(' '))
+      for (const { page, flags } of mentions) {
+        for (const flag of flags) assert.match(help, new RegExp(`${flag}\\b`), `${page}: ${words} ${flag}`)
+      }
+    })
+  }
+})
+
+/** In this process: a new one for each command would take most of the time. */
+async function helpOf(words: readonly string[]): Promise<string> {
+  const output = new PassThrough()
+  const terminal: Terminal = {
+    program: '',
+    args: [...words, '--help'],
+    env: {},
+    cwd: project,
+    stdout: output as unknown as Terminal['stdout'],
+    stderr: output as unknown as Terminal['stderr'],
+    onSignal: () => () => {},
+    onHangup: () => () => {},
+    exitNow: () => assert.fail('help ends by itself'),
+  }
+  const code = await main(terminal)
+  const text = String(output.read() ?? '')
+  assert.equal(code, 0, text)
+  return text
+}
