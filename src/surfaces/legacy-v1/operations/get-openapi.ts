@@ -5,7 +5,7 @@ import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
 
 const SOURCE = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
 
-/** As it holds here: with its brands, and with credentials where they are needed. */
+/** As it is served here: with this service's brands, and with or without credentials. */
 export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'brands'>): ServedDocument {
   return loadOpenApi(SOURCE, { brands, needsCredentials: gate.hasCredentials })
 }
