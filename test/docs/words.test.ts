@@ -9,6 +9,8 @@ import type { Terminal } from '../../src/cli/terminal.ts'
 import { project, readPage } from './clean-checkout.ts'
 
 const PAGES = globSync(['*.md', 'docs/*.md', 'docs/decisions/*.md'], { cwd: project }).sort()
+// The others tell of what was.
+const CURRENT = PAGES.filter((page) => !page.includes('decisions') && page !== 'CHANGELOG.md')
 const FENCED = /^ *(`{3,})[\s\S]*?^ *\1\s*$/gm
 
 test('every link to a file or to a heading leads there', () => {
@@ -42,6 +44,16 @@ function anchorsOf(markdown: string): string[] {
   )
 }
 
+test('every script of npm that a page names exists, in blocks that nobody runs too', () => {
+  const { scripts } = JSON.parse(readPage('package.json')) as { readonly scripts: Readonly<Record<string, string>> }
+  const unknown = CURRENT.flatMap((page) =>
+    [...readPage(page).matchAll(/npm run ([\w:]+)/g)]
+      .filter(([, name]) => scripts[name] === undefined)
+      .map(([text]) => `${page}: ${text}`),
+  )
+  assert.deepEqual(unknown, [])
+})
+
 interface Named {
   readonly page: string
   readonly words: readonly string[]
@@ -50,7 +62,7 @@ interface Named {
 
 /** `npx atelier keys rotate <id> --overlap 1h` in a sentence or a table. */
 function namedCommands(): Named[] {
-  return PAGES.filter((page) => !page.includes('decisions') && page !== 'CHANGELOG.md').flatMap((page) =>
+  return CURRENT.flatMap((page) =>
     [
       ...readPage(page)
         .replaceAll(FENCED, '')
