@@ -3,9 +3,11 @@
  * what they declare is checked. Anything wrong stops the start with one line that names the file. The code itself never
  * runs on this thread.
  */
+
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
+import { toHeapLimits } from '../../../../lib/thread-heap.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom-nodes.ts'
 import type { NodeDeclaration } from './declaration.ts'
 import type { DescribeThreadData, FromDescribe } from './describe-thread.ts'
@@ -51,7 +53,7 @@ async function askThread(data: DescribeThreadData, timeoutMs: number) {
     execArgv: [],
     stdout: true,
     stderr: true,
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    resourceLimits: toHeapLimits(HEAP_MB),
   })
   worker.stdout.resume()
   worker.stderr.resume()

@@ -3,7 +3,9 @@
  * that hangs holds up other custom nodes at most. A call that takes too long, uses too much memory or ignores a cancel
  * loses its thread; the next call gets a new one.
  */
+
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { toHeapLimits } from '../../../../lib/thread-heap.ts'
 import type { CallResult } from '../node-context.ts'
 import { Interrupted, NodeError } from '../node-error.ts'
 import type { ComputeTask } from '../run/call-node.ts'
@@ -134,7 +136,7 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
       execArgv: [],
       stdout: true,
       stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: Math.ceil(limits.heapBytes / MIB) },
+      resourceLimits: toHeapLimits(limits.heapBytes / MIB),
     })
     worker.stdout.resume()
     worker.stderr.resume()

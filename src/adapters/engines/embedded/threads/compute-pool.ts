@@ -3,7 +3,9 @@
  * native code) fails the call it worked on and is replaced; one that works on a call for too long, or ignores a cancel, is ended.
  * While every thread is held by a long call, further ones are opened for a while, so that short calls of others go on.
  */
+
 import { Worker } from 'node:worker_threads'
+import { toHeapLimits } from '../../../../lib/thread-heap.ts'
 import type { CallResult } from '../node-context.ts'
 import { type FailureText, Interrupted, NodeError, toFailureText } from '../node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/call-node.ts'
@@ -133,7 +135,7 @@ export function createComputePool({ size, timeoutMs, nodeModules, recognise }: C
     const worker = new Worker(new URL('./compute-thread.ts', import.meta.url), {
       workerData,
       transferList,
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+      resourceLimits: toHeapLimits(HEAP_MB),
     })
     const thread: Thread = {
       worker,

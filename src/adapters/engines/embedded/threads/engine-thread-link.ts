@@ -3,12 +3,14 @@
  * does not go round any more, or does not answer an abort, is ended and replaced as well. The run that it was working on fails;
  * the others are lost without fault and may be run again.
  */
+
 import { Worker } from 'node:worker_threads'
 import type { EngineRun } from '../../../../domain/engine/engine.ts'
 import type { EngineEvent } from '../../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/sleep.ts'
+import { toHeapLimits } from '../../../../lib/thread-heap.ts'
 import { answerModelCall, type RunModelHere } from './model-line.ts'
 import {
   type CancelFlag,
@@ -147,7 +149,7 @@ function start({ data, environment, log }: EngineThreadOptions): Started {
   const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), {
     workerData: { ...data, pulse } satisfies EngineThreadData,
     env: environment,
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    resourceLimits: toHeapLimits(HEAP_MB),
   })
   const incarnation: Incarnation = { worker, runs: new Map(), pulse, isEnded: false, verdict: null }
   const ready = Promise.withResolvers<void>()
