@@ -195,3 +195,14 @@ test('a request that waited with its account’s own key is not run for nothing 
   assert.match(refused.json.detail, /own key.*nothing was charged/)
   assert.equal(app.provider.submits.length, 1)
 })
+
+test('a queued result for which the account has no room is refused in words of the contract', async () => {
+  const account = { micros: 1_000_000, overrides: { storageBytes: 100 } }
+  await using app = await startRouter({ account })
+  app.provider.answer(done({ pad: 'x'.repeat(100_000) }))
+  const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' })
+  await untilStatus(app, place('fake/paid', id), 'COMPLETED')
+  const refused = refusedWith(await app.client.call(place('fake/paid', id)), 413, 'invalid_input')
+  assert.match(refused.json.detail, /may still keep.*its price is due/)
+  assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 960_000)
+})
