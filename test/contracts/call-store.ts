@@ -73,6 +73,13 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     return [found?.available, found?.held]
   }
 
+  test('no call is charged more than was set aside for it', async () => {
+    const accountId = await store().addAccount(1_000_000)
+    const outcome = await store().calls.finish(await admitted(newCall(accountId)), ending({ chargeMicros: PRICE * 10 }))
+    assert.equal(outcome?.chargedMicros, PRICE)
+    assert.deepEqual(await balance(accountId), [1_000_000 - PRICE, 0])
+  })
+
   test('of many equal calls one is let in, and its end is told to all', async () => {
     const accountId = await store().addAccount(1_000_000)
     const call = newCall(accountId)
@@ -175,7 +182,7 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
           assert.deepEqual(await store().calls.standing(accountId), outcome.standing)
           const chargeMicros = fate === 'keep' || fate === 'spend' ? charge : null
           await store().calls.finish(outcome.ref, ending({ fate, chargeMicros, end: fate === 'keep' ? END : null }))
-          charged += chargeMicros ?? 0
+          charged += Math.min(PRICE, chargeMicros ?? 0)
         }
         assert.deepEqual(await balance(accountId), [10_000_000 - charged, 0])
         assert.deepEqual(await store().calls.standing(accountId), { runningCalls: 0, committedMicros: 0 })

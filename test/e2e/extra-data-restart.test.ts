@@ -46,3 +46,29 @@ test('a job that waits with extra_pnginfo survives any end of the process, and i
     await rm(dataDir, { recursive: true, force: true })
   }
 })
+
+test('a job whose credentials are empty has none to lose', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'atelier-test-'))
+  const flags = ['--data-dir', dataDir, '--log-level', 'error']
+  const ids: string[] = []
+  try {
+    {
+      await using server = await spawnServer([...flags, '--workers', '0'])
+      for (const empty of ['""', 'null']) {
+        const extra = `"extra_data":{"api_key_comfy_org":${empty},"auth_token_comfy_org":${empty},"extra_pnginfo":${PNG_INFO}}`
+        const body = `{"prompt":${JSON.stringify(saveGraph(1))},${extra}}`
+        ids.push((await new LegacyClient(server.url).post('/api/prompt', body)).json.prompt_id)
+      }
+      const v2 = { workflow: saveGraph(2), extra_data: { api_key_comfy_org: '' } }
+      ids.push((await new CheckedClient(server.url).submit(JSON.stringify(v2))).json.id)
+      await server.terminate()
+    }
+    await using server = await spawnServer([...flags, '--workers', '1'])
+    for (const id of ids) {
+      const job = await new CheckedClient(server.url).until(id, ({ completed_at }) => completed_at !== null)
+      assert.equal(job.status, 'succeeded', JSON.stringify(job.error))
+    }
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+})

@@ -20,8 +20,10 @@ export const BLANKED = '[REDACTED]'
 
 export function splitExtraData(data: ExtraData | null): SplitExtraData {
   const entries = Object.entries(data ?? {})
-  const credentials = entries.filter(([name]) => !NOTES.has(name))
-  const notes = entries.filter(([name]) => NOTES.has(name)) as [string, JsonValue][]
+  // Clients write out the keys that they do not have, too: an empty one is nothing that could be lost.
+  const isNote = ([name, value]: [string, unknown]) => NOTES.has(name) || value === null || value === ''
+  const credentials = entries.filter((entry) => !isNote(entry))
+  const notes = entries.filter(isNote) as [string, JsonValue][]
   const known = credentials.map(([, value]) => value)
   return {
     credentials: credentials.length === 0 ? null : Object.fromEntries(credentials),

@@ -195,7 +195,9 @@ async function storeBody(
     const isFull =
       left < limits.maxResultBytes && error instanceof ServiceError && error.refusal === 'payload_too_large'
     if (isFull) {
-      return new RouterError('too_large', 'the result is larger than what the account may still keep; delete assets')
+      const message =
+        'the result is larger than what the account may still keep and is lost; the provider made it, so its price is due. Delete assets'
+      return new RouterError('too_large', message)
     }
     log.error({ err: error, callId: call.live.ref.id, model: call.live.model.id }, 'a result could not be stored')
     return new RouterError('provider_failed', 'the provider answered, and its answer could not be read or stored')

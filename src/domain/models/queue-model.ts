@@ -15,7 +15,7 @@ import type { Catalog } from './catalog.ts'
 import type { Dispatch, DriveCall } from './drive-call.ts'
 import { LiveCall } from './live-call.ts'
 import type { LiveCalls } from './live-calls.ts'
-import type { JsonRecord } from './model.ts'
+import type { JsonRecord, Model } from './model.ts'
 import { quoteFor } from './pricing.ts'
 import type { Provider } from './provider.ts'
 import type { RequestStore, StoredRequest, TakenRequest } from './request-store.ts'
@@ -216,7 +216,9 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   }
   const { model } = found
   // What was decided about an account while its request waited counts, too.
-  const refusal = refusalNow(deps.rules, taken.ref.accountId, model)
+  const isOwnKey = provider.access(taken.ref.accountId) === 'own_key'
+  const isUnpaid = !taken.isPaid && !isOwnKey && model.price.kind !== 'free'
+  const refusal = refusalNow(deps.rules, taken.ref.accountId, model) ?? (isUnpaid ? nobodyPays(model) : null)
   if (refusal !== null) return refuse(deps, taken, refusal)
   const body = await readBody(deps, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
@@ -226,11 +228,17 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
     baseUrl: taken.baseUrl,
     isKeyed: taken.isKeyed,
     isQueued: true,
-    isOwnKey: provider.access(taken.ref.accountId) === 'own_key',
+    isOwnKey,
     quote: quoteFor(model.price, input),
   }
   const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
   live.track(running, drive.submit(driven, provider, work))
+}
+
+/** Accepted while it cost nothing: nothing is set aside for it. */
+function nobodyPays({ id }: Model): RouterError {
+  const message = `${id} cost this account nothing when the request came, as with an own key, and does now; nothing was charged. Send it again`
+  return new RouterError('not_enabled', message)
 }
 
 /** Ends a request that was taken out and never sent: its money goes back. */

@@ -31,6 +31,8 @@ export interface TakenRequest {
   readonly modelId: string
   readonly baseUrl: string
   readonly isKeyed: boolean
+  /** Whether its price was asked for when it was accepted: not so of a free model, nor with the account's own key. */
+  readonly isPaid: boolean
   readonly body: CallBody
 }
 

@@ -231,3 +231,11 @@ for (const [name, price, words] of MISTAKES) {
     )
   })
 }
+
+test('a field that would overrule the one a model is paid by is refused', () => {
+  const model = models.find(({ id }) => id === 'byteplus/seedance-1-0-pro-250528')
+  assert.ok(model)
+  const check = createCheckInput(model, compileSchema)
+  assert.deepEqual(check({ ...model.input.example }), [])
+  assert.equal(check({ ...model.input.example, frames: 289 }).length, 1)
+})

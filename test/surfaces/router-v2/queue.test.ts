@@ -178,3 +178,31 @@ test('what waits and what runs survives a restart, with large bodies', async () 
   assert.equal(String(second.provider.submits.at(-1)?.input['text']).length, 300_000)
   assert.equal(second.provider.submits.length, 2)
 })
+
+test('a request that waited with its account’s own key is not run for nothing with ours', async () => {
+  let access: 'service_key' | 'own_key' = 'own_key'
+  const account = { micros: 1_000_000, overrides: { routerConcurrency: 1 } }
+  await using app = await startRouter({ provider: { access: () => access }, account })
+  const held = gate()
+  app.provider.answer(held.answer, done({ ok: true }))
+  await submit(app, 'fake/direct', {})
+  const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' })
+  while (app.provider.submits.length === 0) await new Promise(setImmediate)
+  access = 'service_key'
+  held.open()
+  await untilStatus(app, place('fake/paid', id), 'COMPLETED')
+  const refused = refusedWith(await app.client.call(place('fake/paid', id)), 403, 'not_enabled')
+  assert.match(refused.json.detail, /own key.*nothing was charged/)
+  assert.equal(app.provider.submits.length, 1)
+})
+
+test('a queued result for which the account has no room is refused in words of the contract', async () => {
+  const account = { micros: 1_000_000, overrides: { storageBytes: 100 } }
+  await using app = await startRouter({ account })
+  app.provider.answer(done({ pad: 'x'.repeat(100_000) }))
+  const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' })
+  await untilStatus(app, place('fake/paid', id), 'COMPLETED')
+  const refused = refusedWith(await app.client.call(place('fake/paid', id)), 413, 'invalid_input')
+  assert.match(refused.json.detail, /may still keep.*its price is due/)
+  assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 960_000)
+})

@@ -69,10 +69,10 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
     async take(accountId, limits, now) {
       const row = await write.call('takeCall', { accountId, ...limits, now: now.getTime() })
       if (row === null) return null
-      const [seq, id, key, modelId, baseUrl, , , bytes, hash] = row
+      const [seq, id, key, modelId, baseUrl, , , bytes, hash, holdMicros] = row
       const body =
         hash === null ? { kind: 'inline' as const, bytes: bytes ?? new Uint8Array() } : { kind: 'blob' as const, hash }
-      return { ref: { seq, id, accountId }, modelId, baseUrl, isKeyed: key !== null, body }
+      return { ref: { seq, id, accountId }, modelId, baseUrl, isKeyed: key !== null, isPaid: holdMicros !== null, body }
     },
     putBack: ({ seq, id }) => write.call('putBackCall', { seq, id }),
     accountsWaiting: () => read.call('accountsWaiting', null),

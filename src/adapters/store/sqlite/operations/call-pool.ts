@@ -103,7 +103,8 @@ export function prepareCallMoney(database: DatabaseSync): CallMoney {
     settle({ id, attempt, holdMicros }, { micros, memo, at }) {
       if (holdMicros === null) return null
       const holdId = callHoldId(id, attempt)
-      if (micros > 0) return ledger.settle({ holdId, micros, at, memo })
+      // A price that rose while the call waited is not the one that its caller agreed to.
+      if (micros > 0) return ledger.settle({ holdId, micros: Math.min(micros, holdMicros), at, memo })
       return ledger.release({ holdId, at, memo }) ? 0 : null
     },
   }

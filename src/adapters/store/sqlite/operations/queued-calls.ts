@@ -131,12 +131,13 @@ export type TakenRow = [
   costly: number,
   body: Uint8Array | null,
   hash: string | null,
+  holdMicros: number | null,
 ]
 
 export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => TakenRow | null {
   const select = prepareRows<TakenRow>(
     database,
-    `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash
+    `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros
      FROM router_call JOIN router_input AS i USING (seq)
      WHERE account_id = ? AND state = 'waiting' ORDER BY seq LIMIT 1`,
   )
