@@ -26,8 +26,6 @@ interface MediaParts extends NodeParts {
   readonly signer: Pick<ContentSigner, 'verify'>
 }
 
-// A picture for a node; larger ones could not be decoded anyway.
-const MAX_IMAGE_BYTES = 256 * 2 ** 20
 const READ_MS = 60_000
 
 export function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
@@ -44,10 +42,10 @@ export function openNodeModels(parts: MediaParts, { access, runModel, live }: Ro
     newRequestId: createUuidV7(Date.now),
   })
 
-  async function hosted(url: string): Promise<Buffer | null> {
+  async function hosted(url: string, maxBytes: number): Promise<Buffer | null> {
     const parsed = URL.parse(url)
     if (parsed === null) return null
-    return readOwn(parsed, { maxBytes: MAX_IMAGE_BYTES, signal: AbortSignal.timeout(READ_MS) })
+    return readOwn(parsed, { maxBytes, signal: AbortSignal.timeout(READ_MS) })
   }
 }
 

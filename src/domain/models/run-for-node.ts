@@ -32,6 +32,8 @@ export interface NodeModelsDeps {
   readonly newRequestId: () => string
 }
 
+// It has to fit into memory, pictures in base64 included.
+const MAX_ANSWER_BYTES = 134_217_728
 const IMAGE_REFERENCE = /^image:\/\/(\d{1,3})$/
 
 export function createNodeModels(deps: NodeModelsDeps): NodeModels {
@@ -135,11 +137,16 @@ function readInput(body: Buffer): JsonRecord | RouterError {
 }
 
 async function toAnswer(result: CallResult, readBody: ReadBody): Promise<ModelAnswer> {
-  const bytes = await readBody(result.body)
-  if (!result.contentType.includes('json')) {
-    const isImage = result.contentType.startsWith('image/')
-    return { output: null, images: isImage ? [bytes] : [] }
+  const isImage = result.contentType.startsWith('image/')
+  const isJson = result.contentType.includes('json')
+  // A node can do nothing with other bytes, so they are left where they are.
+  if (!isImage && !isJson) return { output: null, images: [] }
+  if (result.sizeBytes > MAX_ANSWER_BYTES) {
+    const limit = `a node can take ${MAX_ANSWER_BYTES}`
+    throw new ServiceError('payload_too_large', `the answer of the model has ${result.sizeBytes} bytes; ${limit}`)
   }
+  const bytes = await readBody(result.body)
+  if (!isJson) return { output: null, images: [bytes] }
   const output = parseLosslessJson(bytes.toString())
   return { output, images: await findImages(output, readBody) }
 }

@@ -8,8 +8,8 @@ import type { Socket } from 'node:net'
 
 const GRACE_MS = 10_000
 
-const ENDS_WITH_PEER = Symbol('ends with its peer')
-type Marked = Socket & { [ENDS_WITH_PEER]?: boolean }
+const HAS_PATIENCE = Symbol('keeps its connection until it is answered')
+type Marked = Socket & { [HAS_PATIENCE]?: boolean }
 
 export function answerHalfClosed(server: Server): void {
   // A property of every server since the first versions, though not among the documented ones.
@@ -18,15 +18,13 @@ export function answerHalfClosed(server: Server): void {
   server.on('connection', (socket: Socket) => socket.on('end', onPeerEnd))
 }
 
-/** For requests under way that must learn early of a caller who is gone: one that ended its side counts as gone. */
-export function endWithPeer(socket: Marked): void {
-  socket[ENDS_WITH_PEER] = true
-  if (socket.readableEnded) socket.end()
+/** For requests whose answer may take long and has an end of its own: they are not cut for being silent. */
+export function keepUntilAnswered(socket: Marked): void {
+  socket[HAS_PATIENCE] = true
 }
 
 function onPeerEnd(this: Marked): void {
-  if (this[ENDS_WITH_PEER] === true) this.end()
-  else cutWhenSilent(this)
+  if (this[HAS_PATIENCE] !== true) cutWhenSilent(this)
 }
 
 function cutWhenSilent(socket: Socket): void {

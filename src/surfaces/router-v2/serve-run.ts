@@ -15,7 +15,7 @@ import type { SpendOf } from '../../domain/models/spend.ts'
 import type { Log } from '../../lib/log.ts'
 import { claimOf } from '../kit/body-room.ts'
 import type { Gate, Place } from '../kit/gate.ts'
-import { endWithPeer } from '../kit/half-close.ts'
+import { keepUntilAnswered } from '../kit/half-close.ts'
 import { dropRestOf, keepOpenFor } from '../kit/linger.ts'
 import { writeAnswer } from '../kit/raw-answer.ts'
 import { requestIdOf } from '../kit/request-id.ts'
@@ -68,7 +68,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       body,
       input,
       baseUrl: place.origin + place.mountPrefix,
-      listener: { isConnected: () => !response.destroyed },
+      listener: { isConnected: () => isSurelyThere(request, response) },
       holdBody: () => claimOf(request).hold(),
     })
   }
@@ -89,14 +89,13 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   }
 
   return async function serveRun(request, response, call) {
-    // The call runs on without its caller, but is then recorded as one whose answer found nobody.
-    endWithPeer(request.socket)
+    keepUntilAnswered(request.socket)
     const requestId = requestIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     try {
       const answer = await run(request, response, call)
-      if (response.destroyed) logGone(log, requestId, call)
-      else await writeResult(response, headers, answer)
+      if (!isSurelyThere(request, response)) logGone(log, requestId, call)
+      if (!response.destroyed) await writeResult(response, headers, answer)
     } catch (error) {
       const told = await withSpend(error, call.caller.accountId, deps.spendOf).catch(() => error)
       if (response.destroyed || response.headersSent) {
@@ -109,6 +108,14 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       dropRestOf(request)
     }
   }
+}
+
+/**
+ * Whether the caller is surely there. One that ended its own side may be gone, or may wait for its answer: it is given one, but
+ * its call counts as one whose answer found nobody, so that its key still collects it.
+ */
+function isSurelyThere(request: IncomingMessage, response: ServerResponse): boolean {
+  return !response.destroyed && !request.socket.readableEnded
 }
 
 /** The call ran on and is recorded; only its answer found nobody. */

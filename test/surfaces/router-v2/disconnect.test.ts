@@ -32,7 +32,8 @@ async function until(isThere: () => boolean): Promise<void> {
 /** A request as bytes on a socket of its own; `cut` is how much of its body leaves. */
 async function open(app: RouterApp, model: string, cut = Number.POSITIVE_INFINITY): Promise<Socket> {
   const { hostname, port } = new URL(app.client.url)
-  const socket = connect(Number(port), hostname)
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+  socket.on('end', () => socket.end())
   socket.on('error', () => {})
   await once(socket, 'connect')
   const body = JSON.stringify({ prompt: 'x' })
@@ -110,3 +111,28 @@ test('a caller who goes away in the middle of the body has called nothing', asyn
   assert.equal((await collect(app, 'fake/paid')).headers['idempotent-replayed'], undefined)
   await isBilledOnce(app)
 })
+
+for (const model of ['fake/paid', 'fake/paid-polled']) {
+  test(`a caller who ended its own side and waits gets the answer of ${model}, which its key still collects`, async () => {
+    const { app, isLogged } = await startListening()
+    await using _app = app
+    const held = gate(done({ made: 'for you' }))
+    app.provider.answer(model === 'fake/paid' ? held.answer : accepted({ task: 1 }))
+    const socket = await open(app, model, Number.POSITIVE_INFINITY)
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    await until(() => app.provider.submits.length === 1)
+    socket.end()
+    await once(socket, 'finish')
+    held.open()
+    app.provider.pollAnswer(done({ made: 'for you' }))
+    await once(socket, 'close')
+    assert.match(text, /^HTTP\/1\.1 200 .*\{"made":"for you"\}$/s)
+    await until(isLogged)
+    const collected = await collect(app, model)
+    assert.deepEqual([collected.json, collected.headers['idempotent-replayed']], [{ made: 'for you' }, 'true'])
+    await isBilledOnce(app)
+  })
+}
