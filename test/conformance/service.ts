@@ -38,10 +38,10 @@ const GRAPHS = [
 ]
 /**
  * Refusals that tell of a request that is wrong in itself, by the words of each surface. Left out is what only the service can
- * know and what the documents say in words: cursors that were not given out, bytes that are no picture, names that are taken.
+ * know and what the documents say in words: cursors that were not given out, files of this machine that are not there, bytes that are no picture, names that are taken.
  */
 const MALFORMED_JOBS = ['invalid_request', 'invalid_metadata_filter', 'metadata_invalid']
-const EXPLAINED_JOBS = /^cursor |^file_path (must have at most|cannot be a models)/
+const EXPLAINED_JOBS = /^cursor |^path |^file_path (must have at most|cannot be a models)/
 const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
 const EXPLAINED_LEGACY = /this is no picture|^original_ref /
 const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']
