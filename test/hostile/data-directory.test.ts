@@ -123,7 +123,7 @@ for (const size of [13, 100_000, 20_000_000]) {
     assert.deepEqual(await download(url), Buffer.from(bytes))
     await flipBit(pathOf(app.dataDir, hash))
     // What is small is looked at before its first byte leaves.
-    assert.equal(await download(url), size < 200_000 ? 404 : 'broken off')
+    assert.equal(await download(url), size <= 262_144 ? 404 : 'broken off')
     assert.equal(await download(url), 404)
     await uploadBytes(app, bytes)
     assert.deepEqual(await download(url), Buffer.from(bytes))
@@ -134,6 +134,14 @@ for (const size of [13, 100_000, 20_000_000]) {
     assert.deepEqual(await download(url), Buffer.from(bytes))
   })
 }
+
+test('the refusal of damaged bytes carries nothing of them', async () => {
+  await using app = await startTestApp()
+  const { id, hash } = await uploadBytes(app, new Uint8Array(1000).fill(7))
+  await flipBit(pathOf(app.dataDir, hash))
+  const answer = await fetch(`${app.url}/api/v2/assets/${id}/content`)
+  assert.deepEqual([answer.status, answer.headers.get('etag')], [404, null])
+})
 
 test('a part of damaged bytes is not served either', async () => {
   await using app = await startTestApp()

@@ -3,13 +3,15 @@
  * right: whoever reads bytes that were damaged on the disk sees a stream that breaks off, never a whole one that is wrong.
  */
 import fs from 'node:fs'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
+import { promisify } from 'node:util'
 import type { ByteRange } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Blake3 } from '../../lib/blake3.ts'
 import { passBuffer } from '../../lib/garbage.ts'
 
+const readFile = promisify(fs.readFile)
 // Read ahead of a client; it bounds what a stalled download holds.
 const READ_BYTES = 256 * 1024
 // Up to this size bytes are compared with every read; hashing them costs less than sending them.
@@ -54,6 +56,23 @@ export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: Check
     trusted.delete(oldest)
   }
 
+  /** One read, judged before anybody gets the first byte. */
+  async function readAtOnce({ fd, hash, sizeBytes }: StoredFile, range?: ByteRange): Promise<Readable> {
+    let bytes: Buffer
+    try {
+      bytes = await readFile(fd)
+    } finally {
+      fs.closeSync(fd)
+    }
+    if (bytes.length !== sizeBytes || blake3.hash(bytes) !== hash) {
+      onDamage(hash)
+      throw damaged()
+    }
+    return Readable.from([range === undefined ? bytes : bytes.subarray(range.start, range.end + 1)], {
+      objectMode: false,
+    })
+  }
+
   const check = (file: StoredFile) =>
     readChecked(file, { blake3, onDamage, onWhole: () => (file.sizeBytes > SMALL_BYTES ? trust(file) : undefined) })
 
@@ -61,6 +80,7 @@ export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: Check
     async open(file, range) {
       if (file.sizeBytes > SMALL_BYTES)
         return range !== undefined || isTrusted(file) ? readPlain(file, range) : check(file)
+      if (file.sizeBytes <= READ_BYTES) return readAtOnce(file, range)
       if (range === undefined) return check(file)
       // A part says nothing about the whole, so the whole is looked at first.
       await finished(check({ ...file, fd: fs.openSync(file.path, 'r') }).resume())
@@ -73,6 +93,10 @@ function readPlain({ path, fd }: StoredFile, range?: ByteRange): Readable {
   const stream = fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
   stream.on('data', (chunk) => passBuffer(chunk.length))
   return stream.pause()
+}
+
+function damaged(): ServiceError {
+  return new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again cannot mend them')
 }
 
 interface CheckOptions {
