@@ -12,7 +12,8 @@ export interface WriterOptions {
 
 // Only another program (a backup, a shell) can hold the database: our own writer is alone.
 const BUSY_TIMEOUT_MS = 5_000
-const WRITER_CACHE_KIB = 65_536
+// What one transaction touches many times over; the system keeps the rest of the file in its own cache.
+const WRITER_CACHE_KIB = 16_384
 // The reader's own cache is dropped whenever somebody wrote, so it reads through the system's page cache instead.
 const READER_MAP_BYTES = 268_435_456
 // A last resort: the log is moved into the database long before, by whom it delays least (threads/log-length.ts).
