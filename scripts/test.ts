@@ -9,9 +9,9 @@ import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const ALL_TESTS = ['src/**/*.test.ts', 'test/**/*.test.ts']
+const ALL_TESTS = ['lib', 'engine', 'src', 'test'].map((folder) => `${folder}/**/*.test.ts`)
 // Beside a pure module stand tests of it alone. A part that can be left out brings those of the whole in a folder of its own.
-const isTestOfModule = (file: string) => file.startsWith('src/') && !file.includes('/test/')
+const isTestOfModule = (file: string) => /^(lib|engine|src)\//.test(file) && !file.includes('/test/')
 // The slowest files start whole servers and kill them; beyond this a file hangs, and the run would never end.
 const TEST_TIMEOUT_MS = 240_000
 // One file waits for disk or a child process while the other computes; more than this and timings start to lie.

@@ -1,12 +1,12 @@
 /** The admin API over the parts of the service: for the running service, and for the command line at a data folder. */
 
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { RunningPools } from './compose/open-deployments.ts'
 import type { Store } from './compose/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
-import type { Clock } from './lib/clock.ts'
-import type { Log } from './lib/log.ts'
 import { createAdminAnswerError } from './surfaces/admin/errors.ts'
 import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
 import type { SharedParts } from './surfaces/admin/shared-operations.ts'

@@ -2,6 +2,11 @@
  * The composition root: from a checked configuration to a running service. It opens every part in the order in which they
  * need each other and gives back one thing that ends them all in the reverse order. Tests hand in overrides for single parts.
  */
+
+import { type Clock, systemClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { createSealer } from '../lib/sealer.ts'
+import { createTurns, type Turns } from '../lib/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { bindBlobs } from './compose/bind-blobs.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
@@ -25,10 +30,6 @@ import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/run-model.ts'
-import { type Clock, systemClock } from './lib/clock.ts'
-import type { Log } from './lib/log.ts'
-import { createSealer } from './lib/sealer.ts'
-import { createTurns, type Turns } from './lib/turns.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 

@@ -4,13 +4,13 @@
  * and every change has its audit line. Nothing else of the service is started: no job runs meanwhile.
  */
 import { randomBytes } from 'node:crypto'
+import { systemClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
 import { createAdminSurface } from './admin-surface.ts'
 import { openSharedAccounts } from './compose/open-accounts.ts'
 import { openStore } from './compose/open-store.ts'
 import type { AccountsConfig, Config } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
-import { systemClock } from './lib/clock.ts'
-import type { Log } from './lib/log.ts'
 import { createAdminAnswerError } from './surfaces/admin/errors.ts'
 import { createGate } from './surfaces/kit/gate.ts'
 import { createStaticTokenGuard } from './surfaces/kit/static-token.ts'

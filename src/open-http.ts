@@ -2,6 +2,11 @@
  * Everything that is heard and answered over HTTP: the gate, each surface over the parts that it needs, and the one listener
  * that mounts them. A part of the composition root.
  */
+
+import type { EngineEvent } from '../engine/graph/run-event.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { Turns } from '../lib/turns.ts'
 import { createAdminSurface } from './admin-surface.ts'
 import type { AssetActions } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
@@ -20,13 +25,9 @@ import type { PerAccount } from './domain/accounts/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
-import type { EngineEvent } from './domain/engine/engine-event.ts'
 import type { Fleet } from './domain/engine/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import { asChosen, withinAccount } from './domain/jobs/chosen-id.ts'
-import type { Clock } from './lib/clock.ts'
-import type { Log } from './lib/log.ts'
-import type { Turns } from './lib/turns.ts'
 import { createEngineOperations } from './surfaces/admin/engine-operations.ts'
 import { cancelJob } from './surfaces/admin/operations/cancel-job.ts'
 import { reloadModels } from './surfaces/admin/operations/reload-models.ts'

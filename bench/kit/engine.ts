@@ -1,10 +1,10 @@
 /** The built-in engine by itself, as the service opens it, for scenarios that want no HTTP and no store around it. */
 import { availableParallelism } from 'node:os'
-import { openEmbeddedEngine } from '../../src/adapters/engines/embedded/engine.ts'
+import { openEmbeddedEngine } from '../../engine/engine.ts'
+import { readGraph } from '../../engine/graph/read-graph.ts'
+import type { JsonValue } from '../../lib/json/lossless-json.ts'
+import { silentLog } from '../../lib/log.ts'
 import type { Engine, EngineInput } from '../../src/domain/engine/engine.ts'
-import { readGraph } from '../../src/domain/workflows/read-graph.ts'
-import { silentLog } from '../../src/lib/log.ts'
-import type { JsonValue } from '../../src/lib/lossless-json.ts'
 
 export interface BenchEngine extends AsyncDisposable {
   readonly engine: Engine

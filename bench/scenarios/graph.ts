@@ -1,7 +1,7 @@
 /** What the engine adds to every node, and what it costs to check a large graph. */
-import { readGraph } from '../../src/domain/workflows/read-graph.ts'
-import { validate } from '../../src/domain/workflows/validate.ts'
-import type { JsonValue } from '../../src/lib/lossless-json.ts'
+import { readGraph } from '../../engine/graph/read-graph.ts'
+import { validate } from '../../engine/graph/validate/validate.ts'
+import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import { type BenchEngine, openBenchEngine } from '../kit/engine.ts'
 import type { Figure } from '../kit/figure.ts'
 

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
+import { openBlake3 } from '../../lib/blake3.ts'
+import { silentLog } from '../../lib/log.ts'
 import { openFsBlobs } from '../../src/adapters/blobs/fs.ts'
-import { openBlake3 } from '../../src/lib/blake3.ts'
-import { silentLog } from '../../src/lib/log.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 
 readSettings()

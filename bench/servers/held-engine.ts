@@ -1,7 +1,8 @@
 /** An engine whose one run says only what the bench tells it to say. */
+
+import type { NodeCatalog, NodeDefinition } from '../../engine/graph/node-catalog.ts'
+import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Engine } from '../../src/domain/engine/engine.ts'
-import type { EngineEvent } from '../../src/domain/engine/engine-event.ts'
-import type { NodeCatalog, NodeDefinition } from '../../src/domain/workflows/node-catalog.ts'
 
 export interface HeldEngine extends Engine {
   readonly started: Promise<void>

@@ -3,7 +3,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../../lib/log.ts'
 import { openLog, toReadableLine } from './log.ts'
 
 async function written(isTerminal: boolean, use: (log: Log) => void): Promise<string> {

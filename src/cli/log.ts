@@ -3,9 +3,9 @@
  * standard output keeps what a command answers. Credentials are cut out here as well, in case one ever reaches a log call.
  */
 import { pino } from 'pino'
+import type { Log } from '../../lib/log.ts'
+import { settlesWithin } from '../../lib/sleep.ts'
 import type { LogConfig } from '../config/config.ts'
-import type { Log } from '../lib/log.ts'
-import { settlesWithin } from '../lib/sleep.ts'
 
 const SECRET_NAMES = ['authorization', 'token', 'extra_data', 'extraData', 'secretKey', 'cookie', 'apiKey', 'api_key']
 const REDACTED = SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])

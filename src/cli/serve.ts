@@ -4,10 +4,10 @@
  * starts ends it within seconds.
  */
 import type { Command } from 'commander'
+import type { Log } from '../../lib/log.ts'
+import { settlesWithin } from '../../lib/sleep.ts'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
-import type { Log } from '../lib/log.ts'
-import { settlesWithin } from '../lib/sleep.ts'
 import { openLog } from './log.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'

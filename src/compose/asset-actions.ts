@@ -1,5 +1,8 @@
 /** Everything that can be done with assets, over one store and one blob store. */
 
+import type { Clock } from '../../lib/clock.ts'
+import { newUuidV4 } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
 import type { AssetsConfig } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/tiers.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
@@ -11,9 +14,6 @@ import { openShelf } from '../domain/assets/open-shelf.ts'
 import { createStorageRooms } from '../domain/assets/storage-rooms.ts'
 import { createStoreBlob } from '../domain/assets/store-blob.ts'
 import { createUploadAsset } from '../domain/assets/upload.ts'
-import type { Clock } from '../lib/clock.ts'
-import { newUuidV4 } from '../lib/ids.ts'
-import type { Log } from '../lib/log.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { Store } from './open-store.ts'
 

@@ -2,10 +2,10 @@
  * What engines could run when they were last seen, kept with the data. A start while an engine is away then knows its classes
  * and weights all the same: its jobs are accepted and wait.
  */
-import type { ObjectInfo } from '../domain/workflows/object-info.ts'
-import type { Log } from '../lib/log.ts'
-import type { JsonValue } from '../lib/lossless-json.ts'
-import { parseLosslessJson, stringifyLosslessJson } from '../lib/lossless-json.ts'
+import type { ObjectInfo } from '../../engine/graph/object-info.ts'
+import type { JsonValue } from '../../lib/json/lossless-json.ts'
+import { parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
+import type { Log } from '../../lib/log.ts'
 import type { Store } from './open-store.ts'
 
 type Meta = Pick<Store, 'readMeta' | 'writeMeta'>

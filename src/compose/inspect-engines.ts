@@ -1,9 +1,10 @@
 /** A look at the configured ComfyUI servers for `atelier doctor`, also beside a running service: asks each, starts none. */
+
+import { systemClock } from '../../lib/clock.ts'
+import { silentLog } from '../../lib/log.ts'
 import { openComfyEngine } from '../adapters/engines/comfyui/engine.ts'
 import type { FleetConfig } from '../config/fleet-config.ts'
 import { weightsOf } from '../domain/engine/fleet-member.ts'
-import { systemClock } from '../lib/clock.ts'
-import { silentLog } from '../lib/log.ts'
 
 export type EngineCondition =
   | { readonly state: 'ready'; readonly id: string; readonly says: string; readonly lastError: string | null }

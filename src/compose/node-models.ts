@@ -1,11 +1,12 @@
 /** Partner models for nodes of workflows: the router's own call, with the key that the job brought. */
+
+import { createUuidV7 } from '../../lib/ids.ts'
 import { createReadOwnMedia } from '../adapters/providers/own-media.ts'
 import type { Authenticate } from '../domain/accounts/caller.ts'
 import type { ContentSigner } from '../domain/assets/signed-url.ts'
 import type { NodeModels } from '../domain/engine/run-model.ts'
 import type { CallBody } from '../domain/models/call-store.ts'
 import { createNodeModels } from '../domain/models/run-for-node.ts'
-import { createUuidV7 } from '../lib/ids.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { RouterActions } from './router-actions.ts'

@@ -1,5 +1,7 @@
 /** Where bytes lie: the blob store that the configuration names, and the folders of models and of importable files, if any. */
 import { dirname } from 'node:path'
+import { openBlake3 } from '../../lib/blake3.ts'
+import type { Log } from '../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../adapters/blobs/file-ops.ts'
 import { type FsBlobs, openFsBlobs } from '../adapters/blobs/fs.ts'
 import { openHostFiles } from '../adapters/blobs/host-files.ts'
@@ -8,8 +10,6 @@ import type { AssetsConfig, BlobsConfig } from '../config/config.ts'
 import { ConfigError, quote } from '../config/config-error.ts'
 import type { HostFiles } from '../domain/assets/from-path.ts'
 import type { ModelFiles } from '../domain/assets/model-placement.ts'
-import { openBlake3 } from '../lib/blake3.ts'
-import type { Log } from '../lib/log.ts'
 import { createRoomProbe, type HasRoom } from './room-probe.ts'
 
 export interface Blobs {

@@ -4,6 +4,8 @@
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
 import {
   type CatalogFile,
   CatalogFolderError,
@@ -20,8 +22,6 @@ import { type CompileSchema, createCheckInput } from '../domain/models/check-inp
 import type { HostAssets } from '../domain/models/hosting.ts'
 import type { Model } from '../domain/models/model.ts'
 import type { Provider } from '../domain/models/provider.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
 import { createWatch } from './watch-paths.ts'
 
 export type { CatalogProblem }

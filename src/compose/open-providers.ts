@@ -1,4 +1,9 @@
 /** The providers that models run on: those that come with the service, and one for each set of rules in the catalogue. */
+
+import type { Clock } from '../../lib/clock.ts'
+import { newUuidV4 } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import { sleep } from '../../lib/sleep.ts'
 import { compileAuth } from '../adapters/providers/declarative/auth.ts'
 import type { ObserveExchange, ProviderKey } from '../adapters/providers/declarative/parts.ts'
 import { openDeclarativeProvider } from '../adapters/providers/declarative/provider.ts'
@@ -14,10 +19,6 @@ import type { AssetStore } from '../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../domain/assets/signed-url.ts'
 import type { HostAssets } from '../domain/models/hosting.ts'
 import type { Provider } from '../domain/models/provider.ts'
-import type { Clock } from '../lib/clock.ts'
-import { newUuidV4 } from '../lib/ids.ts'
-import type { Log } from '../lib/log.ts'
-import { sleep } from '../lib/sleep.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { OpenProvider } from './open-models.ts'
 

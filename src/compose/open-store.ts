@@ -1,8 +1,9 @@
 /** The store that the configuration names. */
+
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
 import { openSqliteStore, type SqliteStore } from '../adapters/store/sqlite/open-store.ts'
 import type { StoreConfig } from '../config/config.ts'
-import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
 
 export type Store = SqliteStore
 

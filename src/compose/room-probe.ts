@@ -4,8 +4,8 @@
  * costs no disk in practice; one answer is good for a moment, since whoever probes readiness may be anybody.
  */
 import { join } from 'node:path'
+import type { Log } from '../../lib/log.ts'
 import type { FileOps } from '../adapters/blobs/file-ops.ts'
-import type { Log } from '../lib/log.ts'
 
 export interface RoomProbeOptions {
   readonly directories: readonly string[]

@@ -1,4 +1,8 @@
 /** Everything that can be done with models: the catalogue, calls, the queue, and what goes on by itself. */
+
+import type { Clock } from '../../lib/clock.ts'
+import { createUuidV7 } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
 import type { RouterConfig } from '../config/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../domain/accounts/tiers.ts'
 import type { Chore } from '../domain/jobs/housekeeping.ts'
@@ -15,9 +19,6 @@ import { createRecoverCalls } from '../domain/models/recover-calls.ts'
 import { createRunModel } from '../domain/models/run-model.ts'
 import type { SendMarks } from '../domain/models/send-marks.ts'
 import { createSpendOf } from '../domain/models/spend.ts'
-import type { Clock } from '../lib/clock.ts'
-import { createUuidV7 } from '../lib/ids.ts'
-import type { Log } from '../lib/log.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { OpenedModels } from './open-models.ts'

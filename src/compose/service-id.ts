@@ -1,5 +1,5 @@
 /** A name for this service towards servers that it shares with others: made once, kept with the data. */
-import { newUuidV4 } from '../lib/ids.ts'
+import { newUuidV4 } from '../../lib/ids.ts'
 import type { Store } from './open-store.ts'
 
 const KEY = 'serviceId'

@@ -1,5 +1,5 @@
 /** What a mistyped name of a setting was meant to be. */
-import { editDistance } from '../lib/closest-word.ts'
+import { editDistance } from '../../lib/closest-word.ts'
 
 // The longest name is about twenty letters; a longer word is no typing mistake of one.
 const MAX_WORD = 64

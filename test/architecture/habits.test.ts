@@ -9,7 +9,16 @@ const OUTSIDE_WORDS = [`../${'shared'}/`, `/${'work'}/`, `/${'root'}/`, `/${'hom
 const WARN_LINES = 400
 const MAX_LINES = 500
 
-const sources = readSources('src/**/*.ts', 'test/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts')
+const sources = readSources(
+  'lib/**/*.ts',
+  'engine/**/*.ts',
+  'src/**/*.ts',
+  'test/**/*.ts',
+  'scripts/**/*.ts',
+  'bench/**/*.ts',
+)
+
+const isOwn = ({ file }: Source) => /^(lib|engine|src)\//.test(file)
 
 function findLines(among: readonly Source[], pattern: RegExp): string[] {
   return among.flatMap((source) =>
@@ -22,21 +31,18 @@ function findLines(among: readonly Source[], pattern: RegExp): string[] {
 test('only the config and the entry point touch the environment', () => {
   const others = sources.filter(
     (source) =>
-      source.file.startsWith('src/') &&
-      !isTest(source) &&
-      !source.file.startsWith('src/config/') &&
-      source.file !== 'src/bin.ts',
+      isOwn(source) && !isTest(source) && !source.file.startsWith('src/config/') && source.file !== 'src/bin.ts',
   )
   assert.deepEqual(findLines(others, /\bprocess\s*(\.\s*env\b|\[\s*['"]env)|from 'node:process'/), [])
 })
 
 test('nothing below the entry point ends the process', () => {
-  const others = sources.filter((source) => source.file.startsWith('src/') && source.file !== 'src/bin.ts')
+  const others = sources.filter((source) => isOwn(source) && !isTest(source) && source.file !== 'src/bin.ts')
   assert.deepEqual(findLines(others, /\bprocess\.exit\(/), [])
 })
 
 test('no enum, no namespace, no any, no default export in the service', () => {
-  const own = sources.filter((source) => source.file.startsWith('src/'))
+  const own = sources.filter(isOwn)
   assert.deepEqual(findLines(own, /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/), [])
   assert.deepEqual(findLines(own, /(:\s*any\b(?!\w)|<any>|\bas any\b|\bany\[\])/), [])
   assert.deepEqual(findLines(own, /^export default\b/), [])

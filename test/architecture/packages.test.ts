@@ -24,7 +24,7 @@ interface LockedPackage {
 
 const manifest = readJson('package.json') as Manifest
 const locked = (readJson('package-lock.json') as { packages: Record<string, LockedPackage> }).packages
-const src = readSources('src/**/*.ts')
+const src = readSources('lib/**/*.ts', 'engine/**/*.ts', 'src/**/*.ts')
 const others = readSources('test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts')
 
 /** Used as programs or by the compiler, so no source imports them. */

@@ -54,7 +54,7 @@ export function readSources(...patterns: string[]): Source[] {
 
 export function isTest(source: Source): boolean {
   // A surface that may be left out brings its tests and their rigs along.
-  return source.file.endsWith('.test.ts') || /^src\/.+\/test\//.test(source.file)
+  return source.file.endsWith('.test.ts') || /^(?:engine|src\/.+)\/test\//.test(source.file)
 }
 
 /** The code of a source line by line, without comment lines. Good enough for words that never stand in a string. */

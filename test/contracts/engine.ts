@@ -4,10 +4,10 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { readGraph } from '../../engine/graph/read-graph.ts'
+import type { EngineEvent, ReportedFile } from '../../engine/graph/run-event.ts'
+import { type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import type { Engine, EngineInput, EngineRun } from '../../src/domain/engine/engine.ts'
-import type { EngineEvent, ReportedFile } from '../../src/domain/engine/engine-event.ts'
-import { readGraph } from '../../src/domain/workflows/read-graph.ts'
-import { type JsonValue, parseLosslessJson } from '../../src/lib/lossless-json.ts'
 
 export interface EngineUnderTest extends AsyncDisposable {
   readonly engine: Engine

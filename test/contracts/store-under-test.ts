@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { after, before } from 'node:test'
+import { createUuidV7 } from '../../lib/ids.ts'
 import type { AccountDirectory } from '../../src/domain/accounts/account-directory.ts'
 import type { AccountStore } from '../../src/domain/accounts/account-store.ts'
 import type { AuditEntry, AuditStore } from '../../src/domain/accounts/audit.ts'
@@ -16,7 +17,6 @@ import type { EngineOffer } from '../../src/domain/engine/lanes.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/key-record.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
-import { createUuidV7 } from '../../src/lib/ids.ts'
 
 export interface StoreUnderTest {
   readonly jobs: JobStore

@@ -2,10 +2,11 @@
  * The service in a process of its own, in which every call of the matrix stands still at its step until the parent kills it.
  * Started without steps it is the service as it is.
  */
+
+import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { CallStore } from '../../src/domain/models/call-store.ts'
-import { silentLog } from '../../src/lib/log.ts'
 import { createFakeEngine } from '../support/fake-engine.ts'
 import { createLoopbackNetwork } from '../support/loopback-network.ts'
 import { ALL_CUTS, type CutStep } from './matrix-cases.ts'

@@ -3,12 +3,13 @@
  * The provider is the parent's: plain HTTP, with a key of ours that makes a repeated submit harmless. With `jobs` as its third
  * argument it runs workflows, too.
  */
+
+import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { CallStore } from '../../src/domain/models/call-store.ts'
 import type { Json } from '../../src/domain/models/model.ts'
 import type { Provider, SubmitOutcome } from '../../src/domain/models/provider.ts'
-import { silentLog } from '../../src/lib/log.ts'
 import { createFakeEngine } from '../support/fake-engine.ts'
 import { done, fakeModel } from '../support/fake-provider.ts'
 import { PRICE } from '../support/start-router.ts'

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type Log, silentLog } from '../../src/lib/log.ts'
+import { type Log, silentLog } from '../../lib/log.ts'
 import { runAtelier } from '../support/atelier.ts'
 import { runInProcess } from '../support/in-process.ts'
 import { startRouter } from '../support/start-router.ts'

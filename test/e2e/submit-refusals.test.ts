@@ -1,7 +1,7 @@
 /** What no submit may be, and ids that are nobody's: refused through the whole service, before any engine hears of it. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { createUuidV7 } from '../../src/lib/ids.ts'
+import { createUuidV7 } from '../../lib/ids.ts'
 import { CheckedClient, node, refused } from '../support/checked-client.ts'
 import { createFakeEngine } from '../support/fake-engine.ts'
 import { startTestApp, type TestApp } from '../support/start-app.ts'

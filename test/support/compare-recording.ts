@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import sharp from 'sharp'
-import { type JsonObject, type JsonValue, NumberText } from '../../src/lib/lossless-json.ts'
+import { type JsonObject, type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
 import type { RecordedFrame } from './recorded-runs.ts'
 import type { Frame } from './test-socket.ts'
 

@@ -1,5 +1,5 @@
 /** The nodes of the fake engine, in the form in which an engine describes its own. */
-import type { InputSpec, NodeCatalog, NodeDefinition } from '../../src/domain/workflows/node-catalog.ts'
+import type { InputSpec, NodeCatalog, NodeDefinition } from '../../engine/graph/node-catalog.ts'
 
 const INPUTS = {
   FakeSource: {},

@@ -16,15 +16,10 @@
  * | FakeHang | waits until the run is interrupted |
  * | FakeFail | fails |
  */
+
+import type { GraphNode } from '../../engine/graph/graph.ts'
+import type { EngineEvent, EngineFailure, NodeRef, ReportedFile, ReportedItem } from '../../engine/graph/run-event.ts'
 import type { Engine, EngineRun, RunOptions } from '../../src/domain/engine/engine.ts'
-import type {
-  EngineEvent,
-  EngineFailure,
-  NodeRef,
-  ReportedFile,
-  ReportedItem,
-} from '../../src/domain/engine/engine-event.ts'
-import type { GraphNode } from '../../src/domain/workflows/graph.ts'
 import { type FakeClass, fakeCatalog } from './fake-catalog.ts'
 
 export interface FakeFaults {

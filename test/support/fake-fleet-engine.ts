@@ -2,11 +2,12 @@
  * A fake engine that can come and go: killed in the middle of runs, back with a new process, with weights of its own. What its
  * nodes do is told by fake-engine.ts; beside those it has FakeCheckpoint, which picks weights from a list.
  */
+
+import type { NodeDefinition } from '../../engine/graph/node-catalog.ts'
+import { catalogOf, type ObjectInfo } from '../../engine/graph/object-info.ts'
+import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { EngineRun, RunOptions } from '../../src/domain/engine/engine.ts'
-import type { EngineEvent } from '../../src/domain/engine/engine-event.ts'
 import type { EngineHealth, FleetEngine } from '../../src/domain/engine/fleet-engine.ts'
-import type { NodeDefinition } from '../../src/domain/workflows/node-catalog.ts'
-import { catalogOf, type ObjectInfo } from '../../src/domain/workflows/object-info.ts'
 import { fakeCatalog } from './fake-catalog.ts'
 import { createFakeEngine, type FakeEngine, type FakeFaults } from './fake-engine.ts'
 

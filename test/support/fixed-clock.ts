@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/lib/clock.ts'
+import type { Clock } from '../../lib/clock.ts'
 
 export interface FixedClock extends Clock {
   advance(ms: number): void

@@ -1,8 +1,9 @@
 /** The whole service over fake ComfyUI servers, with bounds so short that whatever hangs is over soon. */
+
+import { systemClock } from '../../lib/clock.ts'
+import { silentLog } from '../../lib/log.ts'
 import type { ComfyBounds } from '../../src/adapters/engines/comfyui/bounds.ts'
 import { openComfyEngine } from '../../src/adapters/engines/comfyui/engine.ts'
-import { systemClock } from '../../src/lib/clock.ts'
-import { silentLog } from '../../src/lib/log.ts'
 import { call } from './call.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from './fake-comfyui/fake-comfyui.ts'
 import { startTestApp, type TestApp } from './start-app.ts'

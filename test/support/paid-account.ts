@@ -1,10 +1,11 @@
 /** An account that pays, with a key and some credit, put into a data folder before the service opens it. */
+
+import { systemClock } from '../../lib/clock.ts'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-store.ts'
 import { openAccounts } from '../../src/domain/accounts/accounts.ts'
 import { createApiKeys } from '../../src/domain/accounts/api-keys.ts'
 import { openKeyRing } from '../../src/domain/accounts/key-ring.ts'
 import { DEFAULT_TIERS, type LimitOverrides } from '../../src/domain/accounts/tiers.ts'
-import { systemClock } from '../../src/lib/clock.ts'
 
 export interface PaidAccount {
   readonly accountId: string

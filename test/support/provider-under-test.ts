@@ -1,5 +1,6 @@
 /** A provider of the shipped catalogue, with its shipped rules, pointed at a fake. Waits cost no time: the clock is moved. */
 import path from 'node:path'
+import { silentLog } from '../../lib/log.ts'
 import { readCatalogFiles } from '../../src/adapters/providers/catalog/catalog-files.ts'
 import { type ReadCatalog, readCatalog } from '../../src/adapters/providers/catalog/read-catalog.ts'
 import { type DeclarativeProvider, openDeclarativeProvider } from '../../src/adapters/providers/declarative/provider.ts'
@@ -9,7 +10,6 @@ import { checkSandboxModel } from '../../src/adapters/providers/sandbox/provider
 import { createCompileSchema } from '../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../src/domain/models/model.ts'
 import type { PollOutcome, SubmitOutcome } from '../../src/domain/models/provider.ts'
-import { silentLog } from '../../src/lib/log.ts'
 import type { FakeProvider } from './fake-providers/fake-card.ts'
 import { createFixedClock, type FixedClock } from './fixed-clock.ts'
 import { createLoopbackNetwork } from './loopback-network.ts'

@@ -1,7 +1,7 @@
 /** A catalog made of the recorded definitions of a real ComfyUI, plus whatever a test defines itself. */
 import { readFileSync } from 'node:fs'
-import type { NodeCatalog, NodeDefinition } from '../../src/domain/workflows/node-catalog.ts'
-import { type JsonValue, parseLosslessJson } from '../../src/lib/lossless-json.ts'
+import type { NodeCatalog, NodeDefinition } from '../../engine/graph/node-catalog.ts'
+import { type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 
 export function readFixture(name: string): JsonValue {
   return parseLosslessJson(readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8'))

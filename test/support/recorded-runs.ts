@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type JsonObject, type JsonValue, parseLosslessJson } from '../../src/lib/lossless-json.ts'
+import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 
 export const RECORDINGS = fileURLToPath(new URL('../fixtures/recordings/', import.meta.url))
 

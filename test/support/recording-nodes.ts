@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import sharp from 'sharp'
-import { defineNode, type EngineNode, values } from '../../src/adapters/engines/embedded/define-node.ts'
-import { anything, boolean, float, image, int, mask } from '../../src/adapters/engines/embedded/input-kinds.ts'
-import { NodeError } from '../../src/adapters/engines/embedded/node-error.ts'
-import { Blocker } from '../../src/adapters/engines/embedded/value.ts'
+import { defineNode, type EngineNode, values } from '../../engine/define-node.ts'
+import { anything, boolean, float, image, int, mask } from '../../engine/input-kinds.ts'
+import { NodeError } from '../../engine/node-error.ts'
+import { Blocker } from '../../engine/value.ts'
 
 const facts = { category: 'test', description: 'For tests.', style: 'classic' } as const
 

@@ -1,7 +1,7 @@
 /** One recorded HTTP exchange, sent again. Numbers are kept digit by digit on both ways. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../src/lib/lossless-json.ts'
+import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 
 export const RECORDINGS = fileURLToPath(new URL('../fixtures/recordings/', import.meta.url))
 

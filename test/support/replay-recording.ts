@@ -9,7 +9,7 @@ import {
   type JsonValue,
   parseLosslessJson,
   stringifyLosslessJson,
-} from '../../src/lib/lossless-json.ts'
+} from '../../lib/json/lossless-json.ts'
 import { type Exchange, promptIdOf, RECORDINGS, type RecordedRun } from './recorded-runs.ts'
 import { type Frame, isText, openSocket, type TestSocket } from './test-socket.ts'
 

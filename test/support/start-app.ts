@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Log, silentLog } from '../../lib/log.ts'
 import { type App, type AppOverrides, startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { type Log, silentLog } from '../../src/lib/log.ts'
 
 export interface TestApp extends AsyncDisposable {
   readonly url: string

@@ -1,9 +1,9 @@
 /** The real listener with the real Jobs API over jobs in memory, on a port of its own. */
 
+import { systemClock } from '../../lib/clock.ts'
+import { type Log, silentLog } from '../../lib/log.ts'
 import { createLocalAuthenticate } from '../../src/domain/accounts/caller.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
-import { systemClock } from '../../src/lib/clock.ts'
-import { type Log, silentLog } from '../../src/lib/log.ts'
 import { createDocs } from '../../src/surfaces/docs/index.ts'
 import { createDirectLinks } from '../../src/surfaces/jobs-v2/content-links.ts'
 import { createAnswerError } from '../../src/surfaces/jobs-v2/errors.ts'

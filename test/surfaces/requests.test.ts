@@ -1,9 +1,9 @@
 /** The operations on jobs over HTTP: bodies, queries, answers, refusals. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { NumberText } from '../../lib/json/lossless-json.ts'
+import { type Log, silentLog } from '../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../src/domain/errors.ts'
-import { type Log, silentLog } from '../../src/lib/log.ts'
-import { NumberText } from '../../src/lib/lossless-json.ts'
 import { call } from '../support/call.ts'
 import { checkAgainstSpec } from '../support/check-against-spec.ts'
 import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/memory-jobs.ts'

@@ -6,10 +6,10 @@ import fs from 'node:fs'
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
+import type { Blake3 } from '../../../lib/blake3.ts'
+import { passBuffer } from '../../../lib/threads/minor-gc.ts'
 import type { ByteRange } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { Blake3 } from '../../lib/blake3.ts'
-import { passBuffer } from '../../lib/garbage.ts'
 
 const readFile = promisify(fs.readFile)
 // Read ahead of a client; it bounds what a stalled download holds.

@@ -7,11 +7,11 @@
 import { createReadStream } from 'node:fs'
 import { chmod, link, lstat, mkdir, realpath, stat, unlink } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
+import type { Blake3 } from '../../../lib/blake3.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import type { ModelPath } from '../../domain/assets/file-path.ts'
 import type { ModelFiles, PlaceState, StoredBytes } from '../../domain/assets/model-placement.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { Blake3 } from '../../lib/blake3.ts'
 import { createExclusiveCopy } from './exclusive-copy.ts'
 import { diskFileOps, hasCode, toStorageError } from './file-ops.ts'
 

@@ -2,9 +2,10 @@
  * Takes bytes in from a stream and hashes them. A small piece stays in memory, so that a small output costs no file until it
  * is known to be new; anything larger goes to a temporary file while it comes. Whatever goes wrong, nothing is left behind.
  */
+
+import type { Blake3 } from '../../../lib/blake3.ts'
 import type { PutOptions } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { Blake3 } from '../../lib/blake3.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { type FileOps, toStorageError } from './file-ops.ts'
 import { createInterruptible, type Interruptible } from './interruptible.ts'

@@ -2,8 +2,9 @@
  * The bus of a single process: whoever publishes calls the listeners, in the order in which they subscribed. A listener that
  * throws hurts neither its neighbours nor the publisher; the fault is logged, because nobody else will hear of it.
  */
+
+import { type Log, silentLog } from '../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, Unsubscribe } from '../../domain/events/event-bus.ts'
-import { type Log, silentLog } from '../../lib/log.ts'
 
 export interface LocalBusOptions {
   readonly log?: Log

@@ -3,9 +3,9 @@
  * decoded at a time per slot, and what the decoder says never reaches a caller.
  */
 import sharp, { type Sharp } from 'sharp'
+import { createSemaphore } from '../../../lib/semaphore.ts'
 import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { createSemaphore } from '../../lib/semaphore.ts'
 import { copyTexts } from './png-texts.ts'
 
 export interface PicturesOptions {

@@ -15,10 +15,10 @@ import {
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
+import type { Clock } from '../../../lib/clock.ts'
 import { isAccountId } from '../../domain/accounts/account.ts'
 import { isScope } from '../../domain/accounts/scopes.ts'
 import type { VerifiedToken, VerifyToken } from '../../domain/accounts/token-verifier.ts'
-import type { Clock } from '../../lib/clock.ts'
 
 export interface JwtOptions {
   readonly keys:

@@ -4,10 +4,10 @@
  */
 import { userInfo } from 'node:os'
 import type { Command } from 'commander'
+import { silentLog } from '../../../lib/log.ts'
 import { findService } from '../../compose/service-file.ts'
 import type { LoadedConfig } from '../../config/config.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
-import { silentLog } from '../../lib/log.ts'
 import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, type Terminal, toPrintable } from '../terminal.ts'
 import { readVersion } from '../version.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import { stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { CommandError } from '../terminal.ts'
 import { readInput, readWorkflow, withInputs } from './workflow-inputs.ts'
 

@@ -2,7 +2,7 @@
  * `--input node.field=value`, read and put into a workflow. A value is JSON where it is valid JSON (numbers keep every digit),
  * else text; `@path` stands for a file to upload, `@@text` for text that begins with an @.
  */
-import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
 
 export type InputValue =

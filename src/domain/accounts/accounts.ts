@@ -3,8 +3,8 @@
  * Every change goes to the store first and counts here as soon as it is stored. `refresh` brings in what other processes
  * changed.
  */
-import { hasAtMost } from '../../lib/characters.ts'
-import type { Clock } from '../../lib/clock.ts'
+import { hasAtMost } from '../../../lib/characters.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import {
   ACCOUNT_NAME_MAX_LENGTH,

@@ -1,6 +1,6 @@
 /** Making, rotating and revoking API keys. The text of a key leaves this file once and is stored nowhere. */
-import { hasAtMost } from '../../lib/characters.ts'
-import type { Clock } from '../../lib/clock.ts'
+import { hasAtMost } from '../../../lib/characters.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
 import type { KeyRing } from './key-ring.ts'

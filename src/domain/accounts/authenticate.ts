@@ -3,7 +3,7 @@
  * once. A token costs a signature check the first time and is then remembered until it expires; what is remembered, and what
  * is being checked at a time, is bounded. All refusals of a credential have one wording.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AccountRecord } from './account.ts'
 import { digestOf, KEY_PREFIX } from './api-key.ts'

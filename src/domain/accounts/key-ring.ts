@@ -4,7 +4,7 @@
  * About 300 bytes per key, and only operators make keys.
  */
 import { timingSafeEqual } from 'node:crypto'
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import { digestOf, readKeyId, type StoredKey } from './api-key.ts'
 import type { Caller } from './caller.ts'

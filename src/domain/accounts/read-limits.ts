@@ -1,5 +1,5 @@
 /** Reads tiers and the overrides of an account from JSON. Closed: a name that nobody knows is refused, never ignored. */
-import { hasAtMost } from '../../lib/characters.ts'
+import { hasAtMost } from '../../../lib/characters.ts'
 import { ServiceError } from '../errors.ts'
 import { type AccountLimits, BASE_LIMITS, type LimitOverrides, type Tiers } from './tiers.ts'
 

@@ -2,7 +2,7 @@
  * Small files of an account's own, such as settings and saved graphs, under relative paths. They are data and nothing else:
  * a path is a key, never a place on a disk. Bounded in size, number and sum.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 
 export interface UserFileInfo {

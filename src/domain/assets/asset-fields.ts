@@ -1,6 +1,6 @@
 /** The rules for what a caller may say about an asset besides its path. Each throws `invalid_field` and names the field. */
-import { hasAtMost } from '../../lib/characters.ts'
-import { isMediaType } from '../../lib/mime.ts'
+import { hasAtMost } from '../../../lib/characters.ts'
+import { isMediaType } from '../../../lib/mime.ts'
 import { ServiceError } from '../errors.ts'
 
 export const LIFETIME_MIN_SECONDS = 60

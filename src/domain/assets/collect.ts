@@ -3,8 +3,8 @@
  * covers whoever has stored bytes and not yet written the record. Work comes in bounded portions, so that a large backlog
  * never blocks the store for long.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { AssetStore } from './asset-store.ts'
 import type { BlobListing, BlobStore } from './blob-store.ts'
 

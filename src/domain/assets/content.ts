@@ -1,7 +1,7 @@
 /** Reading a record, its bytes, and removing it. A foreign record looks like one that does not exist. */
 import type { Readable } from 'node:stream'
-import type { Clock } from '../../lib/clock.ts'
-import { isUuid } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import type { AssetStore } from './asset-store.ts'

@@ -1,8 +1,8 @@
 /**
  * A new reference to bytes that the account already has. Bytes of other accounts look exactly like bytes that nobody has.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { NewId } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import { readExpiry, readTags } from './asset-fields.ts'

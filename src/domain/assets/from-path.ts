@@ -2,7 +2,7 @@
  * An asset of a file that lies on this machine: for callers who share it with the service. Only folders that the operator has
  * named are open to it; the bytes are copied, hashed and judged exactly as those of an upload.
  */
-import { typeFromName } from '../../lib/mime.ts'
+import { typeFromName } from '../../../lib/mime.ts'
 import { ServiceError } from '../errors.ts'
 import type { AssetCreation, UploadAsset } from './upload.ts'
 

@@ -3,8 +3,8 @@
  * two names, as they would one after the other.
  */
 
-import type { Clock } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { NewId } from '../../../lib/ids.ts'
 import { forAccount, type PerAccount } from '../accounts/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'

@@ -7,8 +7,8 @@
  * moved, repeated or re-encoded. All refusals read the same and cost the same.
  */
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto'
-import type { Clock } from '../../lib/clock.ts'
-import { isUuid } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 
 /** Leave to read one asset for a while, for whoever holds the address. */

@@ -3,7 +3,7 @@
  * no record counts but that lie on the disk until they are collected. So many uploads at once do not pass a bound that each of
  * them alone would keep.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AssetStore } from './asset-store.ts'
 import type { PendingBlob } from './blob-store.ts'

@@ -2,7 +2,7 @@
  * Puts bytes away for good, before any record points at them: received and hashed, announced, then given their final name.
  * Announced bytes that no record takes up are collected after the grace period, so a crash in between leaves nothing.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import type { AssetStore } from './asset-store.ts'
 import type { BlobStore, PendingBlob, PutOptions } from './blob-store.ts'
 

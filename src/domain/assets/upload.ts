@@ -2,8 +2,8 @@
  * Takes an upload in: what is known of it is judged before the first byte, the rest when the last one has come; bytes are stored
  * before the record. Whatever refuses or breaks it on the way mints nothing and leaves the idempotency key free; bytes that had already got their name are collected later.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { NewId } from '../../../lib/ids.ts'
 import { forAccount, type PerAccount } from '../accounts/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { IdempotencyStore } from '../idempotency/key-record.ts'

@@ -6,7 +6,7 @@
  * before, which is at most a fifth of a second's worth. A refusal is remembered until there is something to take again, so
  * whoever keeps asking costs the store nothing.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { LimitStore, RequestRate } from './limit-store.ts'
 

@@ -2,7 +2,7 @@
  * The deployments in memory, so that an address is known at once, and the only place that changes them: the store first, then
  * here. A deployment of another account looks exactly like one that does not exist.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import {
   canMove,

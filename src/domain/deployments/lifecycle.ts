@@ -3,8 +3,8 @@
  * lets them go after an idle time, ends them when a draining deployment is empty. It looks now and then and when something
  * changes; looking twice is harmless. Whoever wants to bring machines up and down is told by `hooks`.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
 import { DEFAULT_POOL, type Deployment, type DeploymentState } from './deployment.ts'
 import type { DeploymentStore, PoolLoad } from './deployment-store.ts'
 import type { Deployments } from './deployments.ts'

@@ -2,8 +2,8 @@
  * A place on an engine while one run occupies it. Whoever ran says how it went; the slot does what that calls for (a pause, a
  * quarantine, freed memory, a fresh process) and stays taken until that is done, so that the next run finds a sound engine.
  */
-import type { Log } from '../../lib/log.ts'
-import { settlesWithin } from '../../lib/sleep.ts'
+import type { Log } from '../../../lib/log.ts'
+import { settlesWithin } from '../../../lib/sleep.ts'
 import type { Engine } from './engine.ts'
 import type { FleetMember } from './fleet-member.ts'
 

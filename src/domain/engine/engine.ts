@@ -1,6 +1,6 @@
-import type { Graph } from '../workflows/graph.ts'
-import type { NodeCatalog } from '../workflows/node-catalog.ts'
-import type { EngineEvent } from './engine-event.ts'
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 
 /** A file that the graph names, resolved when the job was submitted. */
 export interface EngineInput {

@@ -2,7 +2,7 @@
  * An engine that may come and go, as a fleet needs it: beside running jobs it says how it fares and can be helped. How it is
  * reached, probed and restarted is the adapter's business; who may give it work is the fleet's.
  */
-import type { ObjectInfo } from '../workflows/object-info.ts'
+import type { ObjectInfo } from '../../../engine/graph/object-info.ts'
 import type { Engine } from './engine.ts'
 
 /** What went wrong last, in words that an operator may read. */

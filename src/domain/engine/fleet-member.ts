@@ -2,11 +2,12 @@
  * One engine in a fleet: whether it may be given work, what it has loaded, how it has fared. The engine says whether it is
  * reachable; the operator and its own misdeeds decide the rest. It never runs anything by itself.
  */
-import { type Backoff, createBackoff } from '../../lib/backoff.ts'
-import type { Clock } from '../../lib/clock.ts'
+
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import { catalogOf, type ObjectInfo } from '../../../engine/graph/object-info.ts'
+import { type Backoff, createBackoff } from '../../../lib/backoff.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { isWeights } from '../workflows/model-refs.ts'
-import type { NodeCatalog } from '../workflows/node-catalog.ts'
-import { catalogOf, type ObjectInfo } from '../workflows/object-info.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
 

@@ -3,14 +3,15 @@
  * queue right now; gives out their slots and takes them back with what happened. Which job is next is the store's decision,
  * running it the worker's, reaching an engine the adapter's.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
-import { settlesWithin } from '../../lib/sleep.ts'
+
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import type { ObjectInfo } from '../../../engine/graph/object-info.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import { settlesWithin } from '../../../lib/sleep.ts'
 import { ServiceError } from '../errors.ts'
-import type { Graph } from '../workflows/graph.ts'
 import { findLacks, type Lack, meets, needsOf } from '../workflows/needs.ts'
-import type { NodeCatalog } from '../workflows/node-catalog.ts'
-import type { ObjectInfo } from '../workflows/object-info.ts'
 import { uniteCatalogs } from '../workflows/union-catalog.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'

@@ -3,8 +3,9 @@
  * and kept. Lanes are few: as many as there are different kinds of graphs; the least recently used one is forgotten beyond
  * the bound, and learnt again when somebody asks the store.
  */
+
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { meets, type Needs } from '../workflows/needs.ts'
-import type { NodeCatalog } from '../workflows/node-catalog.ts'
 import { ANY_LANE } from './lanes.ts'
 
 export interface LaneTable {

@@ -1,5 +1,5 @@
 /** An engine that lives in this process, as a member of a fleet: always there, with nothing to lose but its thread. */
-import type { ObjectInfo } from '../workflows/object-info.ts'
+import type { ObjectInfo } from '../../../engine/graph/object-info.ts'
 import type { Engine } from './engine.ts'
 import type { EngineHealth, FleetEngine } from './fleet-engine.ts'
 

@@ -2,8 +2,9 @@
  * How an engine has a partner's model do work for a node: a plain function that the composition root hands in. Who pays,
  * who may, and what a model is are its business; an engine only carries the question there and the answer back.
  */
-import type { JsonValue } from '../../lib/lossless-json.ts'
-import type { ModelNode } from '../workflows/model-nodes.ts'
+
+import type { ModelNode } from '../../../engine/graph/model-nodes.ts'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 
 /** What a node asks for. */
 export interface ModelCall {

@@ -2,8 +2,8 @@
  * One watched thing and everybody who watches it. However many there are, a notice costs one read, and whatever is noticed
  * while a read is under way causes another read after it. Snapshots reach a watcher in the order of their versions.
  */
-import type { Log } from '../../lib/log.ts'
-import { uptimeMs } from '../../lib/uptime.ts'
+import type { Log } from '../../../lib/log.ts'
+import { uptimeMs } from '../../../lib/uptime.ts'
 
 export interface WatchSource<Key, Snapshot> {
   /** null when there is nothing (any more). Must not answer from anything older than `version`. */

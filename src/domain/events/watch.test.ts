@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { silentLog } from '../../lib/log.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { createWatchHub } from './watch.ts'
 import type { WatchSource } from './watch-topic.ts'
 

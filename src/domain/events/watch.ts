@@ -3,8 +3,8 @@
  * its first read, so no notice can fall between the two. Notices are best effort, so a topic is also re-read from time to
  * time, a bounded number at once. Where snapshots come from is the source's business.
  */
-import type { Log } from '../../lib/log.ts'
-import { uptimeMs } from '../../lib/uptime.ts'
+import type { Log } from '../../../lib/log.ts'
+import { uptimeMs } from '../../../lib/uptime.ts'
 import { createTopic, type Topic, type Watch, type Watcher, type WatchSource } from './watch-topic.ts'
 
 export interface WatchHub<Key, Snapshot> extends Disposable {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EngineEvent, ReportedFile } from '../engine/engine-event.ts'
+import type { EngineEvent, ReportedFile } from '../../../engine/graph/run-event.ts'
 import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
 import { readLog } from './logs.ts'
 

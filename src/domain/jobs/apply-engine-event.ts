@@ -3,8 +3,9 @@
  * It decides nothing about leases, cancels or storage. Engines may repeat themselves: a repeated report brings nothing new,
  * and whatever follows the outcome is ignored. States of one attempt share what they count, so only the newest may be used.
  */
-import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../engine/engine-event.ts'
-import type { Graph } from '../workflows/graph.ts'
+
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../engine/graph/run-event.ts'
 import type { JobError, Progress } from './job.ts'
 import { copyHead, toJsonText } from './json-text.ts'
 import { appendLog, EMPTY_LOG, keepTail, type LogTail } from './logs.ts'

@@ -2,8 +2,8 @@
  * A cancel is a change of the job, not a call into a worker: a queued job ends at once, a running one becomes `canceling`
  * and the notice wakes whoever runs it. Repeating it is harmless, and a job that has ended stays as it is.
  */
-import type { Clock } from '../../lib/clock.ts'
-import { isUuid } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'

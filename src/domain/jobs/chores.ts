@@ -1,7 +1,7 @@
 /** The chores of the job store and their pace. Other modules (assets, keys) bring their own and join the list. */
 
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { AccountStore } from '../accounts/account-store.ts'
 import type { IdempotencyStore } from '../idempotency/key-record.ts'
 import type { Expiry } from './expire.ts'

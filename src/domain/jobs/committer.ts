@@ -3,9 +3,9 @@
  * progress that belong together travel together, and a short job needs no commit but its last. Order is kept: outputs are
  * written in the order in which they were added, and always before or with the end.
  */
-import type { Log } from '../../lib/log.ts'
-import { sleep } from '../../lib/sleep.ts'
-import { uptimeMs } from '../../lib/uptime.ts'
+import type { Log } from '../../../lib/log.ts'
+import { sleep } from '../../../lib/sleep.ts'
+import { uptimeMs } from '../../../lib/uptime.ts'
 import type { JobLog, Output, Progress } from './job.ts'
 import type { CommitOutcome, RunChange } from './job-store.ts'
 

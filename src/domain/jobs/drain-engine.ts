@@ -2,8 +2,8 @@
  * Empties one engine: it gets no more jobs, those that run there may finish for a while, and what is still there then goes back
  * to the queue for another engine, without spending an attempt.
  */
-import type { Log } from '../../lib/log.ts'
-import { sleep } from '../../lib/sleep.ts'
+import type { Log } from '../../../lib/log.ts'
+import { sleep } from '../../../lib/sleep.ts'
 import type { EngineStatus } from '../engine/engine-status.ts'
 import type { Fleet } from '../engine/fleet.ts'
 import type { Worker } from './worker.ts'

@@ -3,7 +3,7 @@
  * knows; when an engine has room, its word comes a moment after the hand-over, and a refusal can still be the answer to the
  * submit. Every wait is short: whoever hears nothing in time goes on, and the job tells the rest.
  */
-import type { GraphRefusal } from '../workflows/validation-result.ts'
+import type { GraphRefusal } from '../../../engine/graph/validate/validation-result.ts'
 
 export interface Expectation extends Disposable {
   /** null: the engine took the graph, or nothing was heard in time. */

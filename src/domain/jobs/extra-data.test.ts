@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSealer } from '../../lib/sealer.ts'
+import { createSealer } from '../../../lib/sealer.ts'
 import { ServiceError } from '../errors.ts'
 import { createExtraDataKeeper } from './extra-data.ts'
 

@@ -3,8 +3,13 @@
  * bytes; with a sealer they lie sealed in the store instead, so that an attempt after a restart has them too. They are
  * forgotten at every terminal state, and at the latest with the job's retention. They never reach a log or an error.
  */
-import { isJsonObject, type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../lib/lossless-json.ts'
-import type { Sealer } from '../../lib/sealer.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
+import type { Sealer } from '../../../lib/sealer.ts'
 import { ServiceError } from '../errors.ts'
 
 export type ExtraData = Readonly<Record<string, unknown>>

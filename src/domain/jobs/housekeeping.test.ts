@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLog } from '../../lib/log.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
 test('a chore never overlaps itself and goes on after a failure', async () => {

@@ -2,8 +2,8 @@
  * Runs chores from time to time: each one alone with itself, at its own pace with a little jitter, and never again before it
  * has ended. A chore that throws is logged and gets its next turn. Disposing waits for those under way.
  */
-import type { Log } from '../../lib/log.ts'
-import { sleep } from '../../lib/sleep.ts'
+import type { Log } from '../../../lib/log.ts'
+import { sleep } from '../../../lib/sleep.ts'
 
 export interface Chore {
   readonly name: string

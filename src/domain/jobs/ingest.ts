@@ -2,8 +2,8 @@
  * Turns drafts into outputs: reads the bytes into the blob store, a bounded number at a time, and hands the results on in
  * the order in which they were reported. What comes after a failed one is not handed on: the job fails with that error.
  */
-import type { NewId } from '../../lib/ids.ts'
-import type { Semaphore } from '../../lib/semaphore.ts'
+import type { NewId } from '../../../lib/ids.ts'
+import type { Semaphore } from '../../../lib/semaphore.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
 import { ServiceError } from '../errors.ts'
 import { toJobError } from './end-of-run.ts'

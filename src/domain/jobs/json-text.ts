@@ -1,4 +1,4 @@
-import { type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 
 /** The first characters of a text, as a text of its own: a mere slice would keep the whole in memory for as long as it lives. */
 export function copyHead(text: string, maxLength: number): string {

@@ -2,10 +2,10 @@
  * Keeps the fleet's knowledge of lanes in step with the queue: lanes that another process made, or that waited across a restart,
  * are learnt from one of their jobs; jobs of a lane that no engine can serve any more end instead of waiting for ever.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { NewId } from '../../lib/ids.ts'
-import type { Log } from '../../lib/log.ts'
-import { createTurns, type Turns } from '../../lib/turns.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { NewId } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import { createTurns, type Turns } from '../../../lib/turns.ts'
 import type { Fleet } from '../engine/fleet.ts'
 import { ANY_LANE } from '../engine/lanes.ts'
 import { toJobError } from './end-of-run.ts'

@@ -1,5 +1,5 @@
 /** A page of an account's jobs, newest first. The opaque cursor text is the surface's business. */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import type { Job } from './job.ts'
 import type { JobStore, ListQuery } from './job-store.ts'
 import type { JobStatus } from './transitions.ts'

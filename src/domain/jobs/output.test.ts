@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ReportedItem } from '../engine/engine-event.ts'
+import type { ReportedItem } from '../../../engine/graph/run-event.ts'
 import { type OutputDraft, toOutputDraft } from './output.ts'
 
 const RULES = { previewOutputs: false }

@@ -4,8 +4,9 @@
  * the `animated` flags beside an image, and temporary preview files unless the operator wants them: those are kept for
  * whoever asks for them by name, and not listed.
  */
-import { isMediaType, toBareType, typeFromName } from '../../lib/mime.ts'
-import type { ReportedFile } from '../engine/engine-event.ts'
+
+import type { ReportedFile } from '../../../engine/graph/run-event.ts'
+import { isMediaType, toBareType, typeFromName } from '../../../lib/mime.ts'
 import type { Reported } from './apply-engine-event.ts'
 import type { OutputPlace, OutputType } from './job.ts'
 import { toJsonText } from './json-text.ts'

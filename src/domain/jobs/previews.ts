@@ -2,7 +2,7 @@
  * The newest preview of each running job, bounded, and its way to whoever watches: at most two a second per job, always the
  * newest, and the last one is never swallowed by the limit. Previews are not stored anywhere.
  */
-import type { EngineEvent } from '../engine/engine-event.ts'
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { EventBus, JobLive } from '../events/event-bus.ts'
 import { MAX_PREVIEW_BYTES } from './run-notices.ts'
 

@@ -3,8 +3,9 @@
  * graph of three nodes with fifty sampling steps stands at 22/52 after the first node and step 21. The value never falls in
  * the life of a job, also not when a later attempt begins anew: clients drop lower values.
  */
-import type { NodeRef } from '../engine/engine-event.ts'
-import type { Graph } from '../workflows/graph.ts'
+
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { NodeRef } from '../../../engine/graph/run-event.ts'
 import type { Progress } from './job.ts'
 
 interface ActiveNode {

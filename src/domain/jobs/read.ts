@@ -2,8 +2,8 @@
  * Reads one job, from memory where that is right and otherwise from our own store: no engine is ever asked. An id that is
  * not this account's looks exactly like one that does not exist.
  */
-import type { Clock } from '../../lib/clock.ts'
-import { isUuid } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus, Unsubscribe } from '../events/event-bus.ts'
 import type { Job, JobLog } from './job.ts'

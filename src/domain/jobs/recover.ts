@@ -2,7 +2,7 @@
  * Takes jobs back from workers that are gone: a lapsed lease sends a job to its next attempt, or ends it once its attempts
  * are spent. At start-up, when the lock on the data directory proves that no other process lives, every lease is lapsed.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import { toJobError } from './end-of-run.ts'
 import type { ExtraDataKeeper } from './extra-data.ts'

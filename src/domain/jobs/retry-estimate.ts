@@ -1,5 +1,5 @@
 /** How soon a full queue is likely to have room again: about the time between two finished jobs, within sane bounds. */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import type { JobObserver } from './observer.ts'
 
 const DEFAULT_SECONDS = 5

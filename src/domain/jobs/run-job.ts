@@ -4,11 +4,12 @@
  * kept), and it can be told that its work no longer counts (the lease is lost or given back). An engine that does not react
  * to an interrupt within the grace period is given up: the job ends, and whatever the engine still says is ignored.
  */
-import type { Log } from '../../lib/log.ts'
-import { MAX_TIMER_MS } from '../../lib/sleep.ts'
-import { inOneStep } from '../../lib/turns.ts'
+
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import type { Log } from '../../../lib/log.ts'
+import { MAX_TIMER_MS } from '../../../lib/sleep.ts'
+import { inOneStep } from '../../../lib/turns.ts'
 import type { EngineRun } from '../engine/engine.ts'
-import type { EngineEvent } from '../engine/engine-event.ts'
 import { EngineLostError } from '../engine/engine-lost-error.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../engine/engine-slot.ts'
 import { ServiceError } from '../errors.ts'

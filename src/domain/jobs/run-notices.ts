@@ -1,5 +1,5 @@
 /** What listeners hear of a run while it lasts and when it is over. Live news is carried whole and never stored. */
-import type { EngineEvent } from '../engine/engine-event.ts'
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Job, JobError } from './job.ts'
 

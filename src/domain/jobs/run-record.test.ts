@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EngineEvent, NodeRef } from '../engine/engine-event.ts'
+import type { EngineEvent, NodeRef } from '../../../engine/graph/run-event.ts'
 import { createRunRecorder } from './run-record.ts'
 
 const ref = (nodeId: string): NodeRef => ({

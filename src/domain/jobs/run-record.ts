@@ -3,7 +3,7 @@
  * Outputs as assets are the job's business; this is what a player of the run needs besides. A pure fold over engine events,
  * bounded whatever a node reports; it is written once, with the end of the run.
  */
-import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../engine/engine-event.ts'
+import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../engine/graph/run-event.ts'
 import { copyHead } from './json-text.ts'
 
 /** A file as the engine named it, or a plain value. */

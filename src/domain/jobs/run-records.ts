@@ -2,8 +2,8 @@
  * Jobs together with how they were submitted and what their runs showed: the queue as it stands, and the history of what has
  * run. A job that never ran has no place in the history, and one that was taken out of it is still a job.
  */
-import type { Clock } from '../../lib/clock.ts'
-import { isUuid } from '../../lib/ids.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { isUuid } from '../../../lib/ids.ts'
 import type { Job } from './job.ts'
 import type { RunRecord } from './run-record.ts'
 import type { Submission } from './submission.ts'

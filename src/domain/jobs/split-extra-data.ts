@@ -2,7 +2,7 @@
  * Tells credentials from the rest of `extra_data`. Credentials are for the keeper alone. The rest is stored with the job, so a
  * credential that a caller left inside of it is blanked first, wherever it stands: from there on nobody has to be careful.
  */
-import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { KEY_IN_TEXT, KEY_PREFIX } from '../accounts/api-key.ts'
 import type { ExtraData } from './extra-data.ts'
 

@@ -1,9 +1,10 @@
 /** The graph of a job as the store has it. Most are read at once; a large one in slices, so that nobody else waits for it. */
-import { type JsonValue, keepNumber, parseLosslessJson } from '../../lib/lossless-json.ts'
-import { readJsonSteps } from '../../lib/read-json-steps.ts'
-import type { Turns, Work } from '../../lib/turns.ts'
-import type { Graph } from '../workflows/graph.ts'
-import { readGraph, readGraphSteps } from '../workflows/read-graph.ts'
+
+import type { Graph } from '../../../engine/graph/graph.ts'
+import { readGraph, readGraphSteps } from '../../../engine/graph/read-graph.ts'
+import { type JsonValue, keepNumber, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { readJsonSteps } from '../../../lib/json/read-json-steps.ts'
+import type { Turns, Work } from '../../../lib/turns.ts'
 
 const SMALL_LENGTH = 65_536
 // It was read within the limits of a request when it was submitted.

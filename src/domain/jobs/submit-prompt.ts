@@ -3,14 +3,15 @@
  * of the graph cannot run. That part is left out of what is executed and told in `nodeErrors`. It ends in the same submit, so
  * the job is one like any other.
  */
-import type { JsonValue } from '../../lib/lossless-json.ts'
-import type { Turns } from '../../lib/turns.ts'
-import type { NodeCatalog } from '../workflows/node-catalog.ts'
-import { toLackRefusal, withoutUnknowns } from '../workflows/node-errors.ts'
+
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import { pruneGraph } from '../../../engine/graph/prune-graph.ts'
+import { toLackRefusal, withoutUnknowns } from '../../../engine/graph/validate/node-errors.ts'
+import type { Finding, GraphRefusal } from '../../../engine/graph/validate/validation-result.ts'
+import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import type { Turns } from '../../../lib/turns.ts'
 import { hasOwnJudges, type InspectWorkflow, type Placement } from '../workflows/prepare.ts'
-import { pruneGraph } from '../workflows/prune-graph.ts'
-import type { Finding, GraphRefusal } from '../workflows/validation-result.ts'
-import { writeGraphSteps } from '../workflows/write-graph.ts'
 import type { Job } from './job.ts'
 import type { Submission } from './submission.ts'
 import { EngineRefusedError, type Submit } from './submit.ts'

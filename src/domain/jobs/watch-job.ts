@@ -1,7 +1,8 @@
 /** Watches one job: its snapshot, then every newer one in order, and its previews. Streams and sockets stand on this. */
-import { isUuid } from '../../lib/ids.ts'
-import type { Log } from '../../lib/log.ts'
-import type { EngineEvent } from '../engine/engine-event.ts'
+
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import { isUuid } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import { createWatchHub } from '../events/watch.ts'

@@ -1,6 +1,6 @@
 /** What a worker needs and what may be set, with the reasons for the defaults. */
-import type { NewId } from '../../lib/ids.ts'
-import type { Turns } from '../../lib/turns.ts'
+import type { NewId } from '../../../lib/ids.ts'
+import type { Turns } from '../../../lib/turns.ts'
 import type { Fleet } from '../engine/fleet.ts'
 import type { CommitPace } from './committer.ts'
 import type { JobStore } from './job-store.ts'

@@ -3,11 +3,11 @@
  * notice costs a second. All its leases are renewed in one write; a lease it cannot keep ends the run. Which job is next, for
  * which of the engines, and whether an account has room, is decided by the store; the run itself is in run-job.ts.
  */
-import { type Backoff, createBackoff } from '../../lib/backoff.ts'
-import { createDoorbell } from '../../lib/doorbell.ts'
-import { createSemaphore } from '../../lib/semaphore.ts'
-import { settlesWithin, sleep } from '../../lib/sleep.ts'
-import { createTurns } from '../../lib/turns.ts'
+import { type Backoff, createBackoff } from '../../../lib/backoff.ts'
+import { createDoorbell } from '../../../lib/doorbell.ts'
+import { createSemaphore } from '../../../lib/semaphore.ts'
+import { settlesWithin, sleep } from '../../../lib/sleep.ts'
+import { createTurns } from '../../../lib/turns.ts'
 import type { EngineSlot } from '../engine/engine-slot.ts'
 import type { JobChanged } from '../events/event-bus.ts'
 import type { Claim, Lease } from './job-store.ts'

@@ -1,5 +1,5 @@
 /** Which ids somebody may have meant: few letters apart, or one a part of the other. */
-import { editDistance } from '../../lib/closest-word.ts'
+import { editDistance } from '../../../lib/closest-word.ts'
 
 // Longer texts are cut: the cost grows with the square, and nobody mistypes that much.
 const MAX_LENGTH = 96

@@ -2,9 +2,9 @@
  * The end of a call: assets copied, bytes put away, the price found, and then one transaction that remembers the answer and
  * settles the money. What it gives back goes to whoever waits.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
-import { toBareType } from '../../lib/mime.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import { toBareType } from '../../../lib/mime.ts'
 import type { StorageRooms } from '../assets/storage-rooms.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
 import { ServiceError } from '../errors.ts'

@@ -2,7 +2,7 @@
  * Takes a call that was let in to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never
  * throws; whatever happens ends in the store, or, when the process stops, is left to the next one.
  */
-import { sleep } from '../../lib/sleep.ts'
+import { sleep } from '../../../lib/sleep.ts'
 import type { CallObserver } from './call-observer.ts'
 import type { CallStore } from './call-store.ts'
 import {

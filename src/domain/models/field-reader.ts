@@ -1,5 +1,5 @@
 /** Takes an object of a data file apart field by field, and notes what is wrong under the full name of the field. */
-import { closestWord } from '../../lib/closest-word.ts'
+import { closestWord } from '../../../lib/closest-word.ts'
 import { type JsonPath, readJsonPath } from './json-path.ts'
 import { isRecord, type Json, type JsonRecord } from './model.ts'
 

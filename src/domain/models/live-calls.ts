@@ -1,5 +1,5 @@
 /** All calls under way in this process: found by their id, waited for when the service stops. */
-import { settlesWithin } from '../../lib/sleep.ts'
+import { settlesWithin } from '../../../lib/sleep.ts'
 import type { LiveCall } from './live-call.ts'
 import { RouterError } from './router-error.ts'
 

@@ -2,7 +2,7 @@
  * The pictures in a model's answer: written out as base64, or lying on our own storage. Others stay addresses, and so do those
  * for which there is no room: an answer may name the same large file again and again.
  */
-import { isJsonObject, type JsonValue } from '../../lib/lossless-json.ts'
+import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import type { CallBody } from './call-store.ts'
 
 /** A body of ours, or the content behind an address of ours; null for any other address and for what is larger than allowed. */

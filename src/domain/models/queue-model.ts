@@ -3,10 +3,10 @@
  * restart changes nothing: what waited waits, what ran is collected.
  */
 
-import type { Clock } from '../../lib/clock.ts'
-import { createDoorbell } from '../../lib/doorbell.ts'
-import type { NewId } from '../../lib/ids.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { createDoorbell } from '../../../lib/doorbell.ts'
+import type { NewId } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { BlobStore } from '../assets/blob-store.ts'
 import type { StoreBlob } from '../assets/store-blob.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from './access.ts'

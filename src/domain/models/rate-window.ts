@@ -1,5 +1,5 @@
 /** So many requests in a window of time, by account. A window begins with the first request and ends as a whole. */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import { RouterError } from './router-error.ts'
 
 export interface RateRule {

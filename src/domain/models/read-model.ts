@@ -2,7 +2,7 @@
  * Reads the data file of one model. Every mistake is collected with its place, so that a file is mended in one go; a file
  * with a mistake gives no model at all.
  */
-import { isMediaType } from '../../lib/mime.ts'
+import { isMediaType } from '../../../lib/mime.ts'
 import { FieldReader } from './field-reader.ts'
 import type { JsonPath } from './json-path.ts'
 import type { Hosting, Json, Model, ModelInput, ModelOutput } from './model.ts'

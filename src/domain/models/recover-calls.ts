@@ -3,8 +3,8 @@
  * had not left is as if it had never been: its key is free, its request waits again. Any other may or may not have reached
  * its provider: it is never submitted again by itself, unless the provider is known to make no second generation of it.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { CallProgress, CallStore, StoredRefusal, UnfinishedCall } from './call-store.ts'
 import type { Catalog } from './catalog.ts'
 import type { DriveCall } from './drive-call.ts'

@@ -3,7 +3,12 @@
  * in the job's `extra_data`; which call it is by the node's own key, so that no attempt of a job pays twice.
  */
 import { hash } from 'node:crypto'
-import { isJsonObject, type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../lib/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonValue,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
 import type { Authenticate, Caller } from '../accounts/caller.ts'
 import { mustHaveScope } from '../accounts/scopes.ts'
 import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../engine/run-model.ts'

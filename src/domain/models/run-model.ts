@@ -3,7 +3,7 @@
  * are made in one transaction. Whoever goes away before the end costs nothing and changes nothing: the call runs on, is
  * recorded and is billed.
  */
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import type { AccessRules, OpenedModel } from './access.ts'
 import type { CallObserver } from './call-observer.ts'
 import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'

@@ -3,17 +3,17 @@
  * published as a model.
  */
 import { hash } from 'node:crypto'
-import { type JsonValue, stringifyLosslessJson } from '../../lib/lossless-json.ts'
-import { typeFromName } from '../../lib/mime.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { replaceClasses } from '../../../engine/graph/replace-classes.ts'
+import type { NodeReport } from '../../../engine/graph/run-event.ts'
+import { validate } from '../../../engine/graph/validate/validate.ts'
+import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { typeFromName } from '../../../lib/mime.ts'
 import type { Engine, EngineInput, EngineRun } from '../engine/engine.ts'
-import type { NodeReport } from '../engine/engine-event.ts'
 import { ServiceError } from '../errors.ts'
 import { createFileCheck, findFileNames } from '../workflows/file-names.ts'
-import type { NodeCatalog } from '../workflows/node-catalog.ts'
-import { readGraph } from '../workflows/read-graph.ts'
-import { replaceClasses } from '../workflows/replace-classes.ts'
-import { validate } from '../workflows/validate.ts'
-import type { ValidationResult } from '../workflows/validation-result.ts'
 
 export interface WorkflowCall {
   readonly accountId: string

@@ -2,15 +2,16 @@
  * Names of files in a graph: what an asset is called there, which bare names a graph holds, and under which paths a bare name
  * may be found. Names are only ever compared, never used as paths.
  */
-import { extensionFromType, extensionOf } from '../../lib/mime.ts'
-import { pythonStr } from '../../lib/python-values.ts'
+
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import type { CheckInput } from '../../../engine/graph/validate/check-node.ts'
+import { unwrapConstant } from '../../../engine/graph/validate/convert-constant.ts'
+import { extensionFromType, extensionOf } from '../../../lib/mime.ts'
+import { pythonStr } from '../../../lib/python/values.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin } from '../assets/asset-store.ts'
-import type { CheckInput } from './check-node.ts'
-import { unwrapConstant } from './convert-constant.ts'
 import { type FileInput, findFileInputs } from './file-inputs.ts'
-import type { Graph } from './graph.ts'
-import type { NodeCatalog } from './node-catalog.ts'
 
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i

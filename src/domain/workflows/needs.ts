@@ -3,12 +3,12 @@
  * with the same needs share a key, so that a queue can keep them in one lane and ask once per lane who can run it.
  */
 import { hash } from 'node:crypto'
-import { choicesOf } from './constant-rules.ts'
-import { declaredInputs } from './dynamic-inputs.ts'
-import type { Graph, GraphNode } from './graph.ts'
-import { type DeclaredInput, readNodeSpec } from './input-specs.ts'
+import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
+import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
+import { type DeclaredInput, readNodeSpec } from '../../../engine/graph/input-specs.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import { choicesOf } from '../../../engine/graph/validate/constant-rules.ts'
 import { isWeights } from './model-refs.ts'
-import type { NodeCatalog } from './node-catalog.ts'
 
 /** A value that an input of a class must offer. */
 export type Choice = readonly [classType: string, input: string, value: string]

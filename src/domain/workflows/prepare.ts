@@ -2,25 +2,26 @@
  * From a submitted workflow to the text that is executed: format, shape, files, validation, in this order. Everything that can
  * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
  */
-import type { Clock } from '../../lib/clock.ts'
-import type { JsonValue } from '../../lib/lossless-json.ts'
-import { createTurns, type Turns, type Work } from '../../lib/turns.ts'
+
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
+import { replaceClasses } from '../../../engine/graph/replace-classes.ts'
+import { isUiFormat } from '../../../engine/graph/ui-format.ts'
+import { toLackRefusal, toRefusal, withoutUnknowns } from '../../../engine/graph/validate/node-errors.ts'
+import { checkNodeRules, type NodeRules } from '../../../engine/graph/validate/node-rules.ts'
+import { validateSteps } from '../../../engine/graph/validate/validate.ts'
+import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
+import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import { createTurns, type Turns, type Work } from '../../../lib/turns.ts'
 import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
 import { createFileCheck, type FileNames, findFileNames, nameInGraph } from './file-names.ts'
-import type { Graph } from './graph.ts'
 import type { Lack } from './needs.ts'
-import type { NodeCatalog } from './node-catalog.ts'
-import { toLackRefusal, toRefusal, withoutUnknowns } from './node-errors.ts'
-import { checkNodeRules, type NodeRules } from './node-rules.ts'
-import { readGraphSteps } from './read-graph.ts'
-import { replaceClasses } from './replace-classes.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
-import { isUiFormat } from './ui-format.ts'
-import { validateSteps } from './validate.ts'
-import type { ValidationResult } from './validation-result.ts'
-import { writeGraphSteps } from './write-graph.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
 export interface ResolvedInput {

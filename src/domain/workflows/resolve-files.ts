@@ -3,7 +3,7 @@
  * either origin, always within one account. An unknown reference refuses the workflow; an unknown bare name does not: the
  * node that loads it says so.
  */
-import { isUuid } from '../../lib/ids.ts'
+import { isUuid } from '../../../lib/ids.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
 import { ServiceError } from '../errors.ts'

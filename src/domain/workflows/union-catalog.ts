@@ -3,7 +3,7 @@
  * of all the others added to its lists: a value is valid when some engine offers it. United class by class, when first asked
  * for; whether one engine has everything that a graph needs is a question for needs.ts.
  */
-import type { InputSpec, NodeCatalog, NodeDefinition } from './node-catalog.ts'
+import type { InputSpec, NodeCatalog, NodeDefinition } from '../../../engine/graph/node-catalog.ts'
 
 const CATEGORIES = ['required', 'optional'] as const
 

@@ -1,6 +1,7 @@
 /** Refusals in the envelope of the admin API. The table is total; whatever is no refusal is a defect and logged once. */
+
+import type { Log } from '../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
-import type { Log } from '../../lib/log.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const STATUS: Readonly<Record<Refusal, number>> = {

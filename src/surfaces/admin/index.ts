@@ -3,9 +3,9 @@
  * deployment's address. Other parts of the service add operations of their own through `operations`.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isJsonObject } from '../../../lib/json/lossless-json.ts'
 import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { isJsonObject } from '../../lib/lossless-json.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import { readJsonBody } from '../kit/json-body.ts'
 import { wrongMethod } from '../kit/path-methods.ts'

@@ -1,6 +1,7 @@
 /** The JSON bodies that make assets without an upload: what they have in common. */
+
+import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { isJsonObject, type JsonValue } from '../../lib/lossless-json.ts'
 
 export interface AssetBody {
   member(name: string): JsonValue | undefined

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
+import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { isUuid } from '../../lib/ids.ts'
 
 /** The asset id of the path. What is not a UUID names no asset, so nothing else is asked. */
 export function assetIdOf(request: FastifyRequest): string {

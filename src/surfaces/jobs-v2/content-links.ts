@@ -2,8 +2,9 @@
  * Where the bytes of an asset are, and for how long that address works. The local kind points at its own content operation;
  * where many accounts share the service an address is signed and carries its own authorisation.
  */
+
+import type { Clock } from '../../../lib/clock.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
-import type { Clock } from '../../lib/clock.ts'
 import { type LinkBase, toContentUrl } from './links.ts'
 
 export interface LinkedAsset {

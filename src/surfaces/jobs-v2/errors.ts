@@ -2,8 +2,9 @@
  * The one place where refusals become HTTP on this surface. The table is total: a new refusal does not compile without its
  * row. Whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once, with the request id.
  */
+
+import type { Log } from '../../../lib/log.ts'
 import { type Refusal, type RefusalDetails, ServiceError } from '../../domain/errors.ts'
-import type { Log } from '../../lib/log.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {

@@ -2,9 +2,10 @@
  * All streams of one job that share a link base. Every frame is made once and given to every reader; a reader that comes
  * later, or falls behind, gets the present state first and then the same frames. What the frames say is job-frames.ts.
  */
+
+import type { Work } from '../../../lib/turns.ts'
 import type { Job } from '../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../domain/jobs/watch-job.ts'
-import type { Work } from '../../lib/turns.ts'
 import type { EventStream, StreamSource } from '../kit/event-stream.ts'
 import { createJobFrames } from './job-frames.ts'
 import type { ViewBase } from './job-view.ts'

@@ -4,10 +4,10 @@
  * about the job. A place is given back when the socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
+import type { Turns } from '../../../lib/turns.ts'
 import type { Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { noSuchJob } from '../../domain/jobs/read.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
-import type { Turns } from '../../lib/turns.ts'
 import { EventStream } from '../kit/event-stream.ts'
 import { type HeldPlaces, tooManyStreams } from '../kit/held-places.ts'
 import { encodeStreamHead, takeSocket } from '../kit/sse.ts'

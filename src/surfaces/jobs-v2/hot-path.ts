@@ -5,10 +5,10 @@
  * irregularity the request is left, untouched, to the framework, which then refuses it properly.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isUuid } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { isUuid } from '../../lib/ids.ts'
 import type { Gate, Place } from '../kit/gate.ts'
 import { writeAnswer } from '../kit/raw-answer.ts'
 import { requestIdOf } from '../kit/request-id.ts'

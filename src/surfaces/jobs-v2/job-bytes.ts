@@ -4,9 +4,10 @@
  * age: bytes that hold some are made anew in time. A job may have thousands of outputs, each with an address to be signed:
  * where that has yet to be done, it is done in steps.
  */
+
+import type { Clock } from '../../../lib/clock.ts'
+import { finishNow, type Work } from '../../../lib/turns.ts'
 import type { Job } from '../../domain/jobs/job.ts'
-import type { Clock } from '../../lib/clock.ts'
-import { finishNow, type Work } from '../../lib/turns.ts'
 import type { ContentLinks } from './content-links.ts'
 import { toJobView, toOutputText, type ViewBase } from './job-view.ts'
 import type { JobLinkStyle, LinkBase } from './links.ts'

@@ -7,10 +7,11 @@
  * reset comes before its outputs; it is told to later readers as well, who may have been told of the earlier ones over another
  * connection.
  */
+
+import type { Work } from '../../../lib/turns.ts'
 import type { Job, Output } from '../../domain/jobs/job.ts'
 import { isTerminal } from '../../domain/jobs/transitions.ts'
 import type { Preview } from '../../domain/jobs/watch-job.ts'
-import type { Work } from '../../lib/turns.ts'
 import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
 import { toOutputText, type ViewBase } from './job-view.ts'
 import { createPacer } from './pacer.ts'

@@ -3,7 +3,7 @@
  * `(app, deps) => void` that registers its route, with `deps` as narrow as it can be.
  */
 import type { FastifyRequest } from 'fastify'
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
 import type { JobScope } from './scoped-jobs.ts'
 
 export interface RequestContext extends JobScope {

@@ -2,9 +2,10 @@
  * The fields of a submit, checked in the order of the contract. Which graph is valid is the domain's business; here a body is
  * only taken apart. Messages name fields and never values, because `extra_data` holds credentials.
  */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { readMetadata } from '../../domain/jobs/metadata.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
 import type { SpecCheck } from '../kit/spec.ts'
 
 export interface SubmitBody {

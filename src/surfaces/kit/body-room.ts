@@ -5,8 +5,8 @@
  * stream to where they belong are not bodies in this sense.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createTurns, type Turns } from '../../../lib/turns.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { createTurns, type Turns } from '../../lib/turns.ts'
 
 export interface BodyRoomOptions {
   readonly totalBytes: number

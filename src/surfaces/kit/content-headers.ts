@@ -2,8 +2,9 @@
  * Headers of delivered content. Whatever it is, it is somebody's upload on our origin: never sniffed, never run, and what a
  * browser would run is only ever downloaded.
  */
+
+import { extensionFromType, isActiveType, isMediaType } from '../../../lib/mime.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
-import { extensionFromType, isActiveType, isMediaType } from '../../lib/mime.ts'
 
 const UNKNOWN_TYPE = 'application/octet-stream'
 

@@ -4,8 +4,8 @@
  * bytes of a body that does not come to its end are given back to the system at once.
  */
 import type { IncomingMessage } from 'node:http'
+import { passBuffer } from '../../../lib/threads/minor-gc.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { passBuffer } from '../../lib/garbage.ts'
 import type { BodyClaim } from './body-room.ts'
 
 export interface GatherOptions {

@@ -5,10 +5,16 @@
  */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { type JsonValue, keepNumber, type NumberText, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { NumberReader, Read } from '../../../lib/json/read-json.ts'
+import {
+  type JsonFault,
+  JsonLimitError,
+  MAX_NAME_BYTES,
+  MAX_SPACE,
+  readJsonSteps,
+} from '../../../lib/json/read-json-steps.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { type JsonValue, keepNumber, type NumberText, parseLosslessJson } from '../../lib/lossless-json.ts'
-import type { NumberReader, Read } from '../../lib/read-json.ts'
-import { type JsonFault, JsonLimitError, MAX_NAME_BYTES, MAX_SPACE, readJsonSteps } from '../../lib/read-json-steps.ts'
 import { claimOf } from './body-room.ts'
 import { freeBytes, gatherBody } from './gather-body.ts'
 import { findShapeFault } from './json-shape.ts'

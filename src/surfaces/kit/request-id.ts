@@ -3,7 +3,7 @@
  * it would let anybody write into our logs. Ids rise with time: whatever is stored under them lies together on the disk.
  */
 import type { IncomingMessage } from 'node:http'
-import { createUuidV7 } from '../../lib/ids.ts'
+import { createUuidV7 } from '../../../lib/ids.ts'
 
 export const DEFAULT_BRANDS: readonly string[] = ['Service', 'Comfy']
 

@@ -2,21 +2,22 @@
  * What a surface that may be left out is given. Such a surface is found by its folder (see optional-surfaces.ts), so what it
  * can use must be described outside of it. Everything is narrow: functions of the domain, never an adapter.
  */
+
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Turns } from '../../../lib/turns.ts'
 import type { UserFiles } from '../../domain/accounts/user-files.ts'
 import type { AssetShelf } from '../../domain/assets/asset-shelf.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
-import type { EngineEvent } from '../../domain/engine/engine-event.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { ChooseJobId } from '../../domain/jobs/chosen-id.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
-import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
-import type { Turns } from '../../lib/turns.ts'
 import type { Gate } from './gate.ts'
 import type { HeldPlaces } from './held-places.ts'
 import type { Surface } from './surface.ts'

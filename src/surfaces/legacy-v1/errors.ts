@@ -2,8 +2,9 @@
  * Refusals as this surface answers them. Clients of ComfyUI look for `error`, clients of the hosted v1 for `code` and
  * `message`: both find theirs. The table is total. Every answer has a JSON body, since one client parses each of them.
  */
+
+import type { Log } from '../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
-import type { Log } from '../../lib/log.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {

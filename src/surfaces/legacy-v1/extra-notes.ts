@@ -3,8 +3,9 @@
  * with the job. Everything else might be anything, so it is shown for as long as this process remembers it, and never stored.
  * Credentials that stand deeper inside of what is kept or shown are blanked.
  */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { blankCredentials } from '../../domain/jobs/split-extra-data.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
 
 export interface SplitExtraData {
   /** For the run: credentials and what is written into files; null when there is nothing. */

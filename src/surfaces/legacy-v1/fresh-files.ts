@@ -2,7 +2,7 @@
  * Files that a run has announced and that are not stored yet. A client asks for a file the moment it hears of it, a few
  * milliseconds before it can be read: such a request waits for the next change of the job instead of being refused.
  */
-import type { EngineEvent } from '../../domain/engine/engine-event.ts'
+import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 
 export interface FreshFiles extends Disposable {

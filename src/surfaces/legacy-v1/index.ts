@@ -3,9 +3,9 @@
  * this folder leaves a service without it. Jobs, assets and accounts are those of the other surfaces; only the words differ.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
-import { createUuidV7 } from '../../lib/ids.ts'
 import { mustNameNoDeployment } from '../kit/deployment-address.ts'
 import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods } from '../kit/path-methods.ts'

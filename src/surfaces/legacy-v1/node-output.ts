@@ -2,8 +2,9 @@
  * What nodes showed, as clients of this surface see it: the outputs of a history entry, and how many files a job made and
  * which of them stands for it in a list. Pure; the rules are ComfyUI's.
  */
+
+import { extensionOf } from '../../../lib/mime.ts'
 import type { RunRecord, ShownItem, ShownNode } from '../../domain/jobs/run-record.ts'
-import { extensionOf } from '../../lib/mime.ts'
 
 export interface OutputSummary {
   readonly outputs_count: number

@@ -3,8 +3,8 @@
  * routes; `api` puts each of them under `/api/x` and bare `/x`, where ComfyUI has both.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import type { NewId } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
-import type { NewId } from '../../lib/ids.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { Audiences } from './audience.ts'
 import type { ExtraNotes } from './extra-notes.ts'

@@ -1,8 +1,9 @@
 /** The members of a `POST /prompt` body, taken apart and judged one by one. What the graph is worth is decided elsewhere. */
+
+import { isUuid } from '../../../lib/ids.ts'
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { PRIORITY_LIMIT } from '../../domain/jobs/submit.ts'
-import { isUuid } from '../../lib/ids.ts'
-import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../lib/lossless-json.ts'
 import { CREDENTIAL } from './extra-notes.ts'
 import { INVALID_PROMPT_ID, NO_PROMPT, type PromptRefusal } from './prompt-errors.ts'
 

@@ -2,10 +2,11 @@
  * A job as ComfyUI lists it: the five members of a queue entry and the entry of its history. Graphs and extra data are texts
  * already and stay so, digit by digit. Credentials are in none of them, because none was ever stored.
  */
+
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
+import type { Work } from '../../../lib/turns.ts'
 import type { Job, JobError } from '../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../domain/jobs/run-records.ts'
-import type { NodeCatalog } from '../../domain/workflows/node-catalog.ts'
-import type { Work } from '../../lib/turns.ts'
 import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from './exception-types.ts'
 import type { ExtraNotes } from './extra-notes.ts'
 import { toMeta, toOutputs } from './node-output.ts'

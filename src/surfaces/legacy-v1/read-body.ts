@@ -1,8 +1,8 @@
 /** A JSON body whatever its type says; an empty one is an empty object, because clients post nothing where JSON is expected. */
 import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../lib/lossless-json.ts'
 import { parseLosslessBody, readBodyBytes } from '../kit/json-body.ts'
 
 export async function readLooseJson(request: FastifyRequest, maxBytes: number): Promise<JsonValue> {

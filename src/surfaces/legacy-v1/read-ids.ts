@@ -1,6 +1,7 @@
 /** Ids and switches in a body. One id may stand without its list, and null is as if left out; anything else is refused. */
+
+import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { JsonObject } from '../../lib/lossless-json.ts'
 
 const MAX_IDS = 1000
 

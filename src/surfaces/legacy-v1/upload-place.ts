@@ -1,7 +1,8 @@
 /** Where an upload wants to stand, out of its form's fields. */
+
+import { typeFromName } from '../../../lib/mime.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
 import type { ShelfUpload } from '../../domain/assets/asset-shelf.ts'
-import { typeFromName } from '../../lib/mime.ts'
 import { leavesFolder, readFolder, refuseName, toBaseName } from './shelf-names.ts'
 import type { UploadForm } from './upload-form.ts'
 

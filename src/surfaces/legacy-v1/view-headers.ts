@@ -1,7 +1,8 @@
 /** Headers of files as ComfyUI sends them. What a browser would run is only ever downloaded. */
+
+import { isActiveType, isMediaType } from '../../../lib/mime.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
 import type { Picture } from '../../domain/assets/pictures.ts'
-import { isActiveType, isMediaType } from '../../lib/mime.ts'
 
 export interface FileHeaderOptions {
   readonly name: string

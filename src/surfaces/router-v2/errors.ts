@@ -2,6 +2,8 @@
  * The one place where refusals become HTTP on this surface. Both tables are total. Every error carries its type in the header
  * and in the body; whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once.
  */
+
+import type { Log } from '../../../lib/log.ts'
 import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
 import {
@@ -11,7 +13,6 @@ import {
   type RouterRefusal,
 } from '../../domain/models/router-error.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
-import type { Log } from '../../lib/log.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 import type { BrandHeaders } from './brand-headers.ts'
 import { toSpendHeaders } from './spend-headers.ts'

@@ -2,8 +2,9 @@
  * Cursors of the model list: opaque, signed, good for one walk. A cursor names the last id of its page, so that a catalogue
  * that changes meanwhile repeats nothing; one that we did not make, or made long ago, is refused.
  */
+
+import type { Clock } from '../../../lib/clock.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
-import type { Clock } from '../../lib/clock.ts'
 import { createCursorSeal } from '../kit/cursor.ts'
 
 export interface ListCursors {

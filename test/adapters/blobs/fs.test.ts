@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { openBlake3 } from '../../../lib/blake3.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/file-ops.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
-import { openBlake3 } from '../../../src/lib/blake3.ts'
-import { silentLog } from '../../../src/lib/log.ts'
 import { inChunks, listAll, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
 
 const blake3 = await openBlake3()

@@ -1,10 +1,10 @@
 /** The promises of every engine, kept by the adapter: on the fake server, and on a real one when there is one. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { systemClock } from '../../../lib/clock.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
 import type { EngineInput } from '../../../src/domain/engine/engine.ts'
-import { systemClock } from '../../../src/lib/clock.ts'
-import { silentLog } from '../../../src/lib/log.ts'
 import { describeEngine } from '../../contracts/engine.ts'
 import { openRig, stepsGraph } from './support/harness.ts'
 

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { systemClock } from '../../../lib/clock.ts'
+import { silentLog } from '../../../lib/log.ts'
 import type { ComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
-import { systemClock } from '../../../src/lib/clock.ts'
-import { silentLog } from '../../../src/lib/log.ts'
 import { startFakeComfy } from '../../support/fake-comfyui/fake-comfyui.ts'
 import { ofType, openEngineAt, openRig, runGraph, SHORT_BOUNDS, saveGraph, stepsGraph } from './support/harness.ts'
 

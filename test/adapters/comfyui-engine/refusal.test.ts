@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { type JsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { hasNodeErrors, toRefusal } from '../../../src/adapters/engines/comfyui/refusal.ts'
-import { type JsonObject, parseLosslessJson } from '../../../src/lib/lossless-json.ts'
 
 const bounds = { maxMessageBytes: 500, redact: (text: string) => text }
 const recorded = parseLosslessJson(

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import {
   countReachable,
   namesToStage,
   rewriteGraph,
   withoutFolder,
 } from '../../../src/adapters/engines/comfyui/rewrite-graph.ts'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import type { JsonValue } from '../../../src/lib/lossless-json.ts'
 import { recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

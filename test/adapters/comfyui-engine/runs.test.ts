@@ -1,9 +1,9 @@
 /** What a run brings to the server and what it brings back. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ReportedFile, ReportedItem } from '../../../src/domain/engine/engine-event.ts'
+import type { ReportedFile, ReportedItem } from '../../../engine/graph/run-event.ts'
+import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
-import { parseLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { toPng } from '../../support/fake-comfyui/picture.ts'
 import { readRecording } from '../../support/fake-comfyui/recording.ts'
 import {

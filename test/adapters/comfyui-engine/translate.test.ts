@@ -1,11 +1,11 @@
 /** Real sittings with a ComfyUI server, frame by frame: what the engine says upward is what the server told. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { type EngineMessage, readBinaryFrame, readTextFrame } from '../../../src/adapters/engines/comfyui/frames.ts'
 import { readHistory } from '../../../src/adapters/engines/comfyui/history.ts'
 import { startTranslation, type Translated, translate } from '../../../src/adapters/engines/comfyui/translate.ts'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import { type JsonObject, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { isBinary, type Recording, readRecording } from '../../support/fake-comfyui/recording.ts'
 
 function messagesOf({ frames }: Recording): EngineMessage[] {

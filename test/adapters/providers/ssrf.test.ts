@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { isPublicAddress } from '../../../lib/public-address.ts'
 import { BlockedAddressError, matchesHost, type Network } from '../../../src/adapters/providers/outbound/network.ts'
 import { openSafeFetcher, type SafeFetchOptions } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
-import { isPublicAddress } from '../../../src/lib/public-address.ts'
 import { startHttpFake } from '../../support/http-fake.ts'
 import { createLoopbackNetwork } from '../../support/loopback-network.ts'
 

@@ -1,11 +1,12 @@
 /** Deployments in memory with workers that come when a test says so. */
+
+import { silentLog } from '../../../lib/log.ts'
 import type { Deployment } from '../../../src/domain/deployments/deployment.ts'
 import type { DeploymentStore, PoolLoad } from '../../../src/domain/deployments/deployment-store.ts'
 import { openDeployments } from '../../../src/domain/deployments/deployments.ts'
 import { createLifecycle } from '../../../src/domain/deployments/lifecycle.ts'
 import type { PoolHooks } from '../../../src/domain/deployments/pool-hooks.ts'
 import type { PoolWorkers } from '../../../src/domain/deployments/pool-workers.ts'
-import { silentLog } from '../../../src/lib/log.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 
 export function createMemoryStore() {

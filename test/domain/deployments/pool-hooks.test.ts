@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { silentLog } from '../../../lib/log.ts'
 import { createPoolHooks, type PoolEvent, type PoolHooksDeps } from '../../../src/domain/deployments/pool-hooks.ts'
-import { silentLog } from '../../../src/lib/log.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 
 const LOAD = { pool: 'demo', queued: 2, running: 0 }

@@ -1,11 +1,11 @@
 /** Several engines behind one queue: where jobs go, what happens when an engine goes, and what an operator can do about one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { systemClock } from '../../../lib/clock.ts'
+import type { JsonObject } from '../../../lib/json/lossless-json.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet.ts'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import { systemClock } from '../../../src/lib/clock.ts'
-import { silentLog } from '../../../src/lib/log.ts'
-import type { JsonObject } from '../../../src/lib/lossless-json.ts'
 import {
   createFakeFleetEngine,
   type FakeFleetEngine,

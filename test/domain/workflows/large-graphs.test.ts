@@ -1,11 +1,11 @@
 /** Size must never cost the stack, an endless walk, or an answer larger than the question. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toRefusal } from '../../../src/domain/workflows/node-errors.ts'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import { validate } from '../../../src/domain/workflows/validate.ts'
-import { writeGraph } from '../../../src/domain/workflows/write-graph.ts'
-import type { JsonObject, JsonValue } from '../../../src/lib/lossless-json.ts'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { toRefusal } from '../../../engine/graph/validate/node-errors.ts'
+import { validate } from '../../../engine/graph/validate/validate.ts'
+import { writeGraph } from '../../../engine/graph/write-graph.ts'
+import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
 import { recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

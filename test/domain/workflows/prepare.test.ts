@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { FieldError } from '../../../engine/graph/validate/node-errors.ts'
+import { type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../../../src/domain/assets/asset.ts'
 import type { FolderQuery, PathQuery } from '../../../src/domain/assets/asset-store.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
-import type { FieldError } from '../../../src/domain/workflows/node-errors.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
-import { type JsonObject, type JsonValue, parseLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

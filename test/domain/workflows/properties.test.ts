@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { validate } from '../../../engine/graph/validate/validate.ts'
+import { writeGraph } from '../../../engine/graph/write-graph.ts'
+import {
+  type JsonValue,
+  NumberText,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { needsOf } from '../../../src/domain/workflows/needs.ts'
 import { createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import { validate } from '../../../src/domain/workflows/validate.ts'
-import { writeGraph } from '../../../src/domain/workflows/write-graph.ts'
-import { type JsonValue, NumberText, parseLosslessJson, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
 import { recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

@@ -1,17 +1,17 @@
 /** Replays what a real ComfyUI 0.33.0 answered to POST /prompt against our validator. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import { isUiFormat } from '../../../src/domain/workflows/ui-format.ts'
-import { validate } from '../../../src/domain/workflows/validate.ts'
-import type { ValidationResult } from '../../../src/domain/workflows/validation-result.ts'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { isUiFormat } from '../../../engine/graph/ui-format.ts'
+import { validate } from '../../../engine/graph/validate/validate.ts'
+import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import {
   type JsonObject,
   type JsonValue,
   NumberText,
   parseLosslessJson,
   stringifyLosslessJson,
-} from '../../../src/lib/lossless-json.ts'
+} from '../../../lib/json/lossless-json.ts'
 import { readFixture, recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

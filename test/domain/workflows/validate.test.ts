@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../src/domain/workflows/read-graph.ts'
-import { type ValidateOptions, validate } from '../../../src/domain/workflows/validate.ts'
-import type { NodeError } from '../../../src/domain/workflows/validation-result.ts'
-import { type JsonObject, NumberText, parseLosslessJson } from '../../../src/lib/lossless-json.ts'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { type ValidateOptions, validate } from '../../../engine/graph/validate/validate.ts'
+import type { NodeError } from '../../../engine/graph/validate/validation-result.ts'
+import { type JsonObject, NumberText, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { defineClass, recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog({

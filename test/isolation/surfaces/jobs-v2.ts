@@ -1,6 +1,6 @@
 /** The Jobs API v2: every operation, over every state of a job, at every address that a caller could try. */
 import { setImmediate } from 'node:timers/promises'
-import { createUuidV7 } from '../../../src/lib/ids.ts'
+import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Answer } from '../../support/call.ts'
 import type { Tenant } from '../../support/start-shared.ts'
 import { atDeployments } from '../at-deployments.ts'

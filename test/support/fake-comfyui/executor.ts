@@ -2,7 +2,7 @@
  * Runs prompts as ComfyUI does: depth first from the outputs, a cache over whole sub-graphs, and the recorded order of
  * messages. Tests can hold a prompt at three points of its life and let it go on.
  */
-import { stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
+import { stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { type FakeFaults, strikes } from './faults.ts'
 import { type NodeScope, PythonException, RUN, type SavedFile } from './node-classes.ts'
 import type { HistoryRecord, Prompt } from './prompt-queue.ts'

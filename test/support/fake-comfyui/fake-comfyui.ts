@@ -6,7 +6,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { posix } from 'node:path'
-import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
+import type { NodeDefinition } from '../../../engine/graph/node-catalog.ts'
 import { metadataFrame, previewFrame, textFrame } from './binary-frames.ts'
 import { FakeExecutor, type Phase } from './executor.ts'
 import { type FakeFaults, noFaults } from './faults.ts'

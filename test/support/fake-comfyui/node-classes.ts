@@ -18,8 +18,8 @@
  * | DemoPicky | of another author, with a validator: takes any `mode` and `strength` of at most 6, and only links that it likes |
  */
 import { readFileSync } from 'node:fs'
-import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
-import { parseLosslessJson } from '../../../src/lib/lossless-json.ts'
+import type { NodeDefinition } from '../../../engine/graph/node-catalog.ts'
+import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { defineClass } from '../recorded-catalog.ts'
 import { type Picture, toPng } from './picture.ts'
 

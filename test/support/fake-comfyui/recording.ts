@@ -1,6 +1,6 @@
 /** Recorded sittings with a real server: their frames, and the fake as one who repeats them. */
 import { readFileSync } from 'node:fs'
-import { type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
+import { type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { HistoryRecord, Prompt } from './prompt-queue.ts'
 
 export type RecordedFrame = JsonObject | { readonly binary: string; readonly length: number }

@@ -1,7 +1,7 @@
 /** The HTTP side of the fake server: what an adapter calls, answered as ComfyUI answers, with the faults in between. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
-import { parseLosslessJson, stringifyLosslessJson } from '../../../src/lib/lossless-json.ts'
+import type { NodeDefinition } from '../../../engine/graph/node-catalog.ts'
+import { parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { type FakeFaults, strikes, strikesPath } from './faults.ts'
 import { FakeFiles, type Folder } from './files.ts'
 import { type Prompt, type PromptQueue, toTuple } from './prompt-queue.ts'

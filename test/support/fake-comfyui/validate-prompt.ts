@@ -1,6 +1,6 @@
 /** As much of ComfyUI's validation as an adapter can meet: unknown classes, choices that are not installed, missing files. */
-import type { NodeDefinition } from '../../../src/domain/workflows/node-catalog.ts'
-import { NumberText } from '../../../src/lib/lossless-json.ts'
+import type { NodeDefinition } from '../../../engine/graph/node-catalog.ts'
+import { NumberText } from '../../../lib/json/lossless-json.ts'
 
 type Graph = Record<string, { class_type: string; inputs: Record<string, unknown> }>
 

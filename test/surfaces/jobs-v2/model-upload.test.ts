@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { openBlake3 } from '../../../lib/blake3.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
 import { openModelFiles } from '../../../src/adapters/blobs/model-files.ts'
-import { openBlake3 } from '../../../src/lib/blake3.ts'
-import { silentLog } from '../../../src/lib/log.ts'
 import { patterned, put } from '../../contracts/blob-store.ts'
 import { type AssetService, errorOf, openAssetService, upload, uploaded, type WireAsset } from './asset-service.ts'
 

@@ -2,7 +2,12 @@
  * The calls of a ComfyUI server that a run needs, read into our own shapes. What a server does not know (older ones lack
  * several routes) is answered as such and never an exception; everything else that is wrong is a CallError.
  */
-import { isJsonObject, type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError, type HttpClient, type StreamedAnswer } from './http.ts'
 import { multipartOf } from './multipart-body.ts'

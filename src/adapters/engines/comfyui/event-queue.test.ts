@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import { createEventQueue } from './event-queue.ts'
 
 const node = { nodeId: '1', classType: 'X', displayNodeId: '1', parentNodeId: null }

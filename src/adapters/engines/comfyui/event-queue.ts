@@ -3,7 +3,7 @@
  * way, oldest first, and after them printed lines. What decides outputs is never lost by that: the history has it, and pictures
  * that exist nowhere else stay.
  */
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 
 export interface EventQueue extends AsyncIterable<EngineEvent> {
   push(event: EngineEvent): void

@@ -2,8 +2,9 @@
  * What of a submit's `extra_data` goes to the server: everything, with credentials under the names that the server knows to
  * be credentials and therefore neither lists nor records. Nothing of it is kept here.
  */
+
+import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../domain/engine/engine.ts'
-import type { JsonObject } from '../../../lib/lossless-json.ts'
 
 const SERVER_NAME: Readonly<Record<string, string>> = {
   api_key_service_org: 'api_key_comfy_org',

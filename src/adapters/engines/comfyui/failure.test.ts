@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../domain/workflows/read-graph.ts'
+import { readGraph } from '../../../../engine/graph/read-graph.ts'
 import { classify, toFailure } from './failure.ts'
 
 test('what PyTorch, CUDA and ComfyUI say is told apart', () => {

@@ -2,9 +2,10 @@
  * What went wrong in a node, as one of our stable words. Servers only tell Python's exception and its text, so the class is
  * recognised by what PyTorch, CUDA and ComfyUI are known to say. Pure; every text is bounded and free of credentials.
  */
-import type { EngineFailure } from '../../../domain/engine/engine-event.ts'
-import type { Graph } from '../../../domain/workflows/graph.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+
+import type { Graph } from '../../../../engine/graph/graph.ts'
+import type { EngineFailure } from '../../../../engine/graph/run-event.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { keepHead, keepTail } from './cut-text.ts'
 import { toText } from './frames.ts'
 

@@ -5,8 +5,8 @@
  * withdrawn when nothing before it moves. Every wait is bounded.
  */
 import { performance } from 'node:perf_hooks'
+import { createDoorbell, type Doorbell } from '../../../../lib/doorbell.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
-import { createDoorbell, type Doorbell } from '../../../lib/doorbell.ts'
 import type { ComfyApi, Queue } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { type Fitness, runningIn } from './fitness.ts'

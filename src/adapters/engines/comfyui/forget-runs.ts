@@ -2,7 +2,7 @@
  * Has the server forget runs that are over, a few at a time and when nobody waits for it: right behind a run the line to the
  * server belongs to its outputs, and to the next one. A run that is not forgotten does no harm.
  */
-import type { Log } from '../../../lib/log.ts'
+import type { Log } from '../../../../lib/log.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 

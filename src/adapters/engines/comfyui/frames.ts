@@ -1,5 +1,5 @@
 /** Frames of the socket, read into messages. What is not understood is null: a newer server may send anything. */
-import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 
 export interface JsonMessage {
   readonly kind: 'json'

@@ -1,5 +1,5 @@
 /** One entry of `/history`, which alone decides how a run has ended. Pure. */
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 
 export interface HistoryEntry {
   readonly outcome: 'success' | 'error' | 'interrupted'

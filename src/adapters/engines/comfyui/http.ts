@@ -4,7 +4,7 @@
  */
 import { Readable } from 'node:stream'
 import { Pool } from 'undici'
-import { type JsonValue, parseLosslessJson } from '../../../lib/lossless-json.ts'
+import { type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 
 export type CallFault =
   | 'unreachable' // no connection was made: the server has not seen the request

@@ -4,7 +4,7 @@
  * those of strangers are dropped. Printed lines belong to the run that was executed when they were printed.
  */
 import { performance } from 'node:perf_hooks'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { keepHead } from './cut-text.ts'
 import { type EngineMessage, type JsonMessage, toText } from './frames.ts'
 

@@ -2,8 +2,8 @@
  * Whether a run that succeeded has told everything. Some servers answer a run whose outputs were cached with success and no
  * outputs at all: such a node has to be made to run. A node that ran and reported nothing has nothing to report. Pure.
  */
-import type { Graph } from '../../../domain/workflows/graph.ts'
-import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
+import type { Graph } from '../../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { HistoryEntry } from './history.ts'
 
 export interface ToldOutputs {

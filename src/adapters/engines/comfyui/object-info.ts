@@ -1,7 +1,7 @@
 /** The server's description of its node classes, read and completed: older servers leave out what newer ones tell. */
-import type { NodeDefinition } from '../../../domain/workflows/node-catalog.ts'
-import type { ObjectInfo } from '../../../domain/workflows/object-info.ts'
-import { isJsonObject, type JsonObject, parseLosslessJson } from '../../../lib/lossless-json.ts'
+import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
+import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import { isJsonObject, type JsonObject, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { CallError } from './http.ts'
 
 /** Throws CallError when the text describes no classes. */

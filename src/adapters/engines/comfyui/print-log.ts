@@ -3,9 +3,9 @@
  * leaves out whatever nodes print; the server's own record has everything, but only the newest few hundred pieces. So the record
  * is read while something runs and once more at its end, and both are put together by the time that each piece bears.
  */
-import type { Clock } from '../../../lib/clock.ts'
-import { isJsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
-import { settlesWithin, sleep } from '../../../lib/sleep.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 
 export interface PrintLog {

@@ -3,8 +3,9 @@
  * where it ended, when the server allows that and the file is still the same. After the last one the attempt is lost:
  * another server, or this one later, can make the file anew.
  */
+
+import { sleep } from '../../../../lib/sleep.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
-import { sleep } from '../../../lib/sleep.ts'
 import { type ComfyApi, type FilePlace, viewPath } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError, type StreamedAnswer, toCallError } from './http.ts'

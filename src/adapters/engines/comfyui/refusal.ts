@@ -1,7 +1,7 @@
 /** The body with which a server refuses a graph, as a failure of the job. Pure. */
-import type { EngineFailure } from '../../../domain/engine/engine-event.ts'
-import type { Finding, GraphRefusal } from '../../../domain/workflows/validation-result.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
+import type { EngineFailure } from '../../../../engine/graph/run-event.ts'
+import type { Finding, GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { keepHead } from './cut-text.ts'
 import type { FailureBounds, FailureCode } from './failure.ts'
 import { toText } from './frames.ts'

@@ -5,7 +5,7 @@
  */
 import { rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import type { Log } from '../../../lib/log.ts'
+import type { Log } from '../../../../lib/log.ts'
 import type { ComfyApi, FilePlace } from './api.ts'
 
 export interface LeftFile extends FilePlace {

@@ -3,11 +3,12 @@
  * Files of the attempt's own folder get names as the rest of the service gives them: numbers that no other job of the
  * account has. The same file keeps its name however often it is reported.
  */
+
+import type { NodeReport, ReportedFile, ReportedItem } from '../../../../engine/graph/run-event.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { isMediaType, typeFromName } from '../../../../lib/mime.ts'
+import { sleep } from '../../../../lib/sleep.ts'
 import type { EngineRun } from '../../../domain/engine/engine.ts'
-import type { NodeReport, ReportedFile, ReportedItem } from '../../../domain/engine/engine-event.ts'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
-import { isMediaType, typeFromName } from '../../../lib/mime.ts'
-import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi, FilePlace } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import type { LeftFiles } from './left-files.ts'

@@ -3,10 +3,11 @@
  * folder of this attempt. The folder keeps files of different jobs apart even where several servers share a disk, and makes
  * a save run although an earlier job saved the same. Pure.
  */
+
+import type { Graph, GraphNode } from '../../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { findFileInputs } from '../../../domain/workflows/file-inputs.ts'
-import type { Graph, GraphNode } from '../../../domain/workflows/graph.ts'
-import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
-import { type JsonObject, type JsonValue, NumberText } from '../../../lib/lossless-json.ts'
 
 export interface Rewriting {
   readonly catalog: NodeCatalog

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonObject } from '../../../lib/lossless-json.ts'
+import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import type { EngineMessage } from './frames.ts'
 import { TellingListener } from './run-listener.ts'
 import { RunTeller } from './tell-run.ts'

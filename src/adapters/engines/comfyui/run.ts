@@ -3,15 +3,16 @@
  * success without outputs is healed by having the outputs made anew, once. Whatever the server keeps of the run is removed
  * afterwards as far as it can be asked to. A reader who leaves early stops the run.
  */
+
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { EngineEvent, EngineFailure } from '../../../../engine/graph/run-event.ts'
+import { writeGraphSteps } from '../../../../engine/graph/write-graph.ts'
+import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import type { Log } from '../../../../lib/log.ts'
+import { sleep } from '../../../../lib/sleep.ts'
+import { createTurns } from '../../../../lib/turns.ts'
 import type { EngineRun, RunOptions } from '../../../domain/engine/engine.ts'
-import type { EngineEvent, EngineFailure } from '../../../domain/engine/engine-event.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
-import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
-import { writeGraphSteps } from '../../../domain/workflows/write-graph.ts'
-import type { Log } from '../../../lib/log.ts'
-import { sleep } from '../../../lib/sleep.ts'
-import { createTurns } from '../../../lib/turns.ts'
-import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
 import { createEventQueue } from './event-queue.ts'
 import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './failure.ts'

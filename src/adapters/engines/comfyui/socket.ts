@@ -6,9 +6,9 @@
  * is done again.
  */
 import WebSocket from 'ws'
-import { createBackoff } from '../../../lib/backoff.ts'
-import type { Log } from '../../../lib/log.ts'
-import { sleep } from '../../../lib/sleep.ts'
+import { createBackoff } from '../../../../lib/backoff.ts'
+import type { Log } from '../../../../lib/log.ts'
+import { sleep } from '../../../../lib/sleep.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { type EngineMessage, readBinaryFrame, readTextFrame } from './frames.ts'
 

@@ -4,10 +4,10 @@
  * the server process lives; after that it is asked first.
  */
 import { posix } from 'node:path'
+import { isJsonObject } from '../../../../lib/json/lossless-json.ts'
+import { extensionFromType } from '../../../../lib/mime.ts'
+import { sleep } from '../../../../lib/sleep.ts'
 import type { EngineInput } from '../../../domain/engine/engine.ts'
-import { isJsonObject } from '../../../lib/lossless-json.ts'
-import { extensionFromType } from '../../../lib/mime.ts'
-import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'

@@ -4,10 +4,10 @@
  * posted once more, while that may help.
  */
 import { performance } from 'node:perf_hooks'
+import { createBackoff } from '../../../../lib/backoff.ts'
+import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { sleep } from '../../../../lib/sleep.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
-import { createBackoff } from '../../../lib/backoff.ts'
-import { isJsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
-import { sleep } from '../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'

@@ -2,9 +2,10 @@
  * What a run tells upward: translated messages of the socket, reports from socket and history alike (each only once), and
  * printed lines, all in the order in which they came although making a report takes a moment.
  */
+
+import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
+import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../domain/engine/engine.ts'
-import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
-import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { type EngineMessage, toText } from './frames.ts'
 import type { HistoryEntry } from './history.ts'
 import type { ToReport } from './report.ts'

@@ -2,8 +2,8 @@
  * Says in the log that a server cannot be used, why, and what its process printed last: soon after it is so, and again only when
  * the reason is another one or when it has been ready in between.
  */
-import type { Log } from '../../../lib/log.ts'
-import { sleep } from '../../../lib/sleep.ts'
+import type { Log } from '../../../../lib/log.ts'
+import { sleep } from '../../../../lib/sleep.ts'
 import { RECYCLED } from './launch/supervisor.ts'
 import type { PulseState } from './pulse.ts'
 

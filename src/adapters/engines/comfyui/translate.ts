@@ -3,9 +3,10 @@
  * Whose a message is was decided before (see hub.ts). Nothing here ends a run: what looks like an end is only a hint to ask
  * the server. Newer servers tell a node's state twice (`progress_state` beside `executing` and `progress`): it is told once.
  */
-import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
-import type { Graph } from '../../../domain/workflows/graph.ts'
-import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/lossless-json.ts'
+
+import type { Graph } from '../../../../engine/graph/graph.ts'
+import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { type EngineMessage, type JsonMessage, type PreviewMessage, type TextMessage, toText } from './frames.ts'
 
 /** A node's UI output as the server words it; reading the files is left to others. */

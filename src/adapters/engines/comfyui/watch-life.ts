@@ -4,7 +4,7 @@
  * call, and when that finds no answer for as long as a run may go without one, the call is given up.
  */
 import { performance } from 'node:perf_hooks'
-import { sleep } from '../../../lib/sleep.ts'
+import { sleep } from '../../../../lib/sleep.ts'
 import type { ComfyApi } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import { CallError } from './http.ts'

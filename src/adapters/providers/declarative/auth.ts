@@ -1,6 +1,6 @@
 /** The headers by which a provider knows us. They are made here and given to requests for its API hosts only. */
 import { createHmac } from 'node:crypto'
-import type { Clock } from '../../../lib/clock.ts'
+import type { Clock } from '../../../../lib/clock.ts'
 import type { AuthRule } from './rules.ts'
 import { compileTemplate } from './template.ts'
 

@@ -3,8 +3,9 @@
  * of the caller and only from hosts that the operator allows. What is wrong with one is said about that one, before
  * anything is sent to the provider.
  */
+
+import { sniffType } from '../../../../lib/sniff-type.ts'
 import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
-import { sniffType } from '../../../lib/sniff-type.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { BlockedAddressError } from '../outbound/network.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'

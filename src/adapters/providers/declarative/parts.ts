@@ -1,8 +1,9 @@
 /** What a provider made of rules is given, and what the steps of its calls share. */
+
+import type { Clock } from '../../../../lib/clock.ts'
+import type { Log } from '../../../../lib/log.ts'
 import type { JsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
-import type { Clock } from '../../../lib/clock.ts'
-import type { Log } from '../../../lib/log.ts'
 import type { ApiClient } from '../outbound/api-client.ts'
 import type { CircuitBreaker } from '../outbound/circuit-breaker.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'

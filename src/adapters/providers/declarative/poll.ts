@@ -1,7 +1,13 @@
 /** Looks after a task once. Trouble on the way says nothing about the task; only the provider's own word ends it. */
+
+import {
+  isJsonObject,
+  type JsonValue,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import type { Json } from '../../../domain/models/model.ts'
 import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../../../domain/models/provider.ts'
-import { isJsonObject, type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { BlockedAddressError } from '../outbound/network.ts'
 import { readRetryAfterMs } from '../outbound/retry-after.ts'

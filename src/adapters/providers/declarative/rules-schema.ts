@@ -1,6 +1,6 @@
 /** The shape of the rules as JSON Schema: what `models lint` and every reload hold the files against. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import { closestWord } from '../../../lib/closest-word.ts'
+import { closestWord } from '../../../../lib/closest-word.ts'
 import { MEANINGS, OCCASIONS } from './rules.ts'
 
 const TEXT = { type: 'string', minLength: 1, maxLength: 2000 }

@@ -2,9 +2,10 @@
  * Sends a submit, and sends it again only where surely nothing was accepted: the connection was refused, or the provider
  * said "later". Both end before the deadline. Anything else that goes wrong after the first byte left is never repeated.
  */
+
+import { createBackoff } from '../../../../lib/backoff.ts'
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Sending } from '../../../domain/models/send-marks.ts'
-import { createBackoff } from '../../../lib/backoff.ts'
-import type { Clock } from '../../../lib/clock.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { readRetryAfterMs } from '../outbound/retry-after.ts'
 import type { ReadAnswer } from './read-answer.ts'

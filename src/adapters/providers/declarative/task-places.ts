@@ -2,7 +2,7 @@
  * The places that running tasks hold at their provider. A task that is polled to its end gives its place back then; one that
  * nobody follows any longer gives it back when its time is over.
  */
-import { MAX_TIMER_MS } from '../../../lib/sleep.ts'
+import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
 
 export interface TaskPlaces {
   hold(task: string, release: () => void, untilMs: number): void

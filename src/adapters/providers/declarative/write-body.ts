@@ -8,7 +8,7 @@ import {
   type JsonValue,
   parseLosslessJson,
   stringifyLosslessJson,
-} from '../../../lib/lossless-json.ts'
+} from '../../../../lib/json/lossless-json.ts'
 import type { BodyRules } from './rules.ts'
 import { compileJsonTemplate, type TemplateValues } from './template.ts'
 

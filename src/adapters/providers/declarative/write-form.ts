@@ -1,6 +1,11 @@
 /** JSON in, multipart/form-data out, for providers that take files. A whole form is in memory, so media are bounded before. */
 import { randomBytes } from 'node:crypto'
-import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
+import {
+  type JsonObject,
+  type JsonValue,
+  NumberText,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import type { Media } from './media.ts'
 
 export interface FormFile extends Media {

@@ -2,11 +2,12 @@
  * Replaces the addresses in a result by ours. A leaf that cannot be copied keeps what the provider wrote: the result is there
  * and paid for, and whoever reads it at once can still fetch it.
  */
+
+import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { Log } from '../../../../lib/log.ts'
 import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/hosting.ts'
 import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
-import type { Log } from '../../../lib/log.ts'
-import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import type { ModelRules } from '../declarative/rules.ts'
 import { type CopyDeps, type CopyRequest, copyFromUrl, copyInline } from './copy-asset.ts'
 import { toDownloadUrl } from './storage-address.ts'

@@ -2,11 +2,12 @@
  * `local/*`: workflows published as models. Their data file holds a workflow in API format and says which fields of the input
  * go where; it runs on the built-in engine, needs no key and no network, and is free.
  */
+
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Engine } from '../../../domain/engine/engine.ts'
 import type { JsonRecord } from '../../../domain/models/model.ts'
 import type { Provider, ProviderRefusal, SubmitOutcome } from '../../../domain/models/provider.ts'
 import { createRunWorkflow, type MadeFile, type WorkflowEnd } from '../../../domain/models/run-workflow.ts'
-import type { JsonValue } from '../../../lib/lossless-json.ts'
 import { readDataUri } from './data-uri.ts'
 import { checkLocalModel, fillIn, type LocalRules, readLocalRules } from './rules.ts'
 

@@ -6,11 +6,12 @@
  *    "files": {"image": "picture.png"},                              data URIs, by the name under which they are loaded
  *    "output": "json"}                                               or "file": the first file itself
  */
+
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { FieldReader } from '../../../domain/models/field-reader.ts'
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/model.ts'
 import { checkWorkflow } from '../../../domain/models/run-workflow.ts'
-import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
-import type { JsonValue } from '../../../lib/lossless-json.ts'
 
 export interface LocalRules {
   readonly workflow: JsonRecord

@@ -2,7 +2,7 @@
  * Spares a provider that is down, and its callers the wait: after a row of failures nothing is sent for a while, then one
  * call tries. Only what says "the provider does not work" counts; a refusal is an answer.
  */
-import type { Clock } from '../../../lib/clock.ts'
+import type { Clock } from '../../../../lib/clock.ts'
 
 const FAILURES_TO_OPEN = 8
 const OPEN_MS = 15_000

@@ -4,7 +4,7 @@
  * input) is reached through this and through nothing else.
  */
 import { lookup } from 'node:dns/promises'
-import { isPublicAddress } from '../../../lib/public-address.ts'
+import { isPublicAddress } from '../../../../lib/public-address.ts'
 
 export interface ResolvedAddress {
   readonly address: string

@@ -3,10 +3,11 @@
  * `{"behaviour": "refuse"}`; `latency_ms` in the input says how long it takes. A task keeps all it needs in its handle, so it
  * is finished after a restart too.
  */
+
+import type { Clock } from '../../../../lib/clock.ts'
+import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/model.ts'
 import type { Provider, ProviderOptions, ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
-import type { Clock } from '../../../lib/clock.ts'
-import { MAX_TIMER_MS } from '../../../lib/sleep.ts'
 import { BEHAVIOURS, type BehaviourName, isBehaviour } from './behaviours.ts'
 
 const POLL_MS = 250

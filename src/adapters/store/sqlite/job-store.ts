@@ -1,9 +1,10 @@
 /** The job store on SQLite, as the main thread sees it: turns domain values into messages and answers into domain values. */
+
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { CancelOutcome, JobStore, ListQuery, TouchedJob } from '../../../domain/jobs/job-store.ts'
 import { endOfPage } from '../../../domain/jobs/list.ts'
 import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
-import type { Clock } from '../../../lib/clock.ts'
 import type { CancelAnswer } from './operations/cancel.ts'
 import { toClaim, toClaimInput } from './operations/claim.ts'
 import { toCommitInput, toCommitOutcome } from './operations/commit.ts'

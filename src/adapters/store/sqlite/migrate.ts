@@ -1,7 +1,7 @@
 /** Migrations on their own, for the command line: run them while the service is down, or only say what would run. */
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { type Clock, systemClock } from '../../../lib/clock.ts'
+import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { openWriter } from './connection.ts'
 import { prepareDataDirectory, storeFiles } from './data-directory.ts'
 import { lockDirectory } from './directory-lock.ts'

@@ -2,6 +2,9 @@
  * Opens a data directory: locks it, brings its schema up to date, starts the writer and the reader. What it gives back is
  * ready; disposing it answers everything that was asked, closes the database and gives the directory free.
  */
+
+import { type Clock, systemClock } from '../../../../lib/clock.ts'
+import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { AccountDirectory } from '../../../domain/accounts/account-directory.ts'
 import type { AccountStore } from '../../../domain/accounts/account-store.ts'
 import type { AuditEntry, AuditStore } from '../../../domain/accounts/audit.ts'
@@ -16,8 +19,6 @@ import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../../domain/jobs/run-records.ts'
 import type { CallStore } from '../../../domain/models/call-store.ts'
 import type { RequestStore } from '../../../domain/models/request-store.ts'
-import { type Clock, systemClock } from '../../../lib/clock.ts'
-import { type Log, silentLog } from '../../../lib/log.ts'
 import { createAccountDirectory } from './account-directory.ts'
 import { createAccountStore } from './account-store.ts'
 import { createAssetStore } from './asset-store.ts'

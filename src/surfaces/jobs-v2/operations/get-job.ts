@@ -3,7 +3,7 @@
  * of the framework (hot-path.ts) with the very same bytes; everything else, refusals included, comes here.
  */
 import type { FastifyInstance } from 'fastify'
-import type { Turns } from '../../../lib/turns.ts'
+import type { Turns } from '../../../../lib/turns.ts'
 import type { JobBytes } from '../job-bytes.ts'
 import { jobIdOf } from '../job-id.ts'
 import { API_PATH } from '../links.ts'

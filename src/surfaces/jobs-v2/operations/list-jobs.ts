@@ -1,9 +1,9 @@
 /** A page of the account's jobs, newest first; every item is a whole job. */
 import type { FastifyInstance } from 'fastify'
+import type { Turns, Work } from '../../../../lib/turns.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { ListJobs } from '../../../domain/jobs/list.ts'
-import type { Turns, Work } from '../../../lib/turns.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
 import type { JobBytes } from '../job-bytes.ts'
 import { API_PATH } from '../links.ts'

@@ -1,7 +1,8 @@
 /** Cancels one job or several. What is unknown, over or somebody else's is no error: nothing was cancelled. */
+
+import { isUuid } from '../../../../lib/ids.ts'
+import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { isUuid } from '../../../lib/ids.ts'
-import { isJsonObject, type JsonValue } from '../../../lib/lossless-json.ts'
 import { cancelAll } from '../cancel-prompts.ts'
 import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts'
 import { readLooseJson } from '../read-body.ts'

@@ -1,7 +1,8 @@
 /** The hosted v1's form of the history: a list with the newest first, and one entry with an object for its prompt. */
+
+import { mapSteps } from '../../../../lib/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
-import { mapSteps } from '../../../lib/turns.ts'
 import { readHistoryRange } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
 import { toHistoryV2Entry } from '../prompt-view.ts'

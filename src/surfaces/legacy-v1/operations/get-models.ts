@@ -3,8 +3,8 @@
  * names; where anything lies on a disk is never told.
  */
 
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { NodeCatalog } from '../../../domain/workflows/node-catalog.ts'
 import { MODEL_FOLDERS } from '../model-folders.ts'
 import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts'
 

@@ -3,9 +3,9 @@
  * is unknown is an empty object, as ComfyUI answers it. The whole map is large and mostly the same for everybody, so its
  * texts are made once per class.
  */
-import type { InputSpec, NodeDefinition } from '../../../domain/workflows/node-catalog.ts'
-import { type JsonObject, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
-import { typeFromName } from '../../../lib/mime.ts'
+import type { InputSpec, NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
+import { type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { typeFromName } from '../../../../lib/mime.ts'
 import { type Api, type OperationDeps, paramOf, sendJsonText } from '../operation.ts'
 
 // More names than a person picks from.

@@ -1,5 +1,5 @@
 /** The account's queue as it stands: what runs, and what waits in the order in which it will run. */
-import { mapSteps } from '../../../lib/turns.ts'
+import { mapSteps } from '../../../../lib/turns.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
 import { toQueueEntry } from '../prompt-view.ts'
 

@@ -1,6 +1,6 @@
 /** The account's jobs as a list, filtered, sorted and cut into pages. */
 
-import { mapSteps } from '../../../lib/turns.ts'
+import { mapSteps } from '../../../../lib/turns.ts'
 import { toJobEntry } from '../job-view.ts'
 import { readJobsQuery } from '../jobs-query.ts'
 import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../operation.ts'

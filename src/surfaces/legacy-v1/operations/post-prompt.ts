@@ -3,9 +3,9 @@
  * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
+import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
-import type { JsonObject } from '../../../lib/lossless-json.ts'
-import { writeJsonSteps } from '../../../lib/write-json-steps.ts'
 import { claimOf } from '../../kit/body-room.ts'
 import { toAudience } from '../audience.ts'
 import { splitExtraData } from '../extra-notes.ts'

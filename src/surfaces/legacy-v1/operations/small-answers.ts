@@ -1,5 +1,5 @@
 /** Routes that clients call at their start and that have one true answer here: there is nothing of the kind. */
-import { describeReplacements } from '../../../domain/workflows/replace-classes.ts'
+import { describeReplacements } from '../../../../engine/graph/replace-classes.ts'
 import { type Api, type OperationDeps, sendJson, sendText } from '../operation.ts'
 import { readLooseJson } from '../read-body.ts'
 

@@ -1,6 +1,12 @@
 /** The settings of a client, kept per account in the file that ComfyUI itself would use. */
+
+import {
+  isJsonObject,
+  type JsonObject,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { isJsonObject, type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/lossless-json.ts'
 import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../operation.ts'
 import { readLooseJson, readLooseObject } from '../read-body.ts'
 

@@ -1,12 +1,12 @@
 /** Small files of the account's own: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { typeFromName } from '../../../../lib/mime.ts'
 import {
   type PutOutcome,
   readUserPath,
   USER_FILE_MAX_BYTES,
   type UserFileInfo,
 } from '../../../domain/accounts/user-files.ts'
-import { typeFromName } from '../../../lib/mime.ts'
 import { readBodyBytes } from '../../kit/json-body.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson, sendJsonText, sendText } from '../operation.ts'
 import { filesBelow, toListing, toTree } from '../userdata-view.ts'

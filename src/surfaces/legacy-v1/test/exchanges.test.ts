@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { isJsonObject, NumberText } from '../../../../lib/json/lossless-json.ts'
 import {
   type Answer,
   type Exchange,
@@ -12,7 +13,6 @@ import {
   sendExchange,
 } from '../../../../test/support/replay-exchange.ts'
 import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
-import { isJsonObject, NumberText } from '../../../lib/lossless-json.ts'
 
 /** By file and name: the status that is right here, and why. */
 const OTHERWISE: Readonly<Record<string, readonly [status: number, reason: string]>> = {

@@ -1,10 +1,10 @@
 /** What somebody else owns on this surface, for the isolation matrix, and what things look like that never existed. */
 import { setImmediate } from 'node:timers/promises'
+import { createUuidV7 } from '../../../../lib/ids.ts'
 import type { IsolationRequest } from '../../../../test/isolation/surface.ts'
 import type { World } from '../../../../test/isolation/world.ts'
 import type { Answer } from '../../../../test/support/call.ts'
 import type { Tenant } from '../../../../test/support/start-shared.ts'
-import { createUuidV7 } from '../../../lib/ids.ts'
 
 export interface Named {
   readonly title: string

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import { type Frame, isText } from '../../../../test/support/test-socket.ts'
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
 import type { JobMove } from '../../../domain/events/event-bus.ts'
 import { startSockets, toRef } from './start-sockets.ts'
 

@@ -1,5 +1,7 @@
 /** The real listener with the real socket of the legacy surface over a bus that the test speaks on, on a port of its own. */
 import { WebSocket } from 'ws'
+import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
+import { silentLog } from '../../../../lib/log.ts'
 import { createManualTicker, type ManualTicker } from '../../../../test/support/manual-ticker.ts'
 import {
   type Frame,
@@ -9,11 +11,9 @@ import {
   type TextFrame,
 } from '../../../../test/support/test-socket.ts'
 import { createLocalBus } from '../../../adapters/bus/local.ts'
-import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus, JobMove } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import { silentLog } from '../../../lib/log.ts'
 import { createAnswerError } from '../../../surfaces/jobs-v2/errors.ts'
 import { createGate, type GateOptions } from '../../../surfaces/kit/gate.ts'
 import { createHeldPlaces } from '../../../surfaces/kit/held-places.ts'

@@ -2,7 +2,7 @@
  * Frames as they stand on the wire, header included. Each is built once and shared by all its readers, so nothing here may
  * depend on who reads. The binary layouts are ComfyUI's: big-endian words, then bytes.
  */
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 
 export type PreviewEvent = Extract<EngineEvent, { type: 'preview' }>
 

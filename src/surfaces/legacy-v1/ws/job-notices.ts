@@ -4,10 +4,10 @@
  * move and as the run's own last word, in this order; where the last word is lost (the worker died with the run), the job's
  * record tells it.
  */
-import type { EngineEvent } from '../../../domain/engine/engine-event.ts'
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import type { Log } from '../../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import type { Log } from '../../../lib/log.ts'
 import type { Audiences } from '../audience.ts'
 import { failureOf } from '../prompt-view.ts'
 import type { AccountChannel } from './account-channel.ts'

@@ -3,7 +3,7 @@
  * must name, and where a client that comes late finds the run. Every node's text is kept, because it is sent again and
  * again and rarely changes.
  */
-import type { EngineEvent, NodeRef } from '../../../domain/engine/engine-event.ts'
+import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
 
 type NodeState = 'running' | 'finished'
 

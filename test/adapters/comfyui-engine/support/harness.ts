@@ -3,14 +3,14 @@
  * with other tests, and what a test wants to see of a run.
  */
 import { createHash } from 'node:crypto'
+import { readGraph } from '../../../../engine/graph/read-graph.ts'
+import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-event.ts'
+import { systemClock } from '../../../../lib/clock.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { silentLog } from '../../../../lib/log.ts'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/engine.ts'
 import type { Engine, EngineInput, EngineRun } from '../../../../src/domain/engine/engine.ts'
-import type { EngineEvent, ReportedFile } from '../../../../src/domain/engine/engine-event.ts'
-import { readGraph } from '../../../../src/domain/workflows/read-graph.ts'
-import { systemClock } from '../../../../src/lib/clock.ts'
-import { silentLog } from '../../../../src/lib/log.ts'
-import type { JsonValue } from '../../../../src/lib/lossless-json.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../../../support/fake-comfyui/fake-comfyui.ts'
 
 export const SHORT_BOUNDS: Partial<ComfyBounds> = {

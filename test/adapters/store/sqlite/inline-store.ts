@@ -3,6 +3,7 @@
  * durability. Calls of one turn share a transaction like a group commit, and a crash can take such a transaction along.
  */
 import { DatabaseSync } from 'node:sqlite'
+import { systemClock } from '../../../../lib/clock.ts'
 import { createAccountDirectory } from '../../../../src/adapters/store/sqlite/account-directory.ts'
 import { createAccountStore } from '../../../../src/adapters/store/sqlite/account-store.ts'
 import { createAssetStore } from '../../../../src/adapters/store/sqlite/asset-store.ts'
@@ -22,7 +23,6 @@ import type { StoreChannels } from '../../../../src/adapters/store/sqlite/store-
 import type { Channel } from '../../../../src/adapters/store/sqlite/threads/channel.ts'
 import type { Operations } from '../../../../src/adapters/store/sqlite/threads/protocol.ts'
 import { createWriteBatch, type RunBatch } from '../../../../src/adapters/store/sqlite/threads/run-batch.ts'
-import { systemClock } from '../../../../src/lib/clock.ts'
 import { START, type StoreOpener } from '../../../contracts/store-under-test.ts'
 
 interface Call {

@@ -1,6 +1,6 @@
 /** The life of a store thread: greet, answer batches one after the other, close when told to. */
 import { parentPort } from 'node:worker_threads'
-import { createIdleCollection, IDLE_CHECK_MS } from '../../../../lib/idle-collection.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/idle-collection.ts'
 import { toOpenError } from '../sqlite-error.ts'
 import { StoreOpenError } from '../store-open-error.ts'
 import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './protocol.ts'

@@ -1,0 +1,99 @@
+/**
+ * Custom nodes at the start of the service: their folders are read, their modules loaded in a thread of their own, and
+ * what they declare is checked. Anything wrong stops the start with one line that names the file. The code itself never
+ * runs on this thread.
+ */
+
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { type CustomNodes, NO_CUSTOM_NODES } from './custom-nodes.ts'
+import type { NodeDeclaration } from './declaration.ts'
+import type { DescribeThreadData, FromDescribe } from './describe-thread.ts'
+import { findModules, type ModuleFile, resolveFolders } from './find-modules.ts'
+import type { SourceTexts } from './module-hooks.ts'
+import { NodeModuleError } from './node-module-error.ts'
+
+export interface DescribeOptions {
+  /** Class types that are taken. */
+  isTaken(classType: string): boolean
+  /** For all modules together. */
+  readonly loadTimeoutMs: number
+}
+
+const MAX_REASON_LENGTH = 1000
+const HEAP_MB = 512
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim().slice(0, MAX_REASON_LENGTH)
+}
+
+interface Described {
+  readonly module: ModuleFile
+  readonly nodes: readonly NodeDeclaration[]
+}
+
+/** Throws NodeModuleError. Folders are absolute paths. */
+export async function describeModules(folders: readonly string[], options: DescribeOptions): Promise<CustomNodes> {
+  const resolved = resolveFolders(folders)
+  const modules = findModules(resolved)
+  if (modules.length === 0) return NO_CUSTOM_NODES
+  const folderUrls = resolved.map((folder) => pathToFileURL(path.join(folder, '/')).href)
+  const { described, sources } = await askThread({ folders: folderUrls, modules }, options.loadTimeoutMs)
+  refuseClashes(described, options.isTaken)
+  return { folders: folderUrls, modules, sources, declarations: described.flatMap(({ nodes }) => nodes) }
+}
+
+async function askThread(data: DescribeThreadData, timeoutMs: number) {
+  // Its output is dropped: standard output belongs to the service. An empty environment keeps the service's secrets.
+  const worker = new Worker(new URL('./describe-thread.ts', import.meta.url), {
+    workerData: data,
+    env: {},
+    execArgv: [],
+    stdout: true,
+    stderr: true,
+    resourceLimits: toHeapLimits(HEAP_MB),
+  })
+  worker.stdout.resume()
+  worker.stderr.resume()
+  const described: Described[] = []
+  const ended = Promise.withResolvers<SourceTexts>()
+  let current = data.modules[0]
+  const fail = (reason: string) =>
+    ended.reject(new NodeModuleError(`the node module ${current.path} does not load: ${oneLine(reason)}`))
+  worker.on('message', (message: FromDescribe) => {
+    if (message.type === 'done') return ended.resolve(message.sources)
+    current = message.module
+    if (message.type === 'loaded') described.push({ module: message.module, nodes: message.nodes })
+    else if (message.type === 'failed') fail(message.reason)
+  })
+  worker.on('error', (error) => fail(error.message))
+  worker.on('exit', () => fail('it ended the thread that loads it'))
+  const timer = setTimeout(() => fail(`it did not finish within ${timeoutMs / 1000} s`), timeoutMs)
+  try {
+    return { sources: await ended.promise, described }
+  } finally {
+    clearTimeout(timer)
+    await worker.terminate()
+  }
+}
+
+function refuseClashes(described: readonly Described[], isTaken: DescribeOptions['isTaken']): void {
+  const owners = new Map<string, ModuleFile>()
+  for (const { module, nodes } of described) {
+    for (const { classType } of nodes) {
+      const owner = owners.get(classType)
+      if (owner !== undefined) {
+        const where = owner === module ? `twice in ${module.path}` : `in ${owner.path} and in ${module.path}`
+        throw new NodeModuleError(`the node ${classType} is defined ${where}; rename one of them`)
+      }
+      if (isTaken(classType)) {
+        throw new NodeModuleError(
+          `the node module ${module.path} defines ${classType}, which is a built-in node; choose another classType`,
+        )
+      }
+      owners.set(classType, module)
+    }
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Reads a parsed workflow into a Graph and checks its shape and size, nothing else: which classes exist and whether the inputs
+ * make sense is decided in validate.ts. Everything that later code walks over is bounded here.
+ */
+import { isJsonObject, type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
+import { finishNow, type Work } from '../../lib/turns.ts'
+import { ServiceError } from '../../src/domain/errors.ts'
+import type { Graph, GraphNode } from './graph.ts'
+
+const MAX_NODES = 20_000
+// Real ids are short, also those of flattened sub-graphs (`12:7:3`).
+const MAX_ID_LENGTH = 256
+const MAX_CLASS_LENGTH = 512
+// Far above any widget value, far below what recursion over values could not take.
+const MAX_DEPTH = 64
+// Characters plus a flat charge per value: 64 Mi units is more than any real graph and still cheap to walk.
+const MAX_SIZE = 67_108_864
+const VALUE_CHARGE = 8
+const TITLE_LENGTH_KEPT = 1_000
+const STEP_NODES = 200
+
+// As many digits as CPython reads; longer numbers cost quadratic time wherever they are printed.
+const INTEGER_LIMIT = 10n ** 4300n
+const MAX_NUMBER_LENGTH = 4_300
+
+function refuse(message: string, nodeId?: string): never {
+  const nodeErrors =
+    nodeId === undefined ? {} : Object.fromEntries([[nodeId, [{ field: '', reason: 'invalid_node', message }]]])
+  throw new ServiceError('invalid_workflow', message, { details: { node_errors: nodeErrors } })
+}
+
+/** Throws ServiceError `invalid_workflow` naming the first fault. A node without `class_type` is left to validation. */
+export function readGraph(value: JsonValue | undefined): Graph {
+  return finishNow(readGraphSteps(value))
+}
+
+/** The same in steps, for graphs that others should not wait for. */
+export function* readGraphSteps(value: JsonValue | undefined): Work<Graph> {
+  if (value === undefined) refuse('workflow is missing: send the API-format graph as the member `workflow`')
+  if (!isJsonObject(value)) refuse('workflow must be an object that maps node ids to nodes (API format)')
+  const entries = Object.entries(value)
+  if (entries.length > MAX_NODES) refuse(`workflow has ${entries.length} nodes; at most ${MAX_NODES} are allowed`)
+  const graph = new Map<string, GraphNode>()
+  let size = 0
+  for (const [id, node] of entries) {
+    if (id.length > MAX_ID_LENGTH) refuse(`a node id is longer than ${MAX_ID_LENGTH} characters`)
+    const read = readNode(id, node)
+    size += id.length + read.classType.length + measureInputs(id, read)
+    if (size > MAX_SIZE) refuse('workflow is too large')
+    graph.set(id, read)
+    if (graph.size % STEP_NODES === 0) yield
+  }
+  return graph
+}
+
+function readNode(id: string, value: JsonValue): GraphNode {
+  if (!isJsonObject(value)) refuse(`Node ${id} must be an object with class_type and inputs`, id)
+  const { class_type: classType = '', inputs, _meta: meta } = value
+  if (typeof classType !== 'string' || classType.length > MAX_CLASS_LENGTH) {
+    refuse(`Node ${id}: class_type must be a string of at most ${MAX_CLASS_LENGTH} characters`, id)
+  }
+  if (!isJsonObject(inputs)) refuse(`Node ${id}: inputs must be an object (use {} for a node without inputs)`, id)
+  const title = isJsonObject(meta) && typeof meta.title === 'string' ? meta.title.slice(0, TITLE_LENGTH_KEPT) : null
+  return { classType, inputs, title, ...(meta !== undefined && { meta }) }
+}
+
+function measureInputs(id: string, node: GraphNode): number {
+  let size = node.meta === undefined ? 0 : measure(id, node.meta, 1)
+  for (const [name, value] of Object.entries(node.inputs)) size += name.length + measure(id, value, 1)
+  return size
+}
+
+function measure(id: string, value: JsonValue, depth: number): number {
+  if (typeof value === 'string') return VALUE_CHARGE + value.length
+  if (typeof value === 'bigint') {
+    if (value >= INTEGER_LIMIT || value <= -INTEGER_LIMIT) refuse(`Node ${id}: a number has too many digits`, id)
+    return VALUE_CHARGE
+  }
+  if (typeof value !== 'object' || value === null) return VALUE_CHARGE
+  if (value instanceof NumberText) {
+    if (value.text.length > MAX_NUMBER_LENGTH) refuse(`Node ${id}: a number has too many digits`, id)
+    return VALUE_CHARGE
+  }
+  if (depth > MAX_DEPTH) refuse(`Node ${id}: values are nested deeper than ${MAX_DEPTH} levels`, id)
+  let size = VALUE_CHARGE
+  if (Array.isArray(value)) {
+    for (const item of value) size += measure(id, item, depth + 1)
+  } else {
+    for (const [name, item] of Object.entries(value)) size += name.length + measure(id, item, depth + 1)
+  }
+  return size
+}

@@ -1,0 +1,167 @@
+/**
+ * One node on the path of validation: walks its declared inputs in order, collects its errors, converts its constants, and
+ * stops wherever a link leads to a node that has not been judged yet. The walk over the graph itself is in walk-graph.ts.
+ */
+import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
+import { PythonError } from '../../../lib/python/numbers.ts'
+import { declaredInputs } from '../dynamic-inputs.ts'
+import type { GraphNode } from '../graph.ts'
+import type { DeclaredInput, NodeSpec } from '../input-specs.ts'
+import { conversionError, findConstantError } from './constant-rules.ts'
+import { convertConstant, unwrapConstant } from './convert-constant.ts'
+import { linkLengthError, linkTypeError, missingNode, readLinkedId, readSlot } from './link-rules.ts'
+import { canLink } from './type-rules.ts'
+import type { NodeError } from './validation-result.ts'
+
+/** The node's own word on a value: true, or what is wrong with it. */
+export type CheckInput = (classType: string, input: string, value: JsonValue) => true | string
+
+/** What one class needs to be checked, found once per validation. */
+export interface ClassRules {
+  readonly spec: NodeSpec
+  readonly selfChecked: ReadonlySet<string>
+  /** Choices, bounds and link types are left to the class. */
+  readonly judgesItself: boolean
+}
+
+export interface CheckContext {
+  /** The rules of a node of the graph; undefined when there is no such node. */
+  rulesOf(nodeId: string): ClassRules | undefined
+  readonly checkInput: CheckInput | null
+}
+
+/** A node being judged. `next` points at the input to look at; a frame that waits for a linked node is resumed there. */
+export interface NodeFrame {
+  readonly id: string
+  readonly node: GraphNode
+  readonly rules: ClassRules
+  readonly inputs: readonly DeclaredInput[]
+  readonly errors: NodeError[]
+  /** Nodes that this one leads to, as far as the walk followed them. */
+  readonly followed: string[]
+  /** The node's inputs; a copy as soon as a constant was converted. */
+  given: JsonObject
+  next: number
+  isValid: boolean
+  isInCycle: boolean
+}
+
+export function openFrame(id: string, node: GraphNode, rules: ClassRules): NodeFrame {
+  return {
+    id,
+    node,
+    rules,
+    inputs: declaredInputs(rules.spec, node.inputs),
+    errors: [],
+    followed: [],
+    given: node.inputs,
+    next: 0,
+    isValid: true,
+    isInCycle: false,
+  }
+}
+
+/**
+ * Goes on until a link has to be followed and returns the linked node's id, or null when the node is finished.
+ * Throws PythonError where ComfyUI would raise.
+ */
+export function advance(frame: NodeFrame, context: CheckContext): string | null {
+  while (frame.next < frame.inputs.length) {
+    const input = frame.inputs[frame.next]
+    const linked = checkGiven(frame, input, context)
+    if (linked !== null) {
+      frame.followed.push(linked)
+      return linked
+    }
+    frame.next += 1
+  }
+  runSelfChecks(frame, context)
+  return null
+}
+
+function checkGiven(frame: NodeFrame, input: DeclaredInput, context: CheckContext): string | null {
+  if (!Object.hasOwn(frame.given, input.path)) {
+    if (input.category === 'required') frame.errors.push(missingInputError(input))
+    return null
+  }
+  const value = frame.given[input.path]
+  if (Array.isArray(value)) return checkLink(frame, input, { link: value, context })
+  checkConstant(frame, input, value)
+  return null
+}
+
+function missingInputError(input: DeclaredInput): NodeError {
+  return {
+    type: 'required_input_missing',
+    message: 'Required input is missing',
+    details: input.name,
+    extra_info: { input_name: input.path },
+  }
+}
+
+function checkLink(
+  frame: NodeFrame,
+  input: DeclaredInput,
+  { link, context }: { link: JsonValue[]; context: CheckContext },
+): string | null {
+  if (link.length !== 2) {
+    frame.errors.push(linkLengthError(input, link))
+    return null
+  }
+  const id = readLinkedId(link[0])
+  const source = context.rulesOf(id)
+  if (source === undefined) throw missingNode(id)
+  const slot = readSlot(link[1], source.spec)
+  // Only plain numbers count as slots at run time, so -1 and true are written out.
+  if (slot !== link[1]) write(frame, input.path, [id, slot])
+  const received = source.spec.outputTypes[slot]
+  if (frame.rules.judgesItself || canLink(received, input.type)) return id
+  frame.errors.push(linkTypeError(input, link, received))
+  return null
+}
+
+function checkConstant(frame: NodeFrame, input: DeclaredInput, raw: JsonValue): void {
+  const unwrapped = unwrapConstant(raw)
+  let value: JsonValue
+  try {
+    value = convertConstant(input.type, unwrapped)
+  } catch (error) {
+    if (!(error instanceof PythonError)) throw error
+    frame.errors.push(conversionError(input, unwrapped, error))
+    return
+  }
+  if (value !== raw) write(frame, input.path, value)
+  if (frame.rules.judgesItself || isSelfChecked(frame.rules, input)) return
+  const fault = findConstantError(input, value)
+  if (fault !== null) frame.errors.push(fault)
+}
+
+function write(frame: NodeFrame, path: string, value: JsonValue): void {
+  if (frame.given === frame.node.inputs) frame.given = { ...frame.node.inputs }
+  frame.given[path] = value
+}
+
+function isSelfChecked(rules: ClassRules, input: DeclaredInput): boolean {
+  return rules.selfChecked.has(input.path) || input.upload !== null
+}
+
+function runSelfChecks(frame: NodeFrame, { checkInput }: CheckContext): void {
+  if (checkInput === null) return
+  for (const input of frame.inputs) {
+    if (!isSelfChecked(frame.rules, input) || !Object.hasOwn(frame.given, input.path)) continue
+    const value = frame.given[input.path]
+    // A linked value is not known before the run.
+    if (Array.isArray(value)) continue
+    const answer = checkInput(frame.node.classType, input.path, value)
+    if (answer !== true) frame.errors.push(selfCheckError(input, answer))
+  }
+}
+
+function selfCheckError(input: DeclaredInput, answer: string): NodeError {
+  return {
+    type: 'custom_validation_failed',
+    message: 'Custom validation failed for node',
+    details: answer === '' ? input.path : `${input.path} - ${answer}`,
+    extra_info: { input_name: input.path },
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * ComfyUI 0.33's validation of a whole graph: the classes, then the outputs, then everything that an output leads to. Pure: the
+ * graph that comes in is never changed; the result holds the one to execute. What is refused because of it is the surfaces'
+ * and the submit's decision.
+ */
+
+import { finishNow, type Work } from '../../../lib/turns.ts'
+import type { Graph, GraphNode } from '../graph.ts'
+import { readNodeSpec } from '../input-specs.ts'
+import type { NodeCatalog, NodeDefinition } from '../node-catalog.ts'
+import { replaceClasses } from '../replace-classes.ts'
+import type { CheckInput, ClassRules } from './check-node.ts'
+import { dependentOutputs, type FailedOutput } from './dependent-outputs.ts'
+import type { NodeErrors, ValidationResult, WorkflowError } from './validation-result.ts'
+import { createGraphWalk, type GraphWalk } from './walk-graph.ts'
+
+export interface ValidateOptions {
+  readonly catalog: NodeCatalog
+  /** Only these output nodes run; absent: all. An empty list selects none. */
+  readonly targets?: readonly string[]
+  /** Judges the values of self-checked and upload inputs; absent: every value passes. */
+  readonly checkInput?: CheckInput
+}
+
+export function validate(submitted: Graph, options: ValidateOptions): ValidationResult {
+  return finishNow(validateSteps(submitted, options))
+}
+
+/** The same in steps, for graphs that others should not wait for. */
+export function* validateSteps(submitted: Graph, options: ValidateOptions): Work<ValidationResult> {
+  const { catalog, targets, checkInput } = options
+  const graph = replaceClasses(submitted, catalog)
+  const classes = readClasses(graph, catalog)
+  if ('error' in classes) return refused(graph, classes.error)
+  const rulesOf = (nodeId: string) => {
+    const node = graph.get(nodeId)
+    return node && classes.rules.get(node.classType)
+  }
+  const outputs = selectOutputs(graph, classes.rules, targets)
+  if (outputs.length === 0) return refused(graph, NO_OUTPUTS)
+  yield
+  return yield* judgeOutputs(graph, outputs, createGraphWalk(graph, rulesOf, checkInput ?? null))
+}
+
+const STEP_OUTPUTS = 1000
+
+const NO_OUTPUTS: WorkflowError = {
+  type: 'prompt_no_outputs',
+  message: 'Prompt has no outputs',
+  details: '',
+  extra_info: {},
+}
+
+function refused(graph: Graph, error: WorkflowError): ValidationResult {
+  return { ok: false, error, goodOutputs: [], nodeErrors: {}, graph }
+}
+
+type Classes = { readonly rules: ReadonlyMap<string, ClassRules> } | { readonly error: WorkflowError }
+
+/** The first node of an unknown class ends validation: nothing can be said about what it is linked to. */
+function readClasses(graph: Graph, catalog: NodeCatalog): Classes {
+  const rules = new Map<string, ClassRules>()
+  for (const [id, node] of graph) {
+    if (rules.has(node.classType)) continue
+    const definition = node.classType === '' ? null : catalog.find(node.classType)
+    if (definition === null) return { error: missingClass(id, node) }
+    rules.set(node.classType, rulesOfClass(definition, node.classType, catalog))
+  }
+  return { rules }
+}
+
+const known = new WeakMap<NodeDefinition, ClassRules>()
+
+// A definition belongs to one catalog, so what that catalog adds to it may be kept with it.
+function rulesOfClass(definition: NodeDefinition, classType: string, catalog: NodeCatalog): ClassRules {
+  let rules = known.get(definition)
+  if (rules === undefined) {
+    rules = {
+      spec: readNodeSpec(definition),
+      selfChecked: new Set(catalog.selfCheckedInputs(classType)),
+      judgesItself: catalog.judgesItself?.(classType) === true,
+    }
+    known.set(definition, rules)
+  }
+  return rules
+}
+
+function missingClass(id: string, { classType, title }: GraphNode): WorkflowError {
+  const isNameless = classType === ''
+  const shown = isNameless ? title || `ID #${id}` : (title ?? classType)
+  return {
+    type: 'missing_node_type',
+    message: isNameless
+      ? `Node '${shown}' has no class_type. The workflow may be corrupted or a custom node is missing.`
+      : `Node '${shown}' not found. The custom node may not be installed.`,
+    details: `Node ID '#${id}'`,
+    extra_info: {
+      node_id: id,
+      class_type: isNameless ? null : classType,
+      node_title: isNameless ? title : shown,
+    },
+  }
+}
+
+function selectOutputs(
+  graph: Graph,
+  rules: ReadonlyMap<string, ClassRules>,
+  targets: readonly string[] | undefined,
+): string[] {
+  const wanted = targets === undefined ? null : new Set(targets)
+  const outputs: string[] = []
+  for (const [id, node] of graph) {
+    if (rules.get(node.classType)?.spec.isOutput && (wanted === null || wanted.has(id))) outputs.push(id)
+  }
+  return outputs
+}
+
+function* judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk): Work<ValidationResult> {
+  const goodOutputs: string[] = []
+  const failed: FailedOutput[] = []
+  for (const [index, outputId] of outputs.entries()) {
+    if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
+    const alreadyFound = walk.faulty.length
+    const { isValid } = yield* walk.judge(outputId)
+    if (isValid) goodOutputs.push(outputId)
+    else failed.push({ outputId, found: walk.faulty.slice(alreadyFound) })
+  }
+  yield
+  const ok = goodOutputs.length > 0
+  const error = ok ? null : outputsFailed(failed, walk)
+  const nodeErrors = yield* collectErrors(graph, failed, walk)
+  yield
+  return { ok, error, goodOutputs, nodeErrors, graph: applyChanges(graph, walk.changed) }
+}
+
+// The summary repeats what stands with the nodes; of thousands nobody reads all.
+const MAX_SUMMED_OUTPUTS = 1000
+
+/** Only the outputs' own errors stand in the summary, so it is empty when the fault lies upstream. */
+function outputsFailed(failed: readonly FailedOutput[], walk: GraphWalk): WorkflowError {
+  const lines = failed
+    .slice(0, MAX_SUMMED_OUTPUTS)
+    .flatMap(({ outputId }) => walk.verdictOf(outputId).errors.map(({ message, details }) => `${message}: ${details}`))
+  return {
+    type: 'prompt_outputs_failed_validation',
+    message: 'Prompt outputs failed validation',
+    details: lines.join('\n'),
+    extra_info: {},
+  }
+}
+
+function* collectErrors(
+  graph: Graph,
+  failed: readonly FailedOutput[],
+  walk: GraphWalk,
+): Work<Readonly<Record<string, NodeErrors>>> {
+  if (failed.length === 0) return {}
+  const errorsOf = (nodeId: string) => walk.verdicts.get(nodeId)?.errors ?? []
+  const dependents = yield* dependentOutputs(failed, walk.followed, (nodeId) => errorsOf(nodeId).length > 0)
+  const entries = Array.from(dependents, ([nodeId, outputs]): [string, NodeErrors] => [
+    nodeId,
+    { errors: errorsOf(nodeId), dependent_outputs: outputs, class_type: graph.get(nodeId)?.classType ?? '' },
+  ])
+  // Not by assignment: a node may be called `__proto__`.
+  return Object.fromEntries(entries)
+}
+
+function applyChanges(graph: Graph, changed: ReadonlyMap<string, GraphNode>): Graph {
+  if (changed.size === 0) return graph
+  return new Map(Array.from(graph, ([id, node]) => [id, changed.get(id) ?? node]))
+}

@@ -1,0 +1,168 @@
+/**
+ * Validates the nodes that an output leads to, depth first over its links, required and optional, lazy ones included. One memo
+ * serves all outputs of a graph. The path is kept in an array instead of on the call stack: a chain may be thousands of nodes
+ * long. Exceptions travel one node down the path and are recorded there, on the node that raised, with the consumer's view.
+ */
+import { PythonError } from '../../../lib/python/numbers.ts'
+import type { Work } from '../../../lib/turns.ts'
+import type { Graph, GraphNode } from '../graph.ts'
+import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame } from './check-node.ts'
+import { cycleErrors } from './cycle-errors.ts'
+import type { NodeError } from './validation-result.ts'
+
+export interface Verdict {
+  readonly isValid: boolean
+  readonly errors: readonly NodeError[]
+}
+
+export interface GraphWalk {
+  /** Judges an output and everything before it that has not been judged yet, in steps. */
+  judge(outputId: string): Work<Verdict>
+  /** Of an output that was judged. */
+  verdictOf(outputId: string): Verdict
+  readonly verdicts: ReadonlyMap<string, Verdict>
+  /** Nodes with errors of their own, in the order in which they were found. */
+  readonly faulty: readonly string[]
+  /** Where the walk went from each node. */
+  readonly followed: ReadonlyMap<string, readonly string[]>
+  /** Nodes whose inputs were converted. */
+  readonly changed: ReadonlyMap<string, GraphNode>
+}
+
+const STEP_NODES = 200
+const VALID: Verdict = { isValid: true, errors: [] }
+
+export function createGraphWalk(
+  graph: Graph,
+  rulesOf: (nodeId: string) => ClassRules | undefined,
+  checkInput: CheckContext['checkInput'],
+): GraphWalk {
+  const context: CheckContext = { rulesOf, checkInput }
+  const verdicts = new Map<string, Verdict>()
+  const faulty: string[] = []
+  const followed = new Map<string, readonly string[]>()
+  const changed = new Map<string, GraphNode>()
+  const path: NodeFrame[] = []
+  const places = new Map<string, number>()
+
+  function decide(id: string, verdict: Verdict): void {
+    const wasFaulty = (verdicts.get(id)?.errors.length ?? 0) > 0
+    if (!wasFaulty && verdict.errors.length > 0) faulty.push(id)
+    verdicts.set(id, verdict)
+  }
+
+  function enter(id: string): void {
+    const node = graph.get(id)
+    const rules = rulesOf(id)
+    if (node === undefined || rules === undefined) throw new Error(`node ${id} is not in the graph`)
+    places.set(id, path.length)
+    path.push(openFrame(id, node, rules))
+  }
+
+  function leave(frame: NodeFrame): void {
+    path.pop()
+    places.delete(frame.id)
+    followed.set(frame.id, frame.followed)
+    if (frame.given !== frame.node.inputs) changed.set(frame.id, { ...frame.node, inputs: frame.given })
+  }
+
+  /** The frame at the top has looked at everything. A cycle may have judged it before: its errors come first. */
+  function finish(frame: NodeFrame): void {
+    const earlier = verdicts.get(frame.id)?.errors ?? []
+    const errors = earlier.length === 0 ? frame.errors : [...earlier, ...frame.errors]
+    const isValid = frame.isValid && errors.length === 0
+    leave(frame)
+    decide(frame.id, isValid ? VALID : { isValid, errors })
+  }
+
+  /** The frame at the top raised: whatever it had found is lost, and its consumer says what happened. */
+  function fail(frame: NodeFrame, error: PythonError): void {
+    leave(frame)
+    const consumer = path.at(-1)
+    const reason = consumer === undefined ? outputException(error) : innerException(error, consumer)
+    decide(frame.id, { isValid: false, errors: [reason] })
+  }
+
+  function closeCycle(start: number): void {
+    const members = path.slice(start)
+    const errors = cycleErrors(members)
+    for (const member of members) {
+      // A node of two cycles keeps the first one found, which also keeps many overlapping cycles cheap.
+      if (member.isInCycle) continue
+      member.isInCycle = true
+      decide(member.id, { isValid: false, errors: [errors(member.id)] })
+    }
+  }
+
+  function follow(frame: NodeFrame, linked: string): void {
+    const place = places.get(linked)
+    if (!verdicts.has(linked) && place !== undefined) closeCycle(place)
+    const verdict = verdicts.get(linked)
+    if (verdict === undefined) enter(linked)
+    else settle(frame, verdict)
+  }
+
+  function settle(frame: NodeFrame, verdict: Verdict): void {
+    if (!verdict.isValid) frame.isValid = false
+    frame.next += 1
+  }
+
+  function step(frame: NodeFrame): void {
+    try {
+      const linked = advance(frame, context)
+      if (linked !== null) {
+        follow(frame, linked)
+        return
+      }
+      finish(frame)
+    } catch (error) {
+      if (!(error instanceof PythonError)) throw error
+      fail(frame, error)
+    }
+    // Whoever waited for this node goes on behind the link that led here.
+    const consumer = path.at(-1)
+    const verdict = verdicts.get(frame.id)
+    if (consumer !== undefined && verdict !== undefined) settle(consumer, verdict)
+  }
+
+  const verdictOf = (outputId: string) => verdicts.get(outputId) ?? VALID
+  let sinceYield = 0
+
+  function* judge(outputId: string): Work<Verdict> {
+    if (!verdicts.has(outputId)) enter(outputId)
+    for (let frame = path.at(-1); frame !== undefined; frame = path.at(-1)) {
+      step(frame)
+      sinceYield++
+      if (sinceYield % STEP_NODES === 0) yield
+    }
+    return verdictOf(outputId)
+  }
+
+  return { judge, verdictOf, verdicts, faulty, followed, changed }
+}
+
+function innerException(error: PythonError, consumer: NodeFrame): NodeError {
+  const input = consumer.inputs[consumer.next]
+  return {
+    type: 'exception_during_inner_validation',
+    message: 'Exception when validating inner node',
+    details: error.message,
+    extra_info: {
+      input_name: input.path,
+      input_config: input.config,
+      exception_message: error.message,
+      exception_type: error.type,
+      traceback: [],
+      linked_node: consumer.given[input.path],
+    },
+  }
+}
+
+function outputException(error: PythonError): NodeError {
+  return {
+    type: 'exception_during_validation',
+    message: 'Exception when validating node',
+    details: error.message,
+    extra_info: { exception_type: error.type, traceback: [] },
+  }
+}

@@ -1,0 +1,64 @@
+/** Writes a Graph as the API-format text that is stored, executed and shown. Numbers keep the digits they came with. */
+import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
+import { writeJsonSteps } from '../../lib/json/write-json-steps.ts'
+import { finishNow, type Work } from '../../lib/turns.ts'
+import type { Graph, GraphNode } from './graph.ts'
+
+// What is written in one go, and about how much of it between two steps.
+const SMALL_VALUES = 500
+const STEP_VALUES = 2000
+
+export function writeGraph(graph: Graph): string {
+  return finishNow(writeGraphSteps(graph))
+}
+
+/** The same in steps, for graphs that others should not wait for. */
+export function* writeGraphSteps(graph: Graph): Work<string> {
+  const pieces: string[] = []
+  let members: string[] = []
+  let values = 0
+  for (const [id, node] of graph) {
+    const count = countValues(node.inputs, SMALL_VALUES) + countValues(node.meta ?? null, SMALL_VALUES)
+    const written = count > SMALL_VALUES ? yield* writeJsonSteps(toDocument(node)) : writeNode(node)
+    members.push(`${JSON.stringify(id)}:${written}`)
+    values += count
+    if (values < STEP_VALUES) continue
+    pieces.push(members.join(','))
+    members = []
+    values = 0
+    yield
+  }
+  if (members.length > 0) pieces.push(members.join(','))
+  return `{${pieces.join(',')}}`
+}
+
+function writeNode(node: GraphNode): string {
+  // The lossless writer calls back for every value; most graphs have nothing that needs it.
+  const document = toDocument(node)
+  const isRare = holdsRareNumber(node.inputs) || (node.meta !== undefined && holdsRareNumber(node.meta))
+  return isRare ? stringifyLosslessJson(document) : JSON.stringify(document)
+}
+
+function toDocument({ classType, inputs, meta }: GraphNode): JsonObject {
+  const node = { class_type: classType, inputs }
+  return meta === undefined ? node : { ...node, _meta: meta }
+}
+
+/** At least 1; a long text counts as many. Stops counting above `enough`. */
+function countValues(value: JsonValue, enough: number): number {
+  if (typeof value === 'string') return 1 + Math.floor(value.length / 1000)
+  if (typeof value !== 'object' || value === null || value instanceof NumberText) return 1
+  let count = 1
+  for (const name in value) {
+    count += countValues((value as JsonObject)[name], enough - count)
+    if (count > enough) break
+  }
+  return count
+}
+
+function holdsRareNumber(value: JsonValue): boolean {
+  if (typeof value === 'bigint') return true
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some(holdsRareNumber)
+  return value instanceof NumberText || Object.values(value).some(holdsRareNumber)
+}

@@ -1,0 +1,98 @@
+/** Sound made, cut, and made louder. */
+import { roundPython } from '../../../lib/python/numbers.ts'
+import { defineNode } from '../../define-node.ts'
+import { float, int } from '../../input-kinds.ts'
+import { type Audio, toAudioValue } from '../../media/audio.ts'
+import { NodeError } from '../../node-error.ts'
+import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
+import { costOf } from '../image-cost.ts'
+import { audio } from './kinds.ts'
+
+const LARGEST = 18_446_744_073_709_551_615n
+const category = 'audio'
+
+/** `round` as Python has it; what no array can hold stays as large as it is. */
+function roundedSamples(seconds: number, sampleRate: number): number {
+  const samples = seconds * sampleRate
+  if (!Number.isFinite(samples)) throw new NodeError('OverflowError', 'cannot convert float infinity to integer')
+  return Number(roundPython(samples))
+}
+
+export const emptyAudio = defineNode({
+  classType: 'EmptyAudio',
+  displayName: 'Empty Audio',
+  category,
+  description: 'Silence of a given length.',
+  style: 'schema',
+  required: {
+    duration: float({ default: 60, min: 0, max: LARGEST, step: 0.01 }),
+    sample_rate: int({ default: 44_100, min: 1, max: 192_000, advanced: true }),
+    channels: int({ default: 2, min: 1, max: 2, advanced: true }),
+  },
+  outputs: [{ type: 'AUDIO' }],
+  cost: ({ duration, sample_rate: rate, channels }) => costOf(duration * rate * channels),
+  run({ duration, sample_rate: sampleRate, channels }, { allocate, checkpoint }) {
+    const waveform = allocate([1, channels, roundedSamples(duration, sampleRate)])
+    inBlocks(waveform.data.length, checkpoint, (from, to) => waveform.data.fill(0, from, to))
+    return { outputs: [toAudioValue({ waveform, sampleRate })] }
+  },
+})
+
+/** The samples to keep of each channel, from..to-1. */
+function trimRange({ waveform, sampleRate }: Audio, start: number, duration: number): { from: number; to: number } {
+  const length = waveform.shape[2]
+  const wanted = roundedSamples(start, sampleRate) + (start < 0 ? length : 0)
+  const from = Math.max(0, Math.min(wanted, length - 1))
+  const to = Math.max(0, Math.min(from + roundedSamples(duration, sampleRate), length))
+  if (from < to) return { from, to }
+  throw new NodeError(
+    'ValueError',
+    'TrimAudioDuration: Start time must be less than end time and be within the audio length.',
+  )
+}
+
+export const trimAudioDuration = defineNode({
+  classType: 'TrimAudioDuration',
+  displayName: 'Trim Audio Duration',
+  category,
+  description: 'A part of a sound, given by its start and its length in seconds; a negative start counts from the end.',
+  style: 'schema',
+  required: {
+    audio: audio(),
+    start_index: float({ default: 0, min: -LARGEST, max: LARGEST, step: 0.01 }),
+    duration: float({ default: 60, min: 0, step: 0.01 }),
+  },
+  outputs: [{ type: 'AUDIO' }],
+  cost: ({ audio: { waveform } }) => costOf(waveform.data.length),
+  run({ audio: sound, start_index: start, duration }, { allocate, checkpoint }) {
+    const { waveform, sampleRate } = sound
+    const [batch, channels, length] = waveform.shape
+    if (length === 0) return { outputs: [toAudioValue(sound)] }
+    const { from, to } = trimRange(sound, start, duration)
+    const kept = allocate([batch, channels, to - from])
+    for (let row = 0; row < batch * channels; row++) {
+      checkpoint()
+      kept.data.set(waveform.data.subarray(row * length + from, row * length + to), row * (to - from))
+    }
+    return { outputs: [toAudioValue({ waveform: kept, sampleRate })] }
+  },
+})
+
+export const audioAdjustVolume = defineNode({
+  classType: 'AudioAdjustVolume',
+  displayName: 'Adjust Audio Volume',
+  category,
+  description: 'Makes a sound louder or softer by decibels.',
+  style: 'schema',
+  required: { audio: audio(), volume: int({ default: 1, min: -100, max: 100 }) },
+  outputs: [{ type: 'AUDIO' }],
+  cost: ({ audio: { waveform } }) => costOf(waveform.data.length),
+  run({ audio: sound, volume }, context) {
+    if (volume === 0) return { outputs: [toAudioValue(sound)] }
+    const gain = 10 ** (volume / 20)
+    const waveform = mapBlocks(sound.waveform, context, (from, to, { start, end }) => {
+      for (let i = start; i < end; i++) to[i] = from[i] * gain
+    })
+    return { outputs: [toAudioValue({ waveform, sampleRate: sound.sampleRate })] }
+  },
+})

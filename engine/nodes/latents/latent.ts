@@ -1,0 +1,59 @@
+/**
+ * LATENT: an object with the tensor `samples` ([batch, channels, height / 8, width / 8], with time before height for
+ * video) and members that nodes hand on: `noise_mask`, `batch_index`, and whatever else a producer added.
+ */
+
+import { NumberText } from '../../../lib/json/lossless-json.ts'
+import type { InputOptions } from '../../graph/node-catalog.ts'
+import type { InputKind } from '../../input-kinds.ts'
+import { NodeError } from '../../node-error.ts'
+import { Tensor } from '../../tensor/tensor.ts'
+import { Blocker, type Value, type ValueObject, valueTypeName } from '../../value.ts'
+
+export type Latent = ValueObject & { readonly samples: Tensor }
+
+/** Pixels of the picture per cell of a latent, where a node has to assume it. */
+export const LATENT_SCALE = 8
+
+const LEAST_RANK = 4
+
+function isObject(value: Value): value is ValueObject {
+  const isPlain = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isPlain && !(value instanceof Tensor || value instanceof NumberText || value instanceof Blocker)
+}
+
+function readLatent(value: Value, name: string): Latent {
+  if (!isObject(value)) {
+    throw new NodeError('TypeError', `${name}: expected a latent, got '${valueTypeName(value)}'`)
+  }
+  const samples = Object.hasOwn(value, 'samples') ? value.samples : null
+  if (!(samples instanceof Tensor)) throw new NodeError('KeyError', "'samples'")
+  if (samples.shape.length < LEAST_RANK) {
+    const shape = `[${samples.shape.join(', ')}]`
+    throw new NodeError('RuntimeError', `${name}: expected at least ${LEAST_RANK} dimensions, got a tensor of ${shape}`)
+  }
+  return value as Latent
+}
+
+export function latent(options?: InputOptions): InputKind<Latent> {
+  return { spec: options === undefined ? ['LATENT'] : ['LATENT', options], read: readLatent }
+}
+
+/** The same latent with other samples; everything else is handed on. */
+export function withSamples(given: Latent, samples: Tensor): Latent {
+  return { ...given, samples }
+}
+
+/** [masks, 1, height, width], or null. */
+export function noiseMaskOf(given: Latent): Tensor | null {
+  return given.noise_mask instanceof Tensor ? given.noise_mask : null
+}
+
+/** Which noise belongs to each member of the batch; null when the latent does not say. */
+export function batchIndexOf(given: Latent): number[] | null {
+  return Array.isArray(given.batch_index) ? given.batch_index.map(Number) : null
+}
+
+export function countFrom(start: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => start + index)
+}

@@ -1,0 +1,135 @@
+/** A real engine with its threads, the test nodes added, and everything a test wants to see of a run. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { silentLog } from '../../../lib/log.ts'
+import type { Engine, EngineInput } from '../../../src/domain/engine/engine.ts'
+import { type EmbeddedEngineOptions, openEmbeddedEngine } from '../../engine.ts'
+import { readGraph } from '../../graph/read-graph.ts'
+import type { EngineEvent, ReportedFile, ReportedItem } from '../../graph/run-event.ts'
+
+export const FIXTURES = fileURLToPath(new URL('../../../test/fixtures/', import.meta.url))
+
+export function readFixture(name: string): JsonValue {
+  return parseLosslessJson(readFileSync(FIXTURES + name, 'utf8'))
+}
+
+export type GraphJson = Record<string, { class_type: string; inputs: Record<string, unknown> }>
+
+export interface RunSettings {
+  readonly accountId?: string
+  readonly files?: Readonly<Record<string, string | Uint8Array>>
+  readonly extraData?: Readonly<Record<string, unknown>>
+  readonly signal?: AbortSignal
+  onEvent?(event: EngineEvent): void
+}
+
+function toInput(file: string | Uint8Array): EngineInput {
+  async function* read() {
+    if (typeof file !== 'string') yield file
+  }
+  const localPath = typeof file === 'string' ? file : null
+  // The engine only compares hashes: any text that stands for the content will do.
+  const hash = typeof file === 'string' ? file : Buffer.from(file).toString('base64')
+  return { hash, sizeBytes: 0, contentType: 'image/png', localPath, read }
+}
+
+export interface TestEngine extends AsyncDisposable {
+  readonly engine: Engine
+  run(graph: GraphJson, settings?: RunSettings): Promise<EngineEvent[]>
+}
+
+export const NOON = new Date(2031, 0, 2, 12, 3, 4)
+
+export async function openTestEngine(options: Partial<EmbeddedEngineOptions> = {}): Promise<TestEngine> {
+  const engine = await openEmbeddedEngine({
+    threads: 1,
+    memoryLimitBytes: 268_435_456,
+    maxImagePixels: 10_000_000,
+    log: silentLog,
+    clock: { now: () => NOON },
+    nodeModules: [new URL('./test-nodes.ts', import.meta.url).href],
+    ...options,
+  })
+  const numbers = new Map<string, number>()
+  async function reserveOutputNumbers(folder: string, prefix: string, count: number): Promise<number> {
+    const first = numbers.get(`${folder}/${prefix}`) ?? 1
+    numbers.set(`${folder}/${prefix}`, first + count)
+    return first
+  }
+  return {
+    engine,
+    async run(graph, settings = {}) {
+      const inputs = new Map(Object.entries(settings.files ?? {}).map(([name, file]) => [name, toInput(file)]))
+      const run = {
+        jobId: 'job',
+        accountId: settings.accountId ?? 'local',
+        attempt: 1,
+        graph: readGraph(graph as JsonValue),
+        inputs,
+        extraData: settings.extraData ?? null,
+        reserveOutputNumbers,
+      }
+      const events: EngineEvent[] = []
+      for await (const event of engine.run(run, { signal: settings.signal ?? new AbortController().signal })) {
+        settings.onEvent?.(event)
+        events.push(event)
+      }
+      return events
+    },
+    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
+  }
+}
+
+/** Events in a short form: `2+` started, `2.` finished, `2!` reported, `2?` blocked, `2~` progress, then the end. */
+export function outline(events: readonly EngineEvent[]): string {
+  const words: string[] = []
+  for (const event of events) {
+    if (event.type === 'node_started') words.push(`${event.nodeId}+`)
+    else if (event.type === 'node_finished') words.push(`${event.nodeId}.`)
+    else if (event.type === 'node_report') words.push(`${event.nodeId}!${event.cached ? 'cached' : ''}`)
+    else if (event.type === 'node_blocked') words.push(`${event.nodeId}?`)
+    else if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted')
+      words.push(event.type)
+  }
+  return words.join(' ')
+}
+
+export function lastOf<Type extends EngineEvent['type']>(
+  events: readonly EngineEvent[],
+  type: Type,
+): Extract<EngineEvent, { type: Type }> {
+  const found = events.findLast((event) => event.type === type)
+  if (found === undefined) throw new Error(`no ${type} event among ${outline(events)}`)
+  return found as Extract<EngineEvent, { type: Type }>
+}
+
+export function cachedIds(events: readonly EngineEvent[]): readonly string[] {
+  return [...lastOf(events, 'cached').nodeIds].sort()
+}
+
+export function reportOf(events: readonly EngineEvent[], nodeId: string, key: string): readonly ReportedItem[] {
+  const report = events.find((event) => event.type === 'node_report' && event.nodeId === nodeId)
+  if (report?.type !== 'node_report')
+    throw new Error(`node ${nodeId} reported nothing: ${JSON.stringify(events.at(-1))}`)
+  return report.report[key]
+}
+
+/** What a TestDump node saw. */
+export function dumped(events: readonly EngineEvent[], nodeId: string): JsonValue[] {
+  return reportOf(events, nodeId, 'dump').map((item) => (item.kind === 'value' ? (item.value as JsonValue) : null))
+}
+
+export function texts(events: readonly EngineEvent[], nodeId: string): unknown[] {
+  return reportOf(events, nodeId, 'text').map((item) => (item.kind === 'value' ? item.value : null))
+}
+
+export function filesOf(events: readonly EngineEvent[], nodeId: string): ReportedFile[] {
+  return reportOf(events, nodeId, 'images').filter((item) => item.kind === 'file')
+}
+
+export async function bytesOf(file: ReportedFile): Promise<Buffer> {
+  const parts: Uint8Array[] = []
+  for await (const part of file.read()) parts.push(part)
+  return Buffer.concat(parts)
+}

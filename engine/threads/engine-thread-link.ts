@@ -1,0 +1,262 @@
+/**
+ * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread that
+ * does not go round any more, or does not answer an abort, is ended and replaced as well. The run that it was working on fails;
+ * the others are lost without fault and may be run again.
+ */
+
+import { Worker } from 'node:worker_threads'
+import type { Log } from '../../lib/log.ts'
+import { sleep } from '../../lib/sleep.ts'
+import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import type { EngineRun } from '../../src/domain/engine/engine.ts'
+import { EngineLostError } from '../../src/domain/engine/engine-lost-error.ts'
+import type { EngineEvent } from '../graph/run-event.ts'
+import { answerModelCall, type RunModelHere } from './model-line.ts'
+import {
+  type CancelFlag,
+  type EngineThreadData,
+  type FromEngine,
+  PULSE,
+  type Pulse,
+  type RunMessage,
+  type ToEngine,
+} from './protocol.ts'
+import { createRunStream, type RunStream } from './run-stream.ts'
+
+export interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
+  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  readonly runModel: RunModelHere
+  readonly signal: AbortSignal
+}
+
+export interface EngineThreadLink {
+  run(run: ThreadRun): AsyncGenerator<EngineEvent, void, undefined>
+  close(): Promise<void>
+}
+
+// One for all: an abort without a reason makes an error with a stack, for every run.
+const RUN_OVER = new Error('the run is over')
+// An abort is answered within milliseconds; a thread that takes this long will not answer any more.
+const ABORT_ANSWER_MS = 10_000
+const RESTART_PAUSE_MS = 1_000
+const PULSE_LOOK_MS = 500
+// Values of all runs are bounded far below; whatever reaches this is a defect, and costs one thread instead of the process.
+const HEAP_MB = 2048
+
+interface LiveRun {
+  readonly stream: RunStream
+  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  readonly runModel: RunModelHere
+  /** Aborted when the run is cancelled, and when it has ended. */
+  readonly over: AbortController
+}
+
+interface Incarnation {
+  readonly worker: Worker
+  readonly runs: Map<number, LiveRun>
+  readonly pulse: Pulse
+  isEnded: boolean
+  /** Why we ended it, and whether the run at work is to blame for that. */
+  verdict: string | null
+}
+
+export interface EngineThreadOptions {
+  readonly data: Omit<EngineThreadData, 'pulse'>
+  /** Of the thread and of the programs that it starts; absent: ours. */
+  readonly environment?: NodeJS.ProcessEnv
+  readonly log: Log
+}
+
+export async function openEngineThread(deps: EngineThreadOptions): Promise<EngineThreadLink> {
+  const closing = new AbortController()
+  let nextRunId = 0
+  let current = start(deps)
+  let replaced: Promise<void> = Promise.resolve()
+  await current.ready
+
+  function watch({ incarnation, startedAt, ended }: Started): void {
+    void ended.then((reason) => {
+      settleRuns(incarnation, { reason, isClosing: closing.signal.aborted })
+      if (closing.signal.aborted) return
+      deps.log.error({ reason }, 'the engine thread ended; a new one takes its place')
+      replaced = replace(startedAt)
+    })
+  }
+
+  async function replace(startedAt: number): Promise<void> {
+    // A thread that died at once would die again at once.
+    if (performance.now() - startedAt < RESTART_PAUSE_MS) await sleep(RESTART_PAUSE_MS, closing.signal)
+    if (closing.signal.aborted) return
+    current = start(deps)
+    watch(current)
+  }
+  watch(current)
+
+  async function* run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
+    while (current.incarnation.isEnded && !closing.signal.aborted) await replaced
+    if (closing.signal.aborted) throw new Error('the engine is closed')
+    const { reserveOutputNumbers, runModel, signal, ...message } = threadRun
+    const { incarnation } = current
+    const runId = nextRunId++
+    const cancelFlag: CancelFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const stream = createRunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
+    const over = new AbortController()
+    incarnation.runs.set(runId, { stream, reserveOutputNumbers, runModel, over })
+    let stuck: NodeJS.Timeout | undefined
+    const abort = () => {
+      over.abort()
+      Atomics.store(cancelFlag, 0, 1)
+      send(incarnation, { type: 'cancel', runId })
+      stuck = setTimeout(() => end(incarnation, 'it did not answer an interrupt'), ABORT_ANSWER_MS)
+    }
+    try {
+      if (signal.aborted) Atomics.store(cancelFlag, 0, 1)
+      else signal.addEventListener('abort', abort, { once: true })
+      send(incarnation, { type: 'run', runId, cancelFlag, ...message })
+      yield* stream.read()
+    } finally {
+      clearTimeout(stuck)
+      over.abort(RUN_OVER)
+      signal.removeEventListener('abort', abort)
+      incarnation.runs.delete(runId)
+      // A reader that leaves early ends the run; after its own end this changes nothing.
+      Atomics.store(cancelFlag, 0, 1)
+      send(incarnation, { type: 'cancel', runId })
+    }
+  }
+
+  return {
+    run,
+    async close() {
+      closing.abort()
+      await current.incarnation.worker.terminate()
+      await current.ended
+    },
+  }
+}
+
+interface Started {
+  readonly incarnation: Incarnation
+  readonly startedAt: number
+  /** Rejects when the thread ends before it was ready. */
+  readonly ready: Promise<void>
+  /** Resolves with the reason once the thread is gone. */
+  readonly ended: Promise<string>
+}
+
+function start({ data, environment, log }: EngineThreadOptions): Started {
+  const pulse: Pulse = new Int32Array(new SharedArrayBuffer(PULSE.words * Int32Array.BYTES_PER_ELEMENT))
+  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), {
+    workerData: { ...data, pulse } satisfies EngineThreadData,
+    env: environment,
+    resourceLimits: toHeapLimits(HEAP_MB),
+  })
+  const incarnation: Incarnation = { worker, runs: new Map(), pulse, isEnded: false, verdict: null }
+  const ready = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<string>()
+  let reason = 'it was stopped'
+  let watching: NodeJS.Timeout | undefined
+  worker.on('message', (message: FromEngine) => {
+    if (message.type === 'ready') {
+      watching = watchPulse(incarnation, data.nodeTimeoutMs)
+      ready.resolve()
+    } else handle(incarnation, message, log)
+  })
+  worker.on('error', (error) => {
+    reason = error.message
+  })
+  worker.on('exit', () => {
+    clearInterval(watching)
+    incarnation.isEnded = true
+    ready.reject(new Error(`the engine thread did not start: ${reason}`))
+    ended.resolve(incarnation.verdict ?? reason)
+  })
+  // Only the first start is waited for; a later thread that fails is replaced by the next.
+  ready.promise.catch(() => {})
+  return { incarnation, startedAt: performance.now(), ready: ready.promise, ended: ended.promise }
+}
+
+function end(incarnation: Incarnation, verdict: string): void {
+  incarnation.verdict ??= verdict
+  void incarnation.worker.terminate()
+}
+
+/** A node on the engine thread itself that does not come back holds up everybody: it gets the time that any node gets. */
+function watchPulse(incarnation: Incarnation, timeoutMs: number): NodeJS.Timeout {
+  let beats = Number.NaN
+  let since = 0
+  return setInterval(() => {
+    const now = performance.now()
+    const seen = Atomics.load(incarnation.pulse, PULSE.beats)
+    if (seen !== beats) {
+      beats = seen
+      since = now
+    } else if (now - since > timeoutMs) {
+      end(incarnation, `a node did not finish within ${timeoutMs / 1000} s (setting nodeTimeout)`)
+    }
+  }, PULSE_LOOK_MS)
+}
+
+/** The thread is gone. Unless we wanted that, whoever it was working for fails; the others did nothing wrong. */
+function settleRuns({ runs, pulse }: Incarnation, end: { readonly reason: string; readonly isClosing: boolean }): void {
+  const { reason, isClosing } = end
+  const culprit = isClosing ? -1 : Atomics.load(pulse, PULSE.runAtWork) - 1
+  for (const [runId, { stream }] of runs) {
+    if (runId === culprit) stream.push([brokenBy(reason)])
+    else {
+      const options = { isBlameless: runs.has(culprit) }
+      stream.fail(new EngineLostError('engine_restarted', `the engine thread ended: ${reason}`, options))
+    }
+  }
+}
+
+function brokenBy(reason: string): EngineEvent & { type: 'failed' } {
+  const message = `the job took the engine thread down, which was replaced: ${reason}`
+  return {
+    type: 'failed',
+    failure: {
+      code: 'node_execution_error',
+      message,
+      nodeId: null,
+      classType: null,
+      traceback: null,
+      exceptionType: 'RuntimeError',
+    },
+  }
+}
+
+function handle(incarnation: Incarnation, message: Exclude<FromEngine, { type: 'ready' }>, log: Log): void {
+  const live = incarnation.runs.get(message.runId)
+  if (message.type === 'events') live?.stream.push(message.events)
+  else if (message.type === 'reserve') void answerReserve(incarnation, message, live)
+  else if (message.type === 'model_call') void answerModel(incarnation, message, { live, log })
+  else {
+    log.error({ detail: message.detail }, 'a run was ended by a defect of the engine')
+    live?.stream.fail(new Error('the engine failed to run this graph'))
+  }
+}
+
+async function answerReserve(
+  incarnation: Incarnation,
+  { requestId, subfolder, prefix, count }: Extract<FromEngine, { type: 'reserve' }>,
+  live: LiveRun | undefined,
+): Promise<void> {
+  // A run that has ended has no use for numbers; a store that fails is reported by whoever owns it.
+  const first = (await live?.reserveOutputNumbers(subfolder, prefix, count).catch(() => null)) ?? null
+  send(incarnation, { type: 'numbers', requestId, first })
+}
+
+async function answerModel(
+  incarnation: Incarnation,
+  { requestId, call }: Extract<FromEngine, { type: 'model_call' }>,
+  { live, log }: { readonly live: LiveRun | undefined; readonly log: Log },
+): Promise<void> {
+  // A run that has ended waits for no answer.
+  if (live === undefined) return
+  const answer = await answerModelCall(call, { runModel: live.runModel, signal: live.over.signal, log })
+  send(incarnation, { type: 'model_answer', requestId, answer })
+}
+
+function send({ worker }: Incarnation, message: ToEngine): void {
+  worker.postMessage(message)
+}

@@ -1,0 +1,162 @@
+/**
+ * The entry of the engine thread: hosts every run's scheduler, the cache and the memory ledger, and executes cheap nodes.
+ * It never blocks for long, so compute threads can wait for its answers. One thread for all runs keeps the cache single.
+ */
+import { parentPort, workerData } from 'node:worker_threads'
+import sharp from 'sharp'
+import { parseLosslessJson } from '../../lib/json/lossless-json.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
+import { createNodePool } from '../custom/node-pool.ts'
+import { readGraph } from '../graph/read-graph.ts'
+import { NodeError } from '../node-error.ts'
+import { createNodeCalls } from '../run/call-node.ts'
+import { createResultCache, type ResultCache } from '../run/result-cache.ts'
+import { runGraph } from '../run/run-graph.ts'
+import type { RunDeps, RunRequest } from '../run/run-state.ts'
+import { createValueBudget } from '../run/value-budget.ts'
+import { createMemoryLedger } from '../tensor/memory.ts'
+import { createCollectGarbage } from './collect-garbage.ts'
+import { createComputePool } from './compute-pool.ts'
+import { createInstances, randomLetters } from './instances.ts'
+import { loadNodes } from './load-nodes.ts'
+import { createModelLine } from './model-line.ts'
+import { createOutboxes, type Outbox } from './outbox.ts'
+import {
+  type EngineThreadData,
+  type FromEngine,
+  type NumberRequest,
+  PULSE,
+  type RunMessage,
+  type ToEngine,
+} from './protocol.ts'
+
+// Of the memory limit, what results may occupy that nobody reads at the moment.
+const CACHE_SHARE = 0.5
+const PLAIN_CACHE_SHARE = 0.25
+const BEAT_MS = 250
+
+const { threads, memoryLimitBytes, runMemoryBytes, maxImagePixels, ...given } = workerData as EngineThreadData
+const { values: valueLimits, nodeTimeoutMs, pulse, nodeModules, custom, letters } = given
+const port = parentPort
+if (port === null) throw new Error('this module runs as a worker thread')
+const post = (message: FromEngine) => port.postMessage(message)
+sharp.concurrency(1)
+sharp.cache(false)
+
+const table = await loadNodes(nodeModules, custom.nodes.declarations)
+const collectOwnGarbage = createCollectGarbage()
+setInterval(createIdleCollection(), IDLE_CHECK_MS)
+const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
+const pool = createComputePool({ size: threads, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
+const hasCustomNodes = custom.nodes.declarations.length > 0
+// One node that hangs must not keep all others waiting.
+const nodePoolSize = hasCustomNodes ? Math.max(2, threads) : 0
+const nodePool = createNodePool({ size: nodePoolSize, ...custom, recognise })
+const ledger = createMemoryLedger({
+  limitBytes: memoryLimitBytes,
+  ownerLimitBytes: runMemoryBytes,
+  evict: () => cache.evictOldest(),
+  collectGarbage() {
+    // Later, not now: buffers that are being dropped are still referenced further up the stack.
+    setImmediate(collectOwnGarbage)
+    pool.collectGarbage()
+    nodePool.collectGarbage()
+  },
+})
+const cache: ResultCache = createResultCache({
+  budgetBytes: memoryLimitBytes * CACHE_SHARE,
+  plainBudgetBytes: valueLimits.totalBytes * PLAIN_CACHE_SHARE,
+  ledger,
+})
+const values = createValueBudget(valueLimits)
+const openOutbox = createOutboxes()
+const fixedLetters = letters?.values()
+const models = createModelLine((runId, requestId, call) => post({ type: 'model_call', runId, requestId, call }))
+const instances = createInstances(() => fixedLetters?.next().value ?? randomLetters())
+
+interface LiveRun {
+  readonly outbox: Outbox
+  readonly cancel: () => void
+}
+
+const runs = new Map<number, LiveRun>()
+const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
+let nextRequestId = 0
+
+function reserveOutputNumbers(runId: number, request: NumberRequest): Promise<number> {
+  const requestId = nextRequestId++
+  const answer = Promise.withResolvers<number>()
+  waitingForNumbers.set(requestId, answer)
+  post({ type: 'reserve', runId, requestId, ...request })
+  return answer.promise
+}
+
+function showAtWork(runId: number): void {
+  Atomics.store(pulse, PULSE.runAtWork, runId + 1)
+}
+setInterval(() => Atomics.add(pulse, PULSE.beats, 1), BEAT_MS)
+
+function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): RunDeps {
+  const { runId, accountId, cancelFlag, nowMs } = message
+  return {
+    table,
+    cache,
+    ledger,
+    values,
+    callNode: createNodeCalls({ ledger, pools: { compute: pool, isolated: nodePool }, cancelFlag }),
+    maxInFlight: pool.size + nodePool.size,
+    maxImagePixels,
+    emit: outbox.emit,
+    hasRoom: outbox.hasRoom,
+    room: outbox.room,
+    atWork: () => showAtWork(runId),
+    isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
+    cancelled,
+    async reserveNumbers(folder, subfolder, prefix, count) {
+      if (folder === 'temp') return instances.reserveTempNumbers(accountId, `${subfolder}/${prefix}`, count)
+      return reserveOutputNumbers(runId, { subfolder, prefix, count })
+    },
+    runModel: (call) => models.run(runId, call),
+    instanceLetters: instances.letters,
+    nowMs: () => nowMs,
+  }
+}
+
+function toRequest({ accountId, graphText, extraPngInfoText, files }: RunMessage): RunRequest {
+  const graph = readGraph(parseLosslessJson(graphText))
+  return { accountId, graph, files, promptText: graphText, extraPngInfoText }
+}
+
+async function handleRun(message: RunMessage): Promise<void> {
+  const { runId, cancelFlag } = message
+  showAtWork(runId)
+  const outbox = openOutbox((events) => post({ type: 'events', runId, events }))
+  const cancelled = Promise.withResolvers<void>()
+  runs.set(runId, { outbox, cancel: cancelled.resolve })
+  try {
+    await runGraph(toRequest(message), toDeps(message, outbox, cancelled.promise))
+  } catch (error) {
+    post({ type: 'broken', runId, detail: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  } finally {
+    // Calls that are still out belong to a run that has ended: they stop at their next look at the flag.
+    Atomics.store(cancelFlag, 0, 1)
+    outbox.close()
+    runs.delete(runId)
+  }
+}
+
+function handleNumbers(requestId: number, first: number | null): void {
+  const answer = waitingForNumbers.get(requestId)
+  waitingForNumbers.delete(requestId)
+  if (first === null) answer?.reject(new NodeError('OSError', 'no number for the output name could be had'))
+  else answer?.resolve(first)
+}
+
+port.on('message', (message: ToEngine) => {
+  if (message.type === 'run') void handleRun(message)
+  else if (message.type === 'cancel') runs.get(message.runId)?.cancel()
+  else if (message.type === 'taken') runs.get(message.runId)?.outbox.taken(message.weight)
+  else if (message.type === 'numbers') handleNumbers(message.requestId, message.first)
+  else models.answered(message.requestId, message.answer)
+})
+post({ type: 'ready' })

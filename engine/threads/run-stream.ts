@@ -1,0 +1,70 @@
+/**
+ * The events of one run as its reader sees them. They wait here until they are taken; how many may wait is decided on the
+ * other side, which is told of everything that was taken.
+ */
+import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
+import type { MadeFile, MadeReport, MadeValue } from '../node-context.ts'
+import { weightOf } from '../run/event-weight.ts'
+import type { RunEvent } from '../run/run-event.ts'
+
+export interface RunStream {
+  push(events: readonly RunEvent[]): void
+  /** The engine is gone: the reader's next step throws. */
+  fail(error: Error): void
+  read(): AsyncGenerator<EngineEvent, void, undefined>
+}
+
+const LAST_EVENTS: ReadonlySet<EngineEvent['type']> = new Set(['succeeded', 'failed', 'interrupted'])
+
+function toReportedItem(item: MadeFile | MadeValue): ReportedItem {
+  if (item.kind === 'value') return item
+  const { kind, filename, subfolder, folder, contentType, bytes } = item
+  async function* read() {
+    yield bytes
+  }
+  return { kind, filename, subfolder, folder, contentType, heldBytes: bytes.byteLength, read }
+}
+
+function toNodeReport(report: MadeReport): NodeReport {
+  return Object.fromEntries(Object.entries(report).map(([key, items]) => [key, items.map(toReportedItem)]))
+}
+
+function toEngineEvent(event: RunEvent): EngineEvent {
+  return event.type === 'node_report' ? { ...event, report: toNodeReport(event.report) } : event
+}
+
+export function createRunStream(onTaken: (weight: number) => void): RunStream {
+  const waiting: RunEvent[] = []
+  let failure: Error | null = null
+  let arrived = Promise.withResolvers<void>()
+
+  function wake(): void {
+    arrived.resolve()
+    arrived = Promise.withResolvers<void>()
+  }
+
+  return {
+    push(events) {
+      for (const event of events) waiting.push(event)
+      wake()
+    },
+    fail(error) {
+      failure ??= error
+      wake()
+    },
+    async *read() {
+      for (;;) {
+        while (waiting.length > 0) {
+          const batch = waiting.splice(0)
+          for (const event of batch) {
+            onTaken(weightOf(event))
+            yield toEngineEvent(event)
+            if (LAST_EVENTS.has(event.type)) return
+          }
+        }
+        if (failure !== null) throw failure
+        await arrived.promise
+      }
+    },
+  }
+}
