@@ -2,9 +2,9 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
-import type { RunningPools } from './compose/open-deployments.ts'
-import type { Store } from './compose/open-store.ts'
+import type { Store } from './compose/storage/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import { createAdminAnswerError } from './surfaces/admin/errors.ts'
