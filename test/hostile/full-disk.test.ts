@@ -8,7 +8,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { spawnServer } from '../support/spawn-server.ts'
+import { spawnServer } from '../support/app/spawn-server.ts'
 
 const MOUNT = 'mount -t tmpfs -o size=32m none "$0" && exec "$@"'
 const canMount = spawnSync('unshare', ['-m', 'sh', '-c', MOUNT, tmpdir(), 'true']).status === 0

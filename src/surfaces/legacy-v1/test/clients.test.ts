@@ -10,8 +10,8 @@ import { Client } from '@stable-canvas/comfyui-client'
 import { ComfyUIClient } from 'comfy-ui-client'
 import sharp from 'sharp'
 import { WebSocket } from 'ws'
-import { failingGraph, saveGraph, websocketGraph } from '../../../../test/support/legacy-graphs.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { failingGraph, saveGraph, websocketGraph } from '../../../../test/support/clients/legacy-graphs.ts'
 
 let app: TestApp
 let host: string

@@ -5,14 +5,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { isJsonObject, NumberText } from '../../../../lib/json/lossless-json.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
 import {
   type Answer,
   type Exchange,
   RECORDINGS,
   readExchanges,
   sendExchange,
-} from '../../../../test/support/replay-exchange.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+} from '../../../../test/support/recordings/replay-exchange.ts'
 
 /** By file and name: the status that is right here, and why. */
 const OTHERWISE: Readonly<Record<string, readonly [status: number, reason: string]>> = {

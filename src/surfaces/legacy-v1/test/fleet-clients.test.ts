@@ -7,8 +7,8 @@ import { Client } from '@stable-canvas/comfyui-client'
 import { ComfyUIClient } from 'comfy-ui-client'
 import sharp from 'sharp'
 import { WebSocket } from 'ws'
-import { type FleetApp, startFleetApp } from '../../../../test/support/fleet-app.ts'
-import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
+import { type FleetApp, startFleetApp } from '../../../../test/support/app/fleet-app.ts'
+import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
 
 let app: FleetApp
 before(async () => {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
-import { LegacyClient } from '../../../../test/support/legacy-client.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
+import { createFakeEngine } from '../../../../test/support/engines/fake-engine.ts'
 
 const engine = createFakeEngine()
 let app: TestApp

@@ -3,8 +3,8 @@ import { setImmediate } from 'node:timers/promises'
 import { createUuidV7 } from '../../../../lib/ids.ts'
 import type { IsolationRequest } from '../../../../test/isolation/surface.ts'
 import type { World } from '../../../../test/isolation/world.ts'
-import type { Answer } from '../../../../test/support/call.ts'
-import type { Tenant } from '../../../../test/support/start-shared.ts'
+import type { Tenant } from '../../../../test/support/app/start-shared.ts'
+import type { Answer } from '../../../../test/support/clients/call.ts'
 
 export interface Named {
   readonly title: string

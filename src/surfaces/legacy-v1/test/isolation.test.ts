@@ -1,9 +1,9 @@
 /** Two accounts on one service: what belongs to one is not there for the other, on any route. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { LegacyClient } from '../../../../test/support/legacy-client.ts'
-import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 

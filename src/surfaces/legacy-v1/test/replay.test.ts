@@ -8,16 +8,16 @@ import { openEmbeddedEngine } from '../../../../engine/engine.ts'
 import { systemClock } from '../../../../lib/clock.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../../lib/log.ts'
-import { assertSameShape, compareFrames } from '../../../../test/support/compare-recording.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { type Frame, isText } from '../../../../test/support/clients/test-socket.ts'
+import { assertSameShape, compareFrames } from '../../../../test/support/recordings/compare-recording.ts'
 import {
   cachedNodesOf,
   listRecordedRuns,
   promptIdOf,
   type RecordedRun,
-} from '../../../../test/support/recorded-runs.ts'
-import { type Replay, replay } from '../../../../test/support/replay-recording.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
-import { type Frame, isText } from '../../../../test/support/test-socket.ts'
+} from '../../../../test/support/recordings/recorded-runs.ts'
+import { type Replay, replay } from '../../../../test/support/recordings/replay-recording.ts'
 import type { Engine } from '../../../domain/engine/engine.ts'
 
 /** The real engine; what one sitting caches, the next one does not find. */
@@ -32,7 +32,7 @@ async function openSittingEngine(): Promise<SittingEngine> {
     maxImagePixels: 10_000_000,
     log: silentLog,
     clock: systemClock,
-    nodeModules: [new URL('../../../../test/support/recording-nodes.ts', import.meta.url).href],
+    nodeModules: [new URL('../../../../test/support/engines/recording-nodes.ts', import.meta.url).href],
   })
   let sitting = 0
   return {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { type BinaryFrame, type Frame, isText } from '../../../../test/support/test-socket.ts'
+import { type BinaryFrame, type Frame, isText } from '../../../../test/support/clients/test-socket.ts'
 import { startSockets, type TestSockets, toRef } from './start-sockets.ts'
 
 const JOB = '5c6f54d3-c688-4185-a929-0a18c0b13fd1'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
-import { type Frame, isText } from '../../../../test/support/test-socket.ts'
+import { type Frame, isText } from '../../../../test/support/clients/test-socket.ts'
 import type { JobMove } from '../../../domain/events/event-bus.ts'
 import { startSockets, toRef } from './start-sockets.ts'
 

@@ -1,7 +1,7 @@
 /** Who hears of a run where clients are told apart by their ids. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isText, type TestSocket, type TextFrame } from '../../../../test/support/test-socket.ts'
+import { isText, type TestSocket, type TextFrame } from '../../../../test/support/clients/test-socket.ts'
 import { isEnd, JOB, outline, runSampler, SAMPLER, startSockets } from './start-sockets.ts'
 
 /** Whoever has answered a ping has been sent everything that was said before it. */

@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { WebSocket } from 'ws'
-import { openSocket } from '../../../../test/support/test-socket.ts'
+import { openSocket } from '../../../../test/support/clients/test-socket.ts'
 import { startSockets, type TestSockets } from './start-sockets.ts'
 
 let rig: TestSockets

@@ -3,12 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { WebSocket } from 'ws'
-import { openEvents } from '../../../../test/support/event-reader.ts'
-import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
-import { type RecordedText, readRecording } from '../../../../test/support/recorded-runs.ts'
-import { ask } from '../../../../test/support/replay-recording.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
-import { startShared } from '../../../../test/support/start-shared.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { startShared } from '../../../../test/support/app/start-shared.ts'
+import { openEvents } from '../../../../test/support/clients/event-reader.ts'
 import {
   type Frame,
   isText,
@@ -16,7 +13,10 @@ import {
   type RefusedHandshake,
   type TestSocket,
   type TextFrame,
-} from '../../../../test/support/test-socket.ts'
+} from '../../../../test/support/clients/test-socket.ts'
+import { createFakeEngine } from '../../../../test/support/engines/fake-engine.ts'
+import { type RecordedText, readRecording } from '../../../../test/support/recordings/recorded-runs.ts'
+import { ask } from '../../../../test/support/recordings/replay-recording.ts'
 
 const WORKFLOW = {
   1: { class_type: 'FakeSource', inputs: {} },

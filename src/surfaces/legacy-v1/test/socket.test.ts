@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { sendRaw } from '../../../../test/support/raw-http.ts'
+import { sendRaw } from '../../../../test/support/clients/raw-http.ts'
 import {
   type BinaryFrame,
   isText,
   type RefusedHandshake,
   type TextFrame,
-} from '../../../../test/support/test-socket.ts'
+} from '../../../../test/support/clients/test-socket.ts'
 import {
   isEnd,
   JOB,

@@ -2,14 +2,14 @@
 import { WebSocket } from 'ws'
 import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
 import { silentLog } from '../../../../lib/log.ts'
-import { createManualTicker, type ManualTicker } from '../../../../test/support/manual-ticker.ts'
 import {
   type Frame,
   isText,
   openSocket,
   type TestSocket,
   type TextFrame,
-} from '../../../../test/support/test-socket.ts'
+} from '../../../../test/support/clients/test-socket.ts'
+import { createManualTicker, type ManualTicker } from '../../../../test/support/manual-ticker.ts'
 import { createLocalBus } from '../../../adapters/bus/local.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus, JobMove } from '../../../domain/events/event-bus.ts'
