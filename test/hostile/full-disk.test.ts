@@ -37,7 +37,7 @@ test('on a full disk cancels and deletes go on, submits are refused, and all is 
   const directory = mkdtempSync(join(tmpdir(), 'atelier-full-'))
   try {
     const prefix = ['unshare', '-m', 'sh', '-c', MOUNT, directory]
-    await using server = await spawnServer(['--data-dir', directory, '--workers', '0'], {}, prefix)
+    await using server = await spawnServer(['--data-dir', directory, '--workers', '0'], {}, { prefix })
     const call = (method: string, path: string, body?: object | FormData) =>
       fetch(`${server.url}/api/v2${path}`, {
         method,

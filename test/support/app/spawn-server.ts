@@ -16,13 +16,19 @@ export interface SpawnedServer extends AsyncDisposable {
   terminate(): Promise<number | null>
 }
 
-/** `prefix`: what the command is started by, such as a shell that prepares its surroundings and then becomes it. */
+export interface SpawnOptions {
+  /** What the command is started by, such as a shell that prepares its surroundings and then becomes it. */
+  readonly prefix?: readonly string[]
+  /** Another program than that of this checkout. */
+  readonly bin?: string
+}
+
 export async function spawnServer(
   flags: readonly string[],
   env: Record<string, string> = {},
-  prefix: readonly string[] = [],
+  { prefix = [], bin = BIN }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
-  const [program, ...args] = [...prefix, process.execPath, BIN, 'serve', '--port', '0', ...flags]
+  const [program, ...args] = [...prefix, process.execPath, bin, 'serve', '--port', '0', ...flags]
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', ...env },
