@@ -12,10 +12,10 @@ import { wrongMethod } from '../kit/path-methods.ts'
 import { openSpec } from '../kit/spec.ts'
 import type { StaticTokenGuard } from '../kit/static-token.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
-import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './operation.ts'
+import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
 import { getOpenapi } from './operations/get-openapi.ts'
-import { type GetOverviewDeps, getOverview } from './operations/get-overview.ts'
 import { listAudit } from './operations/list-audit.ts'
+import { type GetOverviewDeps, getOverview } from './operations/service.ts'
 import { registerShared, type SharedParts } from './shared-operations.ts'
 
 export interface AdminOptions {

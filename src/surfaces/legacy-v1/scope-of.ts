@@ -1,7 +1,7 @@
 /** The scope that a request needs, known from its route alone: nothing has been looked up when it is checked. */
 import type { FastifyRequest } from 'fastify'
 import type { Scope } from '../../domain/accounts/scopes.ts'
-import { barePathOf } from './operation.ts'
+import { barePathOf } from './legacy-operation.ts'
 
 /** By the first words of a route without `/api`. Files of whatever kind, a client's settings among them, are assets. */
 const KIND: Readonly<Record<string, 'jobs' | 'assets'>> = {

@@ -3,8 +3,8 @@
 import { typeFromName } from '../../../lib/mime.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
 import type { ShelfUpload } from '../../domain/assets/asset-shelf.ts'
-import { leavesFolder, readFolder, refuseName, toBaseName } from './shelf-names.ts'
-import type { UploadForm } from './upload-form.ts'
+import { leavesFolder, readFolder, refuseName, toBaseName } from './files/file-names.ts'
+import type { UploadForm } from './files/upload-form.ts'
 
 export interface UploadPlace extends Omit<ShelfUpload, 'accountId'> {
   /** Echoed, and otherwise of no meaning: names are flat. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
-import { ADMIN_PATH, send } from '../operation.ts'
+import { ADMIN_PATH, send } from '../admin-operation.ts'
 
 export function checkLedger(app: FastifyInstance, { ledger }: { readonly ledger: Pick<LedgerStore, 'check'> }): void {
   app.get(`${ADMIN_PATH}/ledger/check`, async (_request, reply) => {

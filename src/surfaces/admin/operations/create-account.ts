@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import { readOverrides } from '../../../domain/accounts/read-limits.ts'
 import type { ReadAccountDetail } from '../account-detail.ts'
-import { ADMIN_PATH, type AdminKit, send } from '../operation.ts'
+import { ADMIN_PATH, type AdminKit, send } from '../admin-operation.ts'
 
 export interface CreateAccountDeps {
   readonly kit: AdminKit

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { ReadAccountDetail } from '../account-detail.ts'
+import { ADMIN_PATH, idOf, send } from '../admin-operation.ts'
 import { mustFindAccount } from '../must-find.ts'
-import { ADMIN_PATH, idOf, send } from '../operation.ts'
 import { readNumber, readParameters } from '../page-query.ts'
 
 export interface GetAccountDeps {

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { ADMIN_PATH, idOf, send } from '../admin-operation.ts'
 import type { ShowDeployments } from '../deployment-view.ts'
-import { ADMIN_PATH, idOf, send } from '../operation.ts'
 
 export interface GetDeploymentDeps {
   readonly deployments: Pick<Deployments, 'find'>

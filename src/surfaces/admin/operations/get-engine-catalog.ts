@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Fleet } from '../../../domain/engine/fleet.ts'
-import { ADMIN_PATH, send } from '../operation.ts'
+import { ADMIN_PATH, send } from '../admin-operation.ts'
 
 /** Per class and per file of weights, the engines that have it. */
 export function getEngineCatalog(

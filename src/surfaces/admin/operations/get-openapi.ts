@@ -1,7 +1,7 @@
 /** The contract itself, with the address at which this caller reached us. */
 import type { FastifyInstance } from 'fastify'
 import { placeOf } from '../../kit/guard-hooks.ts'
-import { ADMIN_PATH } from '../operation.ts'
+import { ADMIN_PATH } from '../admin-operation.ts'
 
 export function getOpenapi(app: FastifyInstance, { specFor }: { readonly specFor: (baseUrl: string) => string }): void {
   app.get(`${ADMIN_PATH}/openapi.json`, (request, reply) =>

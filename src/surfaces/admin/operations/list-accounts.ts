@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import { toAccountView } from '../account-view.ts'
-import { ADMIN_PATH, send } from '../operation.ts'
+import { ADMIN_PATH, send } from '../admin-operation.ts'
 import { readLimit, readParameters } from '../page-query.ts'
 
 export function listAccounts(app: FastifyInstance, { accounts }: { readonly accounts: Pick<Accounts, 'list'> }): void {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { AuditStore } from '../../../domain/accounts/audit.ts'
-import { ADMIN_PATH, send } from '../operation.ts'
+import { ADMIN_PATH, send } from '../admin-operation.ts'
 import { readBefore, readLimit, readParameters } from '../page-query.ts'
 
 export function listAudit(app: FastifyInstance, { audit }: { readonly audit: AuditStore }): void {

@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
 import { toHoldView } from '../account-view.ts'
+import { ADMIN_PATH, idOf, send } from '../admin-operation.ts'
 import { mustFindAccount } from '../must-find.ts'
-import { ADMIN_PATH, idOf, send } from '../operation.ts'
 
 export interface ListHoldsDeps {
   readonly accounts: Pick<Accounts, 'find'>

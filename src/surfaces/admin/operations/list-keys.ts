@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { ApiKeys } from '../../../domain/accounts/api-keys.ts'
 import { toKeyView } from '../account-view.ts'
+import { ADMIN_PATH, idOf, send } from '../admin-operation.ts'
 import { mustFindAccount } from '../must-find.ts'
-import { ADMIN_PATH, idOf, send } from '../operation.ts'
 
 export interface ListKeysDeps {
   readonly accounts: Pick<Accounts, 'find'>

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
-import { ADMIN_PATH, send } from '../operation.ts'
+import { ADMIN_PATH, send } from '../admin-operation.ts'
 
 export function listTiers(app: FastifyInstance, { accounts }: { readonly accounts: Pick<Accounts, 'tiers'> }): void {
   app.get(`${ADMIN_PATH}/tiers`, (_request, reply) => {

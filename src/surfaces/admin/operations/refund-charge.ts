@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { RefundOutcome } from '../../../domain/credits/ledger-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { ADMIN_PATH, type AdminKit, send } from '../operation.ts'
+import { ADMIN_PATH, type AdminKit, send } from '../admin-operation.ts'
 
 interface NewRefundBody {
   readonly hold_id: string

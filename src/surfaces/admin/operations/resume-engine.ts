@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { EngineStatus } from '../../../domain/engine/engine-status.ts'
+import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 import { toEngineView } from '../engine-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'
 
 export interface ResumeEngineDeps {
   readonly kit: AdminKit

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { ApiKeys } from '../../../domain/accounts/api-keys.ts'
 import { toKeyView } from '../account-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'
+import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 
 export interface RotateKeyDeps {
   readonly kit: AdminKit

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
+import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 import type { ShowDeployments } from '../deployment-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'
 
 export interface StopDeploymentDeps {
   readonly kit: AdminKit

@@ -3,9 +3,9 @@
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { cancelAll } from '../cancel-prompts.ts'
-import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts'
-import { readLooseJson } from '../read-body.ts'
+import { cancelAll } from '../jobs/cancel-prompts.ts'
+import { type Api, type OperationDeps, paramOf, sendJson } from '../legacy-operation.ts'
+import { readLooseJson } from '../lenient-body.ts'
 
 const MAX_IDS = 100
 

@@ -4,8 +4,8 @@ import { mapSteps } from '../../../../lib/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
 import { readHistoryRange } from '../history-range.ts'
-import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
-import { toHistoryV2Entry } from '../prompt-view.ts'
+import { toHistoryV2Entry } from '../jobs/prompt-view.ts'
+import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../legacy-operation.ts'
 
 export function getHistoryV2(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf } = deps

@@ -1,7 +1,8 @@
 /** The status of a job in one word, as the hosted v1 says it. Clients poll until one of the five final words appears. */
-import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts'
-import { failureOf } from '../prompt-view.ts'
-import { toStatusWord } from '../status-words.ts'
+
+import { failureOf } from '../jobs/prompt-view.ts'
+import { toStatusWord } from '../jobs/status-words.ts'
+import { type Api, type OperationDeps, paramOf, sendJson } from '../legacy-operation.ts'
 
 export function getJobStatus(api: Api, { jobs, isAtLimit, accountOf, clock }: OperationDeps): void {
   api.both('GET', '/job/:id/status', async (request, reply) => {

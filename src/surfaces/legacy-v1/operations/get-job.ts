@@ -1,7 +1,7 @@
 /** One job of the account, waiting, running or ended. */
 
-import { toJobDetail } from '../job-view.ts'
-import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../operation.ts'
+import { toJobDetail } from '../jobs/job-list-view.ts'
+import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../legacy-operation.ts'
 
 export function getJob(api: Api, deps: OperationDeps): void {
   api.api('GET', '/jobs/:id', async (request, reply) => {

@@ -1,7 +1,7 @@
 /** The contract of this surface, with the address at which this caller reached us. */
 import { placeOf } from '../../kit/guard-hooks.ts'
 import { loadOpenApi, type ServedDocument } from '../../kit/openapi-document.ts'
-import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
+import { type Api, type OperationDeps, sendJsonText } from '../legacy-operation.ts'
 
 const SOURCE = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
 

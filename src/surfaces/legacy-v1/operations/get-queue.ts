@@ -1,7 +1,7 @@
 /** The account's queue as it stands: what runs, and what waits in the order in which it will run. */
 import { mapSteps } from '../../../../lib/turns.ts'
-import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
-import { toQueueEntry } from '../prompt-view.ts'
+import { toQueueEntry } from '../jobs/prompt-view.ts'
+import { type Api, type OperationDeps, sendJsonText } from '../legacy-operation.ts'
 
 export function getQueue(api: Api, deps: OperationDeps): void {
   api.both('GET', '/queue', async (request, reply) => {

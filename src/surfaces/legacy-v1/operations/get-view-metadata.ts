@@ -1,7 +1,7 @@
 /** The `__metadata__` of a safetensors file that the account has uploaded. */
 import { ServiceError } from '../../../domain/errors.ts'
-import { collectBytes } from '../collect-bytes.ts'
-import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../operation.ts'
+import { collectBytes } from '../files/picture-bytes.ts'
+import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../legacy-operation.ts'
 
 const LENGTH_BYTES = 8
 const MAX_HEADER_BYTES = 32 * 1024 * 1024

@@ -1,6 +1,7 @@
 /** Names of the account's files in one of the three folders, the newest first. Where they lie is never told. */
-import { type Api, type OperationDeps, paramOf, sendJson } from '../operation.ts'
-import { readFolder, toBaseName } from '../shelf-names.ts'
+
+import { readFolder, toBaseName } from '../files/file-names.ts'
+import { type Api, type OperationDeps, paramOf, sendJson } from '../legacy-operation.ts'
 
 const MAX_FILES = 1000
 

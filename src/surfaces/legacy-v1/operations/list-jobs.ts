@@ -1,9 +1,9 @@
 /** The account's jobs as a list, filtered, sorted and cut into pages. */
 
 import { mapSteps } from '../../../../lib/turns.ts'
-import { toJobEntry } from '../job-view.ts'
-import { readJobsQuery } from '../jobs-query.ts'
-import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../operation.ts'
+import { readJobsQuery } from '../jobs/job-list-query.ts'
+import { toJobEntry } from '../jobs/job-list-view.ts'
+import { type Api, type OperationDeps, queryOf, sendJson, sendJsonText } from '../legacy-operation.ts'
 
 export function listJobs(api: Api, deps: OperationDeps): void {
   api.api('GET', '/jobs', async (request, reply) => {

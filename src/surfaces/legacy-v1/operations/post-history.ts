@@ -1,6 +1,6 @@
 /** Takes entries out of the history. The jobs themselves stay, with their outputs, until their retention ends. */
-import { type Api, type OperationDeps, sendJson } from '../operation.ts'
-import { readLooseObject } from '../read-body.ts'
+import { type Api, type OperationDeps, sendJson } from '../legacy-operation.ts'
+import { readLooseObject } from '../lenient-body.ts'
 import { readIds, readSwitch } from '../read-ids.ts'
 
 export function postHistory(api: Api, { jobs, accountOf, limits }: OperationDeps): void {

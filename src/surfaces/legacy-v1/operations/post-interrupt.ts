@@ -1,9 +1,9 @@
 /** Stops a run: the named one if it runs, or the one of the account that has run longest. Nothing that waits is touched. */
 
 import { ServiceError } from '../../../domain/errors.ts'
-import { cancelAll } from '../cancel-prompts.ts'
-import { type Api, type OperationDeps, sendJson } from '../operation.ts'
-import { readLooseObject } from '../read-body.ts'
+import { cancelAll } from '../jobs/cancel-prompts.ts'
+import { type Api, type OperationDeps, sendJson } from '../legacy-operation.ts'
+import { readLooseObject } from '../lenient-body.ts'
 
 export function postInterrupt(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
   api.both('POST', '/interrupt', async (request, reply) => {

@@ -1,8 +1,8 @@
 /** Takes a file in under the caller's own name, or the next free one. The answer's `name` is what a graph has to say. */
 
 import type { ReceivedFile } from '../../../domain/assets/asset-shelf.ts'
-import { type Api, type OperationDeps, sendJson } from '../operation.ts'
-import { readUploadForm, type UploadForm } from '../upload-form.ts'
+import { readUploadForm, type UploadForm } from '../files/upload-form.ts'
+import { type Api, type OperationDeps, sendJson } from '../legacy-operation.ts'
 import { readUploadPlace, type UploadPlace } from '../upload-place.ts'
 
 export function postUploadImage(api: Api, { assets, accountOf }: OperationDeps): void {

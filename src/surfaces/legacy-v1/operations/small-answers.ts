@@ -1,7 +1,7 @@
 /** Routes that clients call at their start and that have one true answer here: there is nothing of the kind. */
 import { describeReplacements } from '../../../../engine/graph/replace-classes.ts'
-import { type Api, type OperationDeps, sendJson, sendText } from '../operation.ts'
-import { readLooseJson } from '../read-body.ts'
+import { type Api, type OperationDeps, sendJson, sendText } from '../legacy-operation.ts'
+import { readLooseJson } from '../lenient-body.ts'
 
 const EMPTY_MAPS = ['/workflow_templates', '/i18n', '/global_subgraphs']
 const ASSETS_DISABLED = {

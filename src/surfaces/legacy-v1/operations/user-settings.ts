@@ -7,8 +7,8 @@ import {
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../operation.ts'
-import { readLooseJson, readLooseObject } from '../read-body.ts'
+import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../legacy-operation.ts'
+import { readLooseJson, readLooseObject } from '../lenient-body.ts'
 
 const FILE = 'comfy.settings.json'
 const MAX_BYTES = 1024 * 1024

@@ -8,8 +8,16 @@ import {
   type UserFileInfo,
 } from '../../../domain/accounts/user-files.ts'
 import { readBodyBytes } from '../../kit/json-body.ts'
-import { type Api, type OperationDeps, paramOf, queryOf, sendJson, sendJsonText, sendText } from '../operation.ts'
-import { filesBelow, toListing, toTree } from '../userdata-view.ts'
+import { filesBelow, toListing, toTree } from '../files/userdata-view.ts'
+import {
+  type Api,
+  type OperationDeps,
+  paramOf,
+  queryOf,
+  sendJson,
+  sendJsonText,
+  sendText,
+} from '../legacy-operation.ts'
 
 export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): void {
   api.both('GET', '/userdata', async (request, reply) => {

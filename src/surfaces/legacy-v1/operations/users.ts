@@ -1,7 +1,7 @@
 /** Whose files these are is decided by the credential: to a client there is one user, and it is there already. */
 import { ServiceError } from '../../../domain/errors.ts'
-import { type Api, type OperationDeps, sendJson, sendJsonText } from '../operation.ts'
-import { readLooseObject } from '../read-body.ts'
+import { type Api, type OperationDeps, sendJson, sendJsonText } from '../legacy-operation.ts'
+import { readLooseObject } from '../lenient-body.ts'
 
 const MAX_NAME_LENGTH = 64
 

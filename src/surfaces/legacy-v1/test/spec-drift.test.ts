@@ -6,8 +6,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { LegacyClient } from '../../../../test/support/legacy-client.ts'
 import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
 import { startTestApp } from '../../../../test/support/start-app.ts'
-import { createApi, type OperationDeps } from '../operation.ts'
-import { registerRoutes } from '../routes.ts'
+import { createApi, type OperationDeps } from '../legacy-operation.ts'
+import { registerRoutes } from '../legacy-routes.ts'
 
 interface Operation {
   readonly operationId: string

@@ -2,8 +2,8 @@
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
 import { systemTicker } from '../../kit/ticker.ts'
-import type { Audiences } from '../audience.ts'
 import { deprecationHeaders } from '../deprecation.ts'
+import type { Audiences } from '../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
 
 export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {

@@ -20,13 +20,13 @@ import type { HeldPlaces } from '../../kit/held-places.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { refuseUpgrade } from '../../kit/upgrades.ts'
-import type { Audiences } from '../audience.ts'
+import type { Audiences } from '../prompts/job-clients.ts'
 import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
+import { followJobs } from './follow-jobs.ts'
 import { encodeText } from './frames.ts'
-import { followJobs } from './job-notices.ts'
 import { featureFlagsMessage, statusMessage, stillExecutingMessage } from './messages.ts'
-import { createRunStories } from './run-story.ts'
+import { createRunStories } from './run-messages.ts'
 
 export interface SocketsOptions {
   readonly gate: Gate

@@ -1,0 +1,95 @@
+/**
+ * What every operation of this surface gets. An operation file exports one function `(api, deps) => void` that registers its
+ * routes; `api` puts each of them under `/api/x` and bare `/x`, where ComfyUI has both.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import type { NewId } from '../../../lib/ids.ts'
+import type { Caller } from '../../domain/accounts/caller.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import type { FreshFiles } from './files/announced-files.ts'
+import type { ExtraNotes } from './prompts/extra-data.ts'
+import type { Audiences } from './prompts/job-clients.ts'
+
+export interface OperationDeps extends SurfaceParts {
+  readonly audiences: Audiences
+  readonly notes: ExtraNotes
+  readonly freshFiles: FreshFiles
+  readonly features: object
+  readonly newPromptId: NewId
+  callerOf(request: FastifyRequest): Caller
+  accountOf(request: FastifyRequest): string
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+export interface Api {
+  /** Under `/api` and bare. */
+  both(method: HTTPMethods, path: string, handler: Handler): void
+  /** Under `/api` only. */
+  api(method: HTTPMethods, path: string, handler: Handler): void
+  /** What is registered, as `METHOD /path`, for the specification and the `Allow` header. */
+  readonly routes: readonly string[]
+}
+
+export function createApi(app: FastifyInstance): Api {
+  const routes: string[] = []
+  const add = (method: HTTPMethods, { isApi, barePath }: RouteConfig, handler: Handler): void => {
+    const url = isApi ? `/api${barePath}` : barePath
+    routes.push(`${method} ${url}`)
+    app.route({ method, url, handler, config: { isApi, barePath } satisfies RouteConfig })
+  }
+  return {
+    routes,
+    both(method, path, handler) {
+      add(method, { isApi: true, barePath: path }, handler)
+      add(method, { isApi: false, barePath: path }, handler)
+    },
+    api: (method, path, handler) => add(method, { isApi: true, barePath: path }, handler),
+  }
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** A value, or JSON text that is ready. */
+export function sendJson(reply: FastifyReply, value: object | null, status = 200): FastifyReply {
+  return sendJsonText(reply, JSON.stringify(value), status)
+}
+
+export function sendJsonText(reply: FastifyReply, text: string, status = 200): FastifyReply {
+  // One caller's data, and changing: never from a cache.
+  return reply.code(status).header('content-type', JSON_TYPE).send(Buffer.from(text))
+}
+
+export function sendText(reply: FastifyReply, status: number, text: string): FastifyReply {
+  return reply.code(status).header('content-type', 'text/plain; charset=utf-8').send(text)
+}
+
+/** The query, read as leniently as ComfyUI does: clients send empty values, raw semicolons and brackets. */
+export function queryOf(request: FastifyRequest): URLSearchParams {
+  const url = request.raw.url ?? ''
+  const mark = url.indexOf('?')
+  return new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1))
+}
+
+export function paramOf(request: FastifyRequest, name: string): string {
+  return (request.params as Readonly<Record<string, string>>)[name] ?? ''
+}
+
+/** True for `/api/x`, false for bare `/x`. */
+export function isApiPath(request: FastifyRequest): boolean {
+  return configOf(request).isApi === true
+}
+
+/** The route's template, without `/api`; empty for routes that only refuse a method. */
+export function barePathOf(request: FastifyRequest): string {
+  return configOf(request).barePath ?? ''
+}
+
+interface RouteConfig {
+  readonly isApi: boolean
+  readonly barePath: string
+}
+
+function configOf(request: FastifyRequest): Partial<RouteConfig> {
+  return request.routeOptions.config as Partial<RouteConfig>
+}
