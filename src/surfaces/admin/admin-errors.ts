@@ -1,4 +1,4 @@
-/** Refusals in the envelope of the admin API. The table is total; whatever is no refusal is a defect and logged once. */
+/** Refusals in the envelope of the admin API. The table is total; anything that is not a refusal is a defect and logged once. */
 
 import type { Log } from '../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'

@@ -1,7 +1,7 @@
 /**
- * What every operation of the admin API gets besides its own dependencies. An operation file exports one function that
- * registers its route. Whoever changes something asks the kit for the stores with the audit line bound to them: a change
- * that does not go through them does not exist.
+ * What every operation of the admin API gets besides its own dependencies. A file of `operations/` holds the operations of one
+ * resource, each a function that registers its route and bears the name that the contract gives it. An operation that changes
+ * something writes through the stores of `audited`, which take the audit line along: there is no change without one.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'

@@ -1,33 +1,31 @@
-/** The operations on what only the kinds with many accounts have: accounts, keys, credits, deployments. */
+/** The operations that only the kinds with many accounts have: on accounts, keys, credits and deployments. */
 import type { FastifyInstance } from 'fastify'
 import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { ApiKeys } from '../../domain/accounts/api-keys.ts'
 import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
-import { createReadAccountDetail } from './account-detail.ts'
 import type { AdminKit } from './admin-operation.ts'
-import { createShowDeployments, type DeploymentViewDeps } from './deployment-view.ts'
-import { updateAccount } from './operations/accounts.ts'
-import { checkLedger } from './operations/check-ledger.ts'
-import { createAccount } from './operations/create-account.ts'
-import { grantCredits } from './operations/credits.ts'
-import { createDeployment } from './operations/deployments.ts'
-import { getAccount } from './operations/get-account.ts'
-import { getDeployment } from './operations/get-deployment.ts'
-import { createKey } from './operations/keys.ts'
-import { listAccounts } from './operations/list-accounts.ts'
-import { listDeployments } from './operations/list-deployments.ts'
-import { listEntries } from './operations/list-entries.ts'
-import { listHolds } from './operations/list-holds.ts'
-import { listKeys } from './operations/list-keys.ts'
-import { listTiers } from './operations/list-tiers.ts'
-import { refundCharge } from './operations/refund-charge.ts'
-import { revokeKey } from './operations/revoke-key.ts'
-import { rotateKey } from './operations/rotate-key.ts'
-import { startDeployment } from './operations/start-deployment.ts'
-import { stopDeployment } from './operations/stop-deployment.ts'
-import { updateDeployment } from './operations/update-deployment.ts'
+import {
+  createAccount,
+  createReadAccountDetail,
+  getAccount,
+  listAccounts,
+  listTiers,
+  updateAccount,
+} from './operations/accounts.ts'
+import { checkLedger, grantCredits, listEntries, listHolds, refundCharge } from './operations/credits.ts'
+import {
+  createDeployment,
+  createShowDeployments,
+  type DeploymentViewDeps,
+  getDeployment,
+  listDeployments,
+  startDeployment,
+  stopDeployment,
+  updateDeployment,
+} from './operations/deployments.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
 
 export interface SharedParts {
   readonly accounts: Accounts
@@ -37,7 +35,7 @@ export interface SharedParts {
   readonly streamsOf: (accountId: string) => number
   readonly deployments: Deployments
   readonly deploymentView: DeploymentViewDeps
-  /** How many jobs a new deployment runs at once when nothing is said. */
+  /** How many jobs a new deployment runs at once unless its request says so. */
   readonly defaultWorkers: number
 }
 

@@ -1,18 +1,41 @@
-/** Gives credit, or takes granted credit back with an amount below zero. With an id of its own a repetition is harmless. */
+/** The credits of accounts: what was granted, held and charged, grants and refunds, and whether the ledger adds up. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance } from '../../../domain/credits/ledger.ts'
-import type { GrantOutcome } from '../../../domain/credits/ledger-store.ts'
+import type { GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger-store.ts'
 import { readUsd } from '../../../domain/credits/micros.ts'
-import { ServiceError } from '../../../domain/errors.ts'
-import { toBalanceView } from '../account-view.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { toBalanceView, toEntryView, toHoldView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
-import { mustFindAccount } from '../must-find.ts'
+import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
+import { mustFindAccount } from './accounts.ts'
 
-export interface GrantCreditsDeps {
+export interface CreditOperationDeps {
   readonly kit: AdminKit
   readonly accounts: Pick<Accounts, 'find'>
+  readonly ledger: Pick<LedgerStore, 'entries' | 'holds' | 'check'>
+}
+
+const MAX_HOLDS = 1000
+
+export function listEntries(app: FastifyInstance, { accounts, ledger }: CreditOperationDeps): void {
+  app.get(`${ADMIN_PATH}/accounts/:id/entries`, async (request, reply) => {
+    const parameters = readParameters(request, ['limit', 'before'])
+    const { id } = mustFindAccount(accounts, idOf(request))
+    const limit = readLimit(parameters)
+    const found = await ledger.entries(id, { limit: limit + 1, before: readBefore(parameters) })
+    const { page, next } = toPage(found, limit)
+    return send(reply, 200, { entries: page.map(toEntryView), next })
+  })
+}
+
+export function listHolds(app: FastifyInstance, { accounts, ledger }: CreditOperationDeps): void {
+  app.get(`${ADMIN_PATH}/accounts/:id/holds`, async (request, reply) => {
+    const { id } = mustFindAccount(accounts, idOf(request))
+    const holds = await ledger.holds(id, MAX_HOLDS)
+    return send(reply, 200, { holds: holds.map(toHoldView) })
+  })
 }
 
 interface NewGrantBody {
@@ -22,7 +45,8 @@ interface NewGrantBody {
   readonly id?: string
 }
 
-export function grantCredits(app: FastifyInstance, { kit, accounts }: GrantCreditsDeps): void {
+/** Gives credit, or takes granted credit back with an amount below zero. With an id of its own a repetition is harmless. */
+export function grantCredits(app: FastifyInstance, { kit, accounts }: CreditOperationDeps): void {
   app.post(`${ADMIN_PATH}/accounts/:id/grants`, async (request, reply) => {
     const { id: accountId } = mustFindAccount(accounts, idOf(request))
     const { memo = '', id = randomUUID(), ...amount } = await kit.readBody<NewGrantBody>(request, 'NewGrant')
@@ -35,19 +59,20 @@ export function grantCredits(app: FastifyInstance, { kit, accounts }: GrantCredi
 }
 
 function readAmount({ micros, usd }: Pick<NewGrantBody, 'micros' | 'usd'>): number {
-  if ((micros === undefined) === (usd === undefined)) throw invalid('or usd must be given, and not both')
+  if ((micros === undefined) === (usd === undefined)) throw invalidField('micros', 'or usd must be given, and not both')
   const amount = micros ?? readUsd(usd ?? '')
-  if (amount === null || amount === 0) throw invalid('must not be zero')
+  if (amount === null || amount === 0) throw invalidField('micros', 'must not be zero')
   return amount
 }
 
 function balanceOf(outcome: GrantOutcome): Balance {
   if (outcome.outcome === 'unmetered') {
-    throw invalid('cannot be granted: this account is not metered; give it a creditFloorMicros first')
+    throw invalidField('micros', 'cannot be granted: this account is not metered; give it a creditFloorMicros first')
   }
   if (outcome.outcome === 'out_of_bounds') {
     const { available, held } = outcome.balance
-    throw invalid(`would leave the account out of bounds; it has ${available} micro-dollars, and ${held} are held`)
+    const problem = `would leave the account out of bounds; it has ${available} micro-dollars, and ${held} are held`
+    throw invalidField('micros', problem)
   }
   return outcome.balance
 }
@@ -57,6 +82,44 @@ function toReference(id: string): string {
   return `grant:${id}`
 }
 
-function invalid(problem: string): ServiceError {
-  return new ServiceError('invalid_field', `micros ${problem}`, { details: { field: 'micros' } })
+interface NewRefundBody {
+  readonly hold_id: string
+  readonly micros?: number | null
+  readonly memo?: string
+}
+
+export function refundCharge(app: FastifyInstance, { kit }: CreditOperationDeps): void {
+  app.post(`${ADMIN_PATH}/refunds`, async (request, reply) => {
+    const { hold_id: holdId, micros = null, memo = '' } = await kit.readBody<NewRefundBody>(request, 'NewRefund')
+    const change = { action: 'credits.refund', subject: holdId, details: { micros, memo } }
+    const outcome = await kit.audited(request, change).ledger.refund({ holdId, micros, at: kit.clock.now(), memo })
+    return send(reply, 201, toRefundView(holdId, outcome))
+  })
+}
+
+function toRefundView(holdId: string, outcome: RefundOutcome): object {
+  if (outcome.outcome === 'not_charged') throw new ServiceError('not_found', 'nothing was charged under this id')
+  if (outcome.outcome === 'more_than_charged') {
+    throw invalidField('micros', `must be at most what was charged, ${outcome.charged}`)
+  }
+  const { accountId, micros } = outcome
+  return { hold_id: holdId, outcome: outcome.outcome, account_id: accountId, micros }
+}
+
+export function checkLedger(app: FastifyInstance, { ledger }: CreditOperationDeps): void {
+  app.get(`${ADMIN_PATH}/ledger/check`, async (_request, reply) => {
+    const { accounts, entries, openHolds, faults } = await ledger.check()
+    return send(reply, 200, {
+      accounts,
+      entries,
+      open_holds: openHolds,
+      faults: faults.map(({ fault, accountId, reference, expected, found }) => ({
+        fault,
+        account_id: accountId,
+        reference,
+        expected_micros: expected,
+        found_micros: found,
+      })),
+    })
+  })
 }

@@ -10,7 +10,7 @@ export interface CancelJobDeps {
   readonly cancel: CancelJob
 }
 
-/** Ends anybody's job, as its owner could. Only a running service has workers to tell. */
+/** Cancels a job of any account, as its owner could. Only a running service has it, because its workers must be told. */
 export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: CancelJobDeps): void {
   app.post(`${ADMIN_PATH}/jobs/:id/cancel`, async (request, reply) => {
     const id = idOf(request)

@@ -11,10 +11,10 @@ export interface ReloadModelsDeps {
   readonly reload: () => Promise<ModelReload>
 }
 
-// A catalogue that was mangled as a whole has hundreds; `atelier models lint` shows them all.
-const MAX_TOLD = 20
+// A wholly broken catalogue has hundreds; `atelier models lint` shows them all.
+const MAX_SHOWN_PROBLEMS = 20
 
-/** Exchanges the catalogue of models, all of it or nothing. */
+/** Reads the catalogue of models again and exchanges all of it, or nothing when it has a mistake. */
 export function reloadModels(app: FastifyInstance, { kit, reload }: ReloadModelsDeps): void {
   app.post(`${ADMIN_PATH}/models/reload`, async (request, reply) => {
     const found = await reload()
@@ -26,7 +26,7 @@ export function reloadModels(app: FastifyInstance, { kit, reload }: ReloadModels
 }
 
 function toMessage(problems: Extract<ModelReload, { outcome: 'refused' }>['problems']): string {
-  const told = problems.slice(0, MAX_TOLD).map(({ file, problem }) => `${file}: ${problem}`)
-  const rest = problems.length > MAX_TOLD ? `; and ${problems.length - MAX_TOLD} more` : ''
-  return `the catalogue has mistakes and was not exchanged: ${told.join('; ')}${rest}`
+  const shown = problems.slice(0, MAX_SHOWN_PROBLEMS).map(({ file, problem }) => `${file}: ${problem}`)
+  const rest = problems.length > MAX_SHOWN_PROBLEMS ? `; and ${problems.length - MAX_SHOWN_PROBLEMS} more` : ''
+  return `the catalogue has mistakes and was not exchanged: ${shown.join('; ')}${rest}`
 }
