@@ -3,7 +3,7 @@
  * named are open to it; the bytes are copied, hashed and judged exactly as those of an upload.
  */
 import { typeFromName } from '../../../lib/mime.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField } from '../errors.ts'
 import type { AssetCreation, UploadAsset } from './upload.ts'
 
 export interface HostFile extends AsyncDisposable {
@@ -43,9 +43,7 @@ const FALLBACK_TYPE = 'application/octet-stream'
 export function createAssetFromPath({ uploadAsset, hostFiles }: FromPathDeps): AssetFromPath {
   return async function assetFromPath({ accountId, path, tags, expiresInSeconds, ...request }) {
     if (hostFiles === null) {
-      throw new ServiceError('invalid_field', 'path cannot be taken: no folder of this machine is open (importDirs)', {
-        details: { field: 'path' },
-      })
+      throw invalidField('path', 'cannot be taken: no folder of this machine is open (importDirs)')
     }
     await using file = await hostFiles.open(path)
     const filePath = request.filePath ?? file.name
