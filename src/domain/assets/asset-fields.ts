@@ -1,6 +1,6 @@
 /** The rules for what a caller may say about an asset besides its path. Each throws `invalid_field` and names the field. */
 import { hasAtMost } from '../../../lib/characters.ts'
-import { isMediaType } from '../../../lib/mime.ts'
+import { isMediaType, typeFromName } from '../../../lib/mime.ts'
 import { invalidField } from '../errors.ts'
 
 export const LIFETIME_MIN_SECONDS = 60
@@ -15,6 +15,11 @@ export function readContentType(text: string): string {
   if (!isMediaType(text))
     throw invalidField('content_type', 'must be a media type such as image/png, of at most 255 characters')
   return text
+}
+
+/** The type of a file whose sender names none: what its name suggests. */
+export function contentTypeOf(fileName: string): string {
+  return typeFromName(fileName) ?? 'application/octet-stream'
 }
 
 /** Tags are a set: order and repetition make no difference, also not for telling two records apart. */
