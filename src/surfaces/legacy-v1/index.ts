@@ -12,16 +12,15 @@ import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { deprecationHeaders, pathOf } from './deprecation.ts'
-import { createFreshFiles } from './files/announced-files.ts'
+import { createAnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError } from './legacy-errors.ts'
 import { createApi, type OperationDeps } from './legacy-operation.ts'
-import { registerRoutes } from './legacy-routes.ts'
-import { loadContract } from './operations/get-openapi.ts'
+import { registerRoutes, scopeOf } from './legacy-routes.ts'
 import { isPromptSubmit } from './operations/prompts.ts'
-import { createExtraNotes } from './prompts/extra-data.ts'
-import { createAudiences, toAudience } from './prompts/job-clients.ts'
+import { loadContract } from './operations/server-info.ts'
+import { createJobClients, toClientId } from './prompts/job-clients.ts'
 import { createAnswerPromptError } from './prompts/prompt-errors.ts'
-import { scopeOf } from './scope-of.ts'
+import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
 const CALLER = Symbol('caller')
@@ -32,18 +31,18 @@ export function createSurface(parts: SurfaceParts): Surface {
   const answerError = createAnswerError(parts.log)
   const answerPromptError = createAnswerPromptError(answerError)
   const features = toFeatures(parts)
-  const freshFiles = createFreshFiles(bus)
+  const announcedFiles = createAnnouncedFiles(bus)
   const deps: OperationDeps = {
     ...parts,
-    audiences: createAudiences({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
-    notes: createExtraNotes(),
-    freshFiles,
+    jobClients: createJobClients({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
+    extraData: createExtraDataMemory(),
+    announcedFiles,
     features,
     newPromptId: createUuidV7(() => clock.now().getTime()),
     callerOf,
     accountOf: (request) => callerOf(request).accountId,
   }
-  const sockets = openSockets(parts, { answerError, audiences: deps.audiences, features: () => features })
+  const sockets = openSockets(parts, { answerError, jobClients: deps.jobClients, features: () => features })
   let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
@@ -94,7 +93,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     ...sockets,
     drain() {
       sockets.drain()
-      freshFiles[Symbol.dispose]()
+      announcedFiles[Symbol.dispose]()
     },
   }
 }
@@ -124,7 +123,7 @@ function toFeatures({ limits }: SurfaceParts): object {
 
 async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: string): Promise<string | null> {
   const record = await jobs.records.find(accountId, jobId)
-  return toAudience(record?.submission?.clientId ?? null)
+  return toClientId(record?.submission?.clientId ?? null)
 }
 
 function callerOf(request: FastifyRequest): Caller {

@@ -1,19 +1,20 @@
 /**
- * What every operation of this surface gets. An operation file exports one function `(api, deps) => void` that registers its
- * routes; `api` puts each of them under `/api/x` and bare `/x`, where ComfyUI has both.
+ * What every operation of this surface gets. A file of `operations/` holds the operations of one resource, each a function
+ * `(api, deps) => void` that registers its routes; `api` puts them under `/api/x` and bare `/x`, where ComfyUI has both.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { NewId } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import type { FreshFiles } from './files/announced-files.ts'
-import type { ExtraNotes } from './prompts/extra-data.ts'
-import type { Audiences } from './prompts/job-clients.ts'
+import type { AnnouncedFiles } from './files/announced-files.ts'
+import type { JobClients } from './prompts/job-clients.ts'
+import type { ExtraDataMemory } from './prompts/prompt-extra-data.ts'
 
 export interface OperationDeps extends SurfaceParts {
-  readonly audiences: Audiences
-  readonly notes: ExtraNotes
-  readonly freshFiles: FreshFiles
+  readonly jobClients: JobClients
+  readonly extraData: ExtraDataMemory
+  readonly announcedFiles: AnnouncedFiles
   readonly features: object
   readonly newPromptId: NewId
   callerOf(request: FastifyRequest): Caller
@@ -69,6 +70,14 @@ export function queryOf(request: FastifyRequest): URLSearchParams {
   const url = request.raw.url ?? ''
   const mark = url.indexOf('?')
   return new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1))
+}
+
+/** An integer of the query; null when it is left out or empty. */
+export function readInteger(query: URLSearchParams, name: string): number | null {
+  const text = query.get(name)?.trim() ?? ''
+  if (text === '') return null
+  if (!/^[+-]?\d{1,9}$/.test(text)) throw new ServiceError('invalid_request', `${name} must be an integer`)
+  return Number(text)
 }
 
 export function paramOf(request: FastifyRequest, name: string): string {

@@ -1,33 +1,18 @@
-/** Every route of the surface, one line per operation. */
-import type { Api, OperationDeps } from './legacy-operation.ts'
-import { cancelJobs } from './operations/cancel-jobs.ts'
-import { getFeatures } from './operations/get-features.ts'
-import { getHistoryV2 } from './operations/get-history-v2.ts'
-import { getJob } from './operations/get-job.ts'
-import { getJobStatus } from './operations/get-job-status.ts'
-import { getOpenapi } from './operations/get-openapi.ts'
-import { getPrompt } from './operations/get-prompt.ts'
-import { getQueue } from './operations/get-queue.ts'
-import { getViewMetadata } from './operations/get-view-metadata.ts'
-import { getWs } from './operations/get-ws.ts'
-import { getHistory } from './operations/history.ts'
-import { logs } from './operations/internal.ts'
-import { internalFiles } from './operations/internal-files.ts'
-import { getJobAssets } from './operations/jobs.ts'
-import { listJobs } from './operations/list-jobs.ts'
-import { getModels } from './operations/models.ts'
+/** Every route of the surface, and the scope that a request needs for it. */
+import type { FastifyRequest } from 'fastify'
+import type { Scope } from '../../domain/accounts/scopes.ts'
+import { type Api, barePathOf, type OperationDeps } from './legacy-operation.ts'
+import { getHistory, getHistoryV2, postHistory } from './operations/history.ts'
+import { internalFiles, logs } from './operations/internal.ts'
+import { cancelJobs, getJob, getJobAssets, getJobStatus, listJobs } from './operations/jobs.ts'
+import { getModels, getViewMetadata } from './operations/models.ts'
 import { getObjectInfo } from './operations/object-info.ts'
-import { postHistory } from './operations/post-history.ts'
-import { postInterrupt } from './operations/post-interrupt.ts'
-import { postUploadImage } from './operations/post-upload-image.ts'
-import { postPrompt } from './operations/prompts.ts'
-import { postQueue } from './operations/queue.ts'
-import { getSystemStats } from './operations/server-info.ts'
-import { smallAnswers } from './operations/small-answers.ts'
-import { postUploadMask } from './operations/uploads.ts'
-import { userSettings } from './operations/user-settings.ts'
+import { getPrompt, postPrompt } from './operations/prompts.ts'
+import { getQueue, postInterrupt, postQueue } from './operations/queue.ts'
+import { fixedAnswers, getFeatures, getOpenapi, getSystemStats, getWs } from './operations/server-info.ts'
+import { postUploadImage, postUploadMask } from './operations/uploads.ts'
 import { userdata } from './operations/userdata.ts'
-import { users } from './operations/users.ts'
+import { userSettings, users } from './operations/users.ts'
 import { getView } from './operations/view.ts'
 
 const OPERATIONS = [
@@ -58,10 +43,49 @@ const OPERATIONS = [
   userdata,
   logs,
   internalFiles,
-  smallAnswers,
+  fixedAnswers,
   getOpenapi,
 ]
 
 export function registerRoutes(api: Api, deps: OperationDeps): void {
   for (const register of OPERATIONS) register(api, deps)
+}
+
+/** By the first words of a route without `/api`. Files of every kind, a client's settings among them, are assets. */
+const KIND_OF_ROUTE: Readonly<Record<string, 'jobs' | 'assets'>> = {
+  prompt: 'jobs',
+  queue: 'jobs',
+  interrupt: 'jobs',
+  history: 'jobs',
+  history_v2: 'jobs',
+  job: 'jobs',
+  jobs: 'jobs',
+  ws: 'jobs',
+  'internal/logs': 'jobs',
+  'internal/files': 'assets',
+  upload: 'assets',
+  view: 'assets',
+  view_metadata: 'assets',
+  userdata: 'assets',
+  'v2/userdata': 'assets',
+  settings: 'assets',
+  models: 'assets',
+  'experiment/models': 'assets',
+  embeddings: 'assets',
+  assets: 'assets',
+  tags: 'assets',
+}
+// PATCH only subscribes to log lines.
+const READS = ['GET', 'HEAD', 'PATCH']
+
+/**
+ * Known from the route alone, so that it is checked before anything is looked up. null: every caller may, as with routes that
+ * describe the service itself.
+ */
+export function scopeOf(request: FastifyRequest): Scope | null {
+  const { method } = request
+  const [, first, second] = barePathOf(request).split('/')
+  const kind = KIND_OF_ROUTE[first] ?? KIND_OF_ROUTE[`${first}/${second}`]
+  if (kind === undefined) return null
+  return `${kind}:${READS.includes(method) ? 'read' : 'write'}`
 }

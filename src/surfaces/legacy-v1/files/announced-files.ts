@@ -1,11 +1,11 @@
 /**
- * Files that a run has announced and that are not stored yet. A client asks for a file the moment it hears of it, a few
+ * Files that a run has announced and that are not stored yet. A client asks for a file as soon as it is told of it, a few
  * milliseconds before it can be read: such a request waits for the next change of the job instead of being refused.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
 
-export interface FreshFiles extends Disposable {
+export interface AnnouncedFiles extends Disposable {
   /** Resolves at the next change of the job that announced the file; false when none did, or time is up. */
   waitFor(file: { readonly accountId: string; readonly folder: string; readonly name: string }): Promise<boolean>
 }
@@ -13,20 +13,20 @@ export interface FreshFiles extends Disposable {
 const MAX_FILES = 10_000
 const WAIT_MS = 5000
 
-interface Announced {
+interface AnnouncedFile {
   readonly jobId: string
   waiting: (() => void)[]
 }
 
-export function createFreshFiles(bus: Pick<EventBus<EngineEvent>, 'onLive' | 'onChanged'>): FreshFiles {
-  const announced = new Map<string, Announced>()
+export function createAnnouncedFiles(bus: Pick<EventBus<EngineEvent>, 'onLive' | 'onChanged'>): AnnouncedFiles {
+  const announced = new Map<string, AnnouncedFile>()
   const byJob = new Map<string, Set<string>>()
 
   function announce(key: string, jobId: string): void {
     announced.set(key, { jobId, waiting: announced.get(key)?.waiting ?? [] })
     const keys = byJob.get(jobId) ?? new Set()
     byJob.set(jobId, keys.add(key))
-    // A job that was lost never says its end: its files are the oldest one day.
+    // A job whose end is never told would keep its files here: the oldest ones make room.
     const [oldest] = announced.keys()
     if (announced.size > MAX_FILES && oldest !== undefined) forget(announced.get(oldest)?.jobId ?? '')
   }

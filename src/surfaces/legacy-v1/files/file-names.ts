@@ -1,9 +1,8 @@
 /**
- * Names of files as clients give them: plain, with folders, or with the folder in brackets behind. Names are looked up and
- * never become paths, but one that tries to leave its folder is refused as ComfyUI refuses it.
+ * Names of files as clients give them: plain, with folders in front, or with the folder in brackets at the end. Names are
+ * looked up and never become paths of a disk, but one that leads out of its folder is refused, as ComfyUI refuses it.
  */
 import type { ShelfFolder } from '../../../domain/assets/asset-shelf.ts'
-import { ServiceError } from '../../../domain/errors.ts'
 
 const FOLDERS: readonly string[] = ['input', 'output', 'temp']
 const ANNOTATION = / \[(input|output|temp)\]$/
@@ -13,13 +12,13 @@ export function readFolder(text: string): ShelfFolder | null {
   return FOLDERS.includes(text) ? (text as ShelfFolder) : null
 }
 
-/** `x.png [output]` says its own folder. */
+/** `x.png [output]` names its own folder. */
 export function readAnnotated(name: string): { readonly name: string; readonly folder: ShelfFolder | null } {
   const folder = ANNOTATION.exec(name)?.[1] ?? null
   return { name: name.replace(ANNOTATION, ''), folder: folder as ShelfFolder | null }
 }
 
-/** The last part of a path, in either style. */
+/** The last part of a path, with slashes or backslashes. */
 export function toBaseName(name: string): string {
   return name.slice(Math.max(name.lastIndexOf('/'), name.lastIndexOf('\\')) + 1)
 }
@@ -36,14 +35,10 @@ export function leavesFolder(path: string): boolean {
   return false
 }
 
-/** The subfolder in its one spelling. */
+/** The subfolder without empty parts and dots, so that each folder has one spelling. */
 export function toSubfolder(path: string): string {
   return path
     .split('/')
     .filter((part) => part !== '' && part !== '.')
     .join('/')
-}
-
-export function refuseName(message: string): ServiceError {
-  return new ServiceError('invalid_field', message, { details: { field: 'image' } })
 }

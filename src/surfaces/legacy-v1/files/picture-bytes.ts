@@ -1,6 +1,9 @@
 import { ServiceError } from '../../../domain/errors.ts'
 
-/** The whole of a stream in memory, or a refusal once it is larger than it may be. */
+/** Pictures are decoded as a whole, in memory. */
+export const MAX_PICTURE_BYTES = 64 * 1024 * 1024
+
+/** The whole of a stream in memory. Throws `payload_too_large` as soon as it is larger than allowed. */
 export async function collectBytes(source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let size = 0

@@ -1,4 +1,4 @@
-/** Listings of an account's own files, in the forms that clients ask for. Pure. */
+/** Listings of an account's user files, in the forms that clients ask for. Pure. */
 import type { UserFileInfo } from '../../../domain/accounts/user-files.ts'
 
 /** Files in a folder, with paths relative to it. */

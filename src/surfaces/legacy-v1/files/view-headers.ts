@@ -1,13 +1,14 @@
-/** Headers of files as ComfyUI sends them. What a browser would run is only ever downloaded. */
+/** Headers of files as ComfyUI sends them. A type that a browser would run is only ever downloaded. */
 
 import { isActiveType, isMediaType } from '../../../../lib/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
+import { encodeExtended } from '../../kit/content-headers.ts'
 
 export interface FileHeaderOptions {
   readonly name: string
   readonly etag: string
-  /** What the browser wants it for. */
+  /** `Sec-Fetch-Dest`: what the browser wants the file for. */
   readonly fetchDest: string | string[] | undefined
 }
 
@@ -49,14 +50,10 @@ export function toPictureHeaders({ contentType }: Picture, name: string): Header
   }
 }
 
-/** Header values are bytes: what is not plain ASCII travels in the extended form. */
+/** As ComfyUI writes it, without `inline`; a name beyond ASCII is sent in the extended form as well (RFC 5987). */
 function toDisposition(name: string): string {
   const ascii = name.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '\\$&')
   const plain = `filename="${ascii}"`
   if (/^[\x20-\x7e]*$/.test(name)) return plain
-  const encoded = encodeURIComponent(name.toWellFormed()).replace(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
-  return `${plain}; filename*=UTF-8''${encoded}`
+  return `${plain}; filename*=UTF-8''${encodeExtended(name)}`
 }

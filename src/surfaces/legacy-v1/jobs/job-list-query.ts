@@ -2,7 +2,7 @@
 import type { JobFilter } from '../../../domain/jobs/run-records.ts'
 import { GROUP_WORDS, type GroupWord, statesOfGroup } from './status-words.ts'
 
-export type JobsQuery =
+export type JobListQuery =
   | { readonly filter: JobFilter; readonly limit: number | null; readonly problem: null }
   | { readonly filter: null; readonly limit: null; readonly problem: string }
 
@@ -19,7 +19,7 @@ const INTEGER = /^\s*[+-]?\d{1,9}\s*$/
 
 class Problem extends Error {}
 
-export function readJobsQuery(query: URLSearchParams): JobsQuery {
+export function readJobListQuery(query: URLSearchParams): JobListQuery {
   try {
     const limit = readLimit(query)
     const filter: JobFilter = {

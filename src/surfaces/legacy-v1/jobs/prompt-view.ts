@@ -7,13 +7,13 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { Work } from '../../../../lib/turns.ts'
 import type { Job, JobError } from '../../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
-import type { ExtraNotes } from '../prompts/extra-data.ts'
+import type { ExtraDataMemory } from '../prompts/prompt-extra-data.ts'
 import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from './exception-types.ts'
 import { toMeta, toOutputs } from './node-output.ts'
 
 export interface PromptViewDeps {
   readonly catalog: () => NodeCatalog
-  readonly notes: Pick<ExtraNotes, 'merge'>
+  readonly extraData: Pick<ExtraDataMemory, 'merge'>
 }
 
 export interface PromptParts {
@@ -39,7 +39,7 @@ export function toPromptParts({ job, workflow, submission }: RecordedJob, deps: 
   return {
     number: submission.number,
     workflow: submission.wholeWorkflow ?? workflow,
-    extraData: deps.notes.merge(job.id, submission.extraData),
+    extraData: deps.extraData.merge(job.id, submission.extraData),
     outputs: submission.outputs,
   }
 }

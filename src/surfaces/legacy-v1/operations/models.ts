@@ -1,18 +1,48 @@
 /**
  * Weights by folder: what the loaders of the engine's catalog list, and what the account has uploaded. Folders are logical
- * names; where anything lies on a disk is never told.
+ * names; where a file lies on a disk is never told.
  */
-
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { type Api, type OperationDeps, paramOf, sendJson } from '../legacy-operation.ts'
-import { MODEL_FOLDERS } from '../model-folders.ts'
+import { collectBytes } from '../files/picture-bytes.ts'
+import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../legacy-operation.ts'
+
+/** ComfyUI's folders of models, in its order, and the loader whose choices are the files of each. */
+const MODEL_FOLDERS: Readonly<Record<string, readonly [classType: string, inputName: string] | null>> = {
+  checkpoints: ['CheckpointLoaderSimple', 'ckpt_name'],
+  configs: null,
+  loras: ['LoraLoader', 'lora_name'],
+  vae: ['VAELoader', 'vae_name'],
+  text_encoders: ['CLIPLoader', 'clip_name'],
+  diffusion_models: ['UNETLoader', 'unet_name'],
+  clip_vision: ['CLIPVisionLoader', 'clip_name'],
+  style_models: ['StyleModelLoader', 'style_model_name'],
+  embeddings: null,
+  diffusers: ['DiffusersLoader', 'model_path'],
+  vae_approx: null,
+  controlnet: ['ControlNetLoader', 'control_net_name'],
+  gligen: ['GLIGENLoader', 'gligen_name'],
+  upscale_models: ['UpscaleModelLoader', 'model_name'],
+  latent_upscale_models: ['LatentUpscaleModelLoader', 'model_name'],
+  custom_nodes: null,
+  datasets: null,
+  hypernetworks: ['HypernetworkLoader', 'hypernetwork_name'],
+  photomaker: ['PhotoMakerLoader', 'photomaker_model_name'],
+  classifiers: null,
+  model_patches: ['ModelPatchLoader', 'name'],
+  audio_encoders: ['AudioEncoderLoader', 'audio_encoder_name'],
+  background_removal: null,
+  frame_interpolation: null,
+  geometry_estimation: null,
+  optical_flow: null,
+  detection: null,
+}
 
 const MAX_FILES = 1000
 const EXTENSIONS = ['.bin', '.ckpt', '.pkl', '.pt', '.pt2', '.pth', '.safetensors', '.sft']
-// Folders that no model browser shows.
-const OTHER_FOLDERS = ['configs', 'custom_nodes']
-const NO_EXTENSIONS = ['datasets']
+// These are folders in ComfyUI, but no model browser shows them.
+const HIDDEN_FOLDERS = ['configs', 'custom_nodes']
+const FOLDERS_WITHOUT_EXTENSIONS = ['datasets']
 
 export function getModels(api: Api, { catalog, assets, accountOf }: OperationDeps): void {
   async function list(accountId: string, folder: string): Promise<readonly ModelFile[]> {
@@ -39,13 +69,13 @@ export function getModels(api: Api, { catalog, assets, accountOf }: OperationDep
     )
   })
   api.both('GET', '/experiment/models', async (_request, reply) => {
-    const folders = Object.keys(MODEL_FOLDERS).filter((name) => !OTHER_FOLDERS.includes(name))
+    const folders = Object.keys(MODEL_FOLDERS).filter((name) => !HIDDEN_FOLDERS.includes(name))
     return sendJson(
       reply,
       folders.map((name) => ({
         name,
         folders: [`models/${name}`],
-        extensions: NO_EXTENSIONS.includes(name) ? [] : EXTENSIONS,
+        extensions: FOLDERS_WITHOUT_EXTENSIONS.includes(name) ? [] : EXTENSIONS,
       })),
     )
   })
@@ -58,7 +88,7 @@ export function getModels(api: Api, { catalog, assets, accountOf }: OperationDep
   })
   api.both('GET', '/embeddings', async (request, reply) => {
     const files = await list(accountOf(request), 'embeddings')
-    // Prompts name them without their ending.
+    // Prompts name embeddings without their file ending.
     return sendJson(
       reply,
       files.map(({ name }) => name.replace(/\.[^./]+$/, '')),
@@ -82,4 +112,37 @@ function listedBy(catalog: NodeCatalog, folder: string): readonly string[] {
   if (spec === undefined) return []
   const choices = Array.isArray(spec[0]) ? spec[0] : spec[1]?.['options']
   return Array.isArray(choices) ? choices.filter((choice) => typeof choice === 'string') : []
+}
+
+/** The `__metadata__` of a safetensors file that the account has uploaded. */
+const LENGTH_BYTES = 8
+const MAX_HEADER_BYTES = 32 * 1024 * 1024
+
+export function getViewMetadata(api: Api, { assets, accountOf }: OperationDeps): void {
+  api.both('GET', '/view_metadata/:folder', async (request, reply) => {
+    const name = queryOf(request).get('filename') ?? ''
+    const path = `models/${paramOf(request, 'folder')}/${name}`
+    const asset = name.endsWith('.safetensors') ? await assets.findUpload(accountOf(request), path) : null
+    if (asset === null) throw noMetadata()
+    const read = async (start: number, length: number) =>
+      collectBytes(await assets.open(asset, { start, end: start + length - 1 }), length)
+    if (asset.sizeBytes < LENGTH_BYTES) throw noMetadata()
+    const length = Number((await read(0, LENGTH_BYTES)).readBigUInt64LE())
+    if (length === 0 || length > MAX_HEADER_BYTES || length + LENGTH_BYTES > asset.sizeBytes) throw noMetadata()
+    return sendJson(reply, readMetadata((await read(LENGTH_BYTES, length)).toString('utf8')))
+  })
+}
+
+function readMetadata(header: string): object {
+  try {
+    const { __metadata__: metadata } = JSON.parse(header) as { readonly __metadata__?: unknown }
+    if (typeof metadata === 'object' && metadata !== null) return metadata
+  } catch {
+    // A file that is no safetensors file has no metadata either.
+  }
+  throw noMetadata()
+}
+
+function noMetadata(): ServiceError {
+  return new ServiceError('not_found', 'there is no model of this name with metadata')
 }

@@ -1,47 +1,48 @@
-/**
- * Accepts a prompt. The job is in the queue, and its audience known, before the answer leaves; a prompt of which only a part
- * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
- */
+/** Prompts: submitted as jobs, and counted. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
 import { claimOf } from '../../kit/body-room.ts'
-import { type Api, barePathOf, type OperationDeps, sendJsonText } from '../legacy-operation.ts'
+import { type Api, barePathOf, type OperationDeps, sendJson, sendJsonText } from '../legacy-operation.ts'
 import { readLooseObject } from '../lenient-body.ts'
-import { splitExtraData } from '../prompts/extra-data.ts'
-import { toAudience } from '../prompts/job-clients.ts'
+import { toClientId } from '../prompts/job-clients.ts'
 import { type PromptRefusal, toPromptRefusal, toShownErrors } from '../prompts/prompt-errors.ts'
+import { splitExtraData } from '../prompts/prompt-extra-data.ts'
 import { type PromptFields, readPrompt, toFloatText, toPriority } from '../prompts/prompt-request.ts'
 
 const PROMPT_PATH = '/prompt'
 const MAX_USAGE_SOURCE_LENGTH = 64
-// Bounds what a stream of accounts can make us count; a counter that is forgotten begins anew.
+// Bounds the memory whatever the number of accounts; a counter that is dropped begins anew.
 const MAX_COUNTERS = 100_000
 
+/**
+ * Accepts a prompt. Its job is in the queue, and its client remembered, before the answer is sent. A prompt of which only a
+ * part can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
+ */
 export function postPrompt(api: Api, deps: OperationDeps): void {
   const nextNumber = createCounters()
 
   async function submit(
     request: FastifyRequest,
     fields: PromptFields,
-  ): Promise<{ text: string; outcome: PromptOutcome }> {
+  ): Promise<{ number: string; outcome: PromptOutcome }> {
     const { accountId, scopes } = deps.callerOf(request)
-    const place = toPlace(fields, () => nextNumber(accountId))
+    const position = toQueuePosition(fields, () => nextNumber(accountId))
     const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
     const keptText = await write(request, kept)
-    // Before the job exists: its first event may come before the submit has answered. An id that is known already is
-    // somebody's job, and stays what it is.
-    const isNew = !deps.audiences.has(id)
-    if (isNew) deps.audiences.remember(id, toAudience(fields.clientId))
+    // Before the job exists: its first event may come before the submit has answered. An id that is remembered already
+    // belongs to a job that exists, whose client must stay.
+    const isNew = !deps.jobClients.has(id)
+    if (isNew) deps.jobClients.remember(id, toClientId(fields.clientId))
     try {
       const outcome = await submitAs(id)
-      if (outcome.outcome === 'accepted') deps.notes.remember(id, await write(request, remembered))
-      else if (isNew) deps.audiences.forget(id)
-      return { text: place.text, outcome }
+      if (outcome.outcome === 'accepted') deps.extraData.remember(id, await write(request, remembered))
+      else if (isNew) deps.jobClients.forget(id)
+      return { number: position.number, outcome }
     } catch (error) {
-      if (isNew) deps.audiences.forget(id)
+      if (isNew) deps.jobClients.forget(id)
       throw error
     }
 
@@ -53,9 +54,9 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
         workflow: fields.workflow,
         targets: fields.targets,
         extraData: forRun,
-        priority: place.priority,
+        priority: position.priority,
         submission: {
-          number: place.text,
+          number: position.number,
           clientId: fields.clientId,
           workflowId: fields.workflowId,
           extraData: keptText,
@@ -67,14 +68,14 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
   api.both('POST', PROMPT_PATH, async (request, reply) => {
     const { fields, refusal } = readPrompt(await readLooseObject(request, deps.limits.maxBodyBytes))
     if (fields === null) return refuse(reply, refusal)
-    const { text, outcome } = await submit(request, fields)
+    const { number, outcome } = await submit(request, fields)
     if (outcome.outcome === 'rejected') return refuse(reply, toPromptRefusal(400, outcome.error, outcome.nodeErrors))
     const errors = await write(request, toShownErrors(outcome.nodeErrors))
-    return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${text},"node_errors":${errors}}`)
+    return sendJsonText(reply, `{"prompt_id":"${outcome.job.id}","number":${number},"node_errors":${errors}}`)
   })
 }
 
-/** Whether this is the route: whatever refuses it, also before it is reached, answers in its shape. */
+/** Whether a request is for this route: all its refusals have the shape of the route, also those of guards before it. */
 export function isPromptSubmit(request: FastifyRequest): boolean {
   return request.method === 'POST' && barePathOf(request) === PROMPT_PATH
 }
@@ -84,30 +85,32 @@ async function refuse(reply: FastifyReply, { status, body }: PromptRefusal): Pro
 }
 
 /**
- * In slices: a graph may have errors in thousands of nodes. They quote what was sent, and what was sent may be a number beyond
- * what JSON.stringify can write.
+ * In steps, since a graph may have errors in thousands of nodes, and lossless, since errors quote what was sent, which may be a
+ * number that JSON.stringify cannot write.
  */
 function write({ raw }: FastifyRequest, value: object): Promise<string> {
   return claimOf(raw).turns.run(writeJsonSteps(value as JsonObject))
 }
 
-interface QueuePlace {
-  readonly text: string
+interface QueuePosition {
+  /** As the answer shows it. */
+  readonly number: string
   readonly priority: number
 }
 
 /**
- * A number of the caller's own orders its prompt among all others, zero being the ordinary place; `front` goes before
- * everything that waits, the newest first; everybody else queues behind whoever came before.
+ * An ordinary prompt has priority 0 and runs in the order of arrival. A prompt with a number of its own gets the negated number
+ * as its priority: lower numbers run first. With `front` it is the account's counter, so that the prompt runs before ordinary
+ * ones and before earlier ones with `front`, but not before one whose own number is lower.
  */
-function toPlace({ number, isFront }: PromptFields, count: () => number): QueuePlace {
-  if (number !== null) return { text: toFloatText(number), priority: toPriority(number) }
+function toQueuePosition({ number, isFront }: PromptFields, count: () => number): QueuePosition {
+  if (number !== null) return { number: toFloatText(number), priority: toPriority(number) }
   const counted = count()
-  if (!isFront) return { text: String(counted), priority: 0 }
-  return { text: counted === 0 ? '0' : String(-counted), priority: Math.max(1, toPriority(-counted)) }
+  if (!isFront) return { number: String(counted), priority: 0 }
+  return { number: counted === 0 ? '0' : String(-counted), priority: Math.max(1, toPriority(-counted)) }
 }
 
-/** Counts per account: a number must not tell how much others submit. */
+/** Counts per account, so that a number does not tell how much others submit. */
 function createCounters(): (accountId: string) => number {
   const counters = new Map<string, number>()
   return (accountId) => {
@@ -128,4 +131,12 @@ function toExtraData(request: FastifyRequest, { extraData, clientId }: PromptFie
     ...(typeof source === 'string' && { comfy_usage_source: source.slice(0, MAX_USAGE_SOURCE_LENGTH) }),
     create_time: now.getTime(),
   }
+}
+
+/** How many prompts of the account run or wait. Clients ask it to see whether the server is there. */
+export function getPrompt(api: Api, { jobs, accountOf }: OperationDeps): void {
+  api.both('GET', '/prompt', async (request, reply) => {
+    const remaining = await jobs.records.countLive(accountOf(request))
+    return sendJson(reply, { exec_info: { queue_remaining: remaining } })
+  })
 }

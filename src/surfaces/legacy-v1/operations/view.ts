@@ -1,26 +1,24 @@
 /**
- * A file by its name: an address that needs no credential where bytes live elsewhere, the bytes themselves where they live
- * here. Previews and single channels are made on the way and always answered with bytes.
+ * A file by its name: a redirect to a signed address that needs no credential, or the bytes themselves where there are no
+ * signed addresses. Previews and single channels are made on the way and always answered with bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { ShelfPlace } from '../../../domain/assets/asset-shelf.ts'
-import type { Picture } from '../../../domain/assets/pictures.ts'
+import type { Picture, PreviewFormat } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { placeOf } from '../../kit/guard-hooks.ts'
 import { readRange } from '../../kit/range.ts'
 import { leavesFolder, readAnnotated, readFolder, toBaseName, toSubfolder } from '../files/file-names.ts'
-import { collectBytes } from '../files/picture-bytes.ts'
+import { collectBytes, MAX_PICTURE_BYTES } from '../files/picture-bytes.ts'
 import { toFileHeaders, toPictureHeaders } from '../files/view-headers.ts'
 import { type Api, isApiPath, type OperationDeps, queryOf } from '../legacy-operation.ts'
-import { type PictureWish, readPictureWish } from '../picture-wish.ts'
 
 const LINK_LIFETIME_MS = 60 * 60 * 1000
-const MAX_PICTURE_BYTES = 64 * 1024 * 1024
 const HASH_NAME = /^blake3:([0-9a-f]{64})$/i
 
 export function getView(api: Api, deps: OperationDeps): void {
-  const { assets, pictures, content, freshFiles, clock } = deps
+  const { assets, pictures, content, announcedFiles, clock } = deps
 
   async function find(accountId: string, query: URLSearchParams): Promise<{ asset: Asset; name: string }> {
     const hash = HASH_NAME.exec(query.get('filename') ?? '')?.[1]
@@ -28,16 +26,17 @@ export function getView(api: Api, deps: OperationDeps): void {
     const look = () =>
       place === null ? assets.findByHash(accountId, (hash as string).toLowerCase()) : assets.find(accountId, place)
     let asset = await look()
-    // A run has told of the file a moment ago, and it is being stored.
-    while (asset === null && place !== null && (await freshFiles.waitFor({ accountId, ...place }))) asset = await look()
+    // A run has just announced the file, and it is still being stored.
+    while (asset === null && place !== null && (await announcedFiles.waitFor({ accountId, ...place })))
+      asset = await look()
     if (asset === null) throw new ServiceError('not_found', 'there is no file of this name')
     return { asset, name: place?.name ?? toBaseName(asset.filePath ?? asset.id) }
   }
 
-  async function makePicture(asset: Asset, wish: PictureWish): Promise<Picture> {
+  async function makePicture(asset: Asset, change: PictureChange): Promise<Picture> {
     const bytes = await collectBytes(await assets.open(asset), MAX_PICTURE_BYTES)
-    if (wish.kind === 'channel') return pictures.channel(bytes, wish.channel)
-    return pictures.preview(bytes, wish)
+    if (change.kind === 'channel') return pictures.channel(bytes, change.channel)
+    return pictures.preview(bytes, change)
   }
 
   async function sendBytes(request: FastifyRequest, reply: FastifyReply, asset: Asset, name: string) {
@@ -75,10 +74,10 @@ export function getView(api: Api, deps: OperationDeps): void {
   api.both('GET', '/view', async (request, reply) => {
     const accountId = deps.accountOf(request)
     const query = queryOf(request)
-    const wish = readPictureWish(query)
+    const change = readPictureChange(query)
     const { asset, name } = await find(accountId, query)
-    if (wish !== null) {
-      const picture = await makePicture(asset, wish)
+    if (change !== null) {
+      const picture = await makePicture(asset, change)
       return reply.headers(toPictureHeaders(picture, name)).send(picture.bytes)
     }
     const isBytes = content.sign === null || (content.servesBytes && !isApiPath(request))
@@ -88,7 +87,7 @@ export function getView(api: Api, deps: OperationDeps): void {
   })
 }
 
-/** In ComfyUI's order: no name is a miss, a bad one a mistake, and a folder outside is forbidden. */
+/** In ComfyUI's order: no name is 404, a name that leads out of its folder 400, a subfolder that does so 403. */
 function readPlace(query: URLSearchParams): ShelfPlace {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
@@ -103,4 +102,34 @@ function readPlace(query: URLSearchParams): ShelfPlace {
   const base = toBaseName(name)
   if (base === '') throw new ServiceError('not_found', 'there is no file of this name')
   return { folder, name: base, subfolder: toSubfolder(subfolder) }
+}
+
+/** What a query wants done to a picture. */
+type PictureChange =
+  | { readonly kind: 'channel'; readonly channel: 'rgb' | 'a' }
+  | { readonly kind: 'preview'; readonly format: PreviewFormat; readonly quality: number; readonly fitPixels?: number }
+
+const DEFAULT_QUALITY = 90
+const THUMBNAIL_MIN = 64
+const THUMBNAIL_MAX = 1024
+
+/** null for a query that wants the file as it is. A value that cannot be read counts as left out. */
+function readPictureChange(query: URLSearchParams): PictureChange | null {
+  const channel = query.get('channel') ?? ''
+  const preview = query.get('preview')
+  if (preview !== null) return readPreview(preview, channel)
+  if (channel === 'rgb') return { kind: 'channel', channel: 'rgb' }
+  if (channel === 'a' || channel === 'alpha') return { kind: 'channel', channel: 'a' }
+  const size = Number.parseInt(query.get('res') ?? '', 10)
+  if (!Number.isInteger(size)) return null
+  const fitPixels = Math.min(THUMBNAIL_MAX, Math.max(THUMBNAIL_MIN, size))
+  return { kind: 'preview', format: 'jpeg', quality: DEFAULT_QUALITY, fitPixels }
+}
+
+/** Such as `webp;50`. A preview that must keep its alpha is never a JPEG. */
+function readPreview(text: string, channel: string): PictureChange {
+  const [wanted, quality] = text.split(';')
+  const format = wanted === 'jpeg' && !channel.includes('a') ? 'jpeg' : 'webp'
+  const number = Number.parseInt(quality ?? '', 10)
+  return { kind: 'preview', format, quality: number >= 1 && number <= 100 ? number : DEFAULT_QUALITY }
 }

@@ -19,10 +19,10 @@ export function toPromptRefusal(status: number, error: PromptError, nodeErrors: 
   return { status, body: { error, node_errors: toShownErrors(nodeErrors) } }
 }
 
-// An editor marks nodes; whoever looks at more than these mends the first ones and asks again.
+// An editor marks the faulty nodes; nobody mends more than these before submitting again.
 const MAX_SHOWN_NODES = 1000
 
-/** The answer stays readable, whatever was submitted. */
+/** Bounded, so that the answer stays readable for a graph of any size. */
 export function toShownErrors(nodeErrors: PromptNodeErrors): PromptNodeErrors {
   const faulty = Object.entries(nodeErrors)
   return faulty.length <= MAX_SHOWN_NODES ? nodeErrors : Object.fromEntries(faulty.slice(0, MAX_SHOWN_NODES))
@@ -53,7 +53,7 @@ export const TAKEN_PROMPT_ID = toPromptRefusal(
 )
 
 /**
- * Whatever a submit is refused for, by us or by the guards before it: a missing key, malformed JSON, a full queue, no credits,
+ * For every refusal of a submit, also those of the guards before it: a missing key, malformed JSON, a full queue, no credits,
  * a defect. Status and headers are those of the surface.
  */
 export function createAnswerPromptError(answerError: AnswerError): AnswerError {

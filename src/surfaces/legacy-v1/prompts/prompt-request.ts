@@ -1,17 +1,17 @@
-/** The members of a `POST /prompt` body, taken apart and judged one by one. What the graph is worth is decided elsewhere. */
+/** The members of a `POST /prompt` body, read and checked one by one. The graph itself is validated elsewhere. */
 
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { PRIORITY_LIMIT } from '../../../domain/jobs/submit.ts'
-import { CREDENTIAL } from './extra-data.ts'
 import { INVALID_PROMPT_ID, NO_PROMPT, type PromptRefusal } from './prompt-errors.ts'
+import { CREDENTIAL } from './prompt-extra-data.ts'
 
 export interface PromptFields {
   readonly workflow: JsonValue
   readonly id: string | null
   readonly clientId: string | null
-  /** null: the next one of the counter. */
+  /** null: the next number of the account's counter. */
   readonly number: number | null
   readonly isFront: boolean
   readonly targets: readonly string[] | null
@@ -40,7 +40,7 @@ export function readPrompt(body: JsonObject): PromptReading {
   const fields: PromptFields = {
     workflow,
     id,
-    // As the socket reads its own.
+    // The same rule as for the id of a socket, so that the two are equal.
     clientId: typeof clientId === 'string' && clientId.length <= MAX_CLIENT_ID_LENGTH ? clientId.toWellFormed() : null,
     number: readNumber(member(body, 'number')),
     isFront: isTruthy(member(body, 'front')),
@@ -51,7 +51,7 @@ export function readPrompt(body: JsonObject): PromptReading {
   return { fields, refusal: null }
 }
 
-/** Only what the body itself holds: `constructor` and the like are no members. */
+/** Only own members: `constructor` and the like are inherited by every object. */
 function member(object: JsonObject, name: string): JsonValue | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
@@ -111,7 +111,7 @@ export function toFloatText(value: number): string {
   return Number.isInteger(value) && Math.abs(value) < 1e16 ? `${value}.0` : String(value)
 }
 
-/** Lower numbers run first, and ours run by higher priority first. */
+/** Lower numbers run first here, higher priorities run first in the queue. */
 export function toPriority(number: number): number {
   return Math.min(PRIORITY_LIMIT, Math.max(-PRIORITY_LIMIT, Math.round(-number))) || 0
 }

@@ -9,17 +9,17 @@ import type { Log } from '../../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { failureOf } from '../jobs/prompt-view.ts'
-import type { Audiences } from '../prompts/job-clients.ts'
+import type { JobClients } from '../prompts/job-clients.ts'
 import type { AccountChannel } from './account-channel.ts'
 import type { Batch } from './batch.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
-import type { EndEvent, RunKey, RunStories } from './run-messages.ts'
+import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
 export interface NoticesDeps {
   readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
-  readonly stories: RunStories
+  readonly runs: RunMessages
   readonly channelOf: (accountId: string) => AccountChannel | undefined
-  readonly audiences: Audiences
+  readonly jobClients: JobClients
   /** What a run says is for the client that submitted the job, where one was named; otherwise for the whole account. */
   readonly isPerClient: boolean
   /** Rejects for a job that is gone. */
@@ -36,7 +36,7 @@ const RETURNED =
 
 /** Returns the end of it. */
 export function followJobs(deps: NoticesDeps): () => void {
-  const { bus, stories, channelOf, audiences, isPerClient, findJob, log } = deps
+  const { bus, runs, channelOf, jobClients, isPerClient, findJob, log } = deps
   const endings = new Map<string, NodeJS.Immediate>()
   const earlyEnds = new Set<string>()
   const heldBack = new Map<string, Write[]>()
@@ -44,7 +44,7 @@ export function followJobs(deps: NoticesDeps): () => void {
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
     queued({ jobId }, channel) {
       // Submitted just now, and not by a client of this surface, which would be known.
-      if (!audiences.has(jobId)) audiences.remember(jobId, null)
+      if (!jobClients.has(jobId)) jobClients.remember(jobId, null)
       if (channel === undefined) return
       channel.moved(1)
       channel.waiting++
@@ -58,7 +58,7 @@ export function followJobs(deps: NoticesDeps): () => void {
     },
     returned(key, channel) {
       const { jobId } = key
-      stories.forget(jobId)
+      runs.forget(jobId)
       if (channel === undefined) return
       channel.moved(0)
       channel.waiting++
@@ -66,7 +66,7 @@ export function followJobs(deps: NoticesDeps): () => void {
       tell(key, (batch) => batch.addText(notificationMessage(jobId, RETURNED)))
     },
     dropped({ jobId }, channel) {
-      audiences.forget(jobId)
+      jobClients.forget(jobId)
       if (channel === undefined) return
       channel.moved(-1)
       leaveQueue(channel)
@@ -91,7 +91,7 @@ export function followJobs(deps: NoticesDeps): () => void {
     // Some engines tell a blocked branch as a failure too; it has been told.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
-    else stories.take(key, event, (write) => tell(key, write))
+    else runs.take(key, event, (write) => tell(key, write))
   }
 
   /** To whoever is to hear of this run. Where the store has to say who that is, everything of the run waits for it. */
@@ -104,7 +104,7 @@ export function followJobs(deps: NoticesDeps): () => void {
       if (waiting.length > MAX_HELD_BACK) waiting.shift()
       return
     }
-    const clientId = isPerClient ? audiences.find(key.accountId, key.jobId) : null
+    const clientId = isPerClient ? jobClients.find(key.accountId, key.jobId) : null
     if (clientId instanceof Promise) void holdBack(key, write, clientId)
     else channel.say(write, clientId)
   }
@@ -122,8 +122,8 @@ export function followJobs(deps: NoticesDeps): () => void {
     if (ending !== undefined) clearImmediate(ending)
     else remember(key.jobId, channel)
     endings.delete(key.jobId)
-    tell(key, stories.end(key, event, channel?.live ?? 0))
-    audiences.forget(key.jobId)
+    tell(key, runs.end(key, event, channel?.live ?? 0))
+    jobClients.forget(key.jobId)
   }
 
   function remember(jobId: string, channel: AccountChannel | undefined): void {
@@ -137,7 +137,7 @@ export function followJobs(deps: NoticesDeps): () => void {
     try {
       const job = await findJob(key.accountId, key.jobId)
       const event = toEndEvent(job)
-      const hasRun = stories.has(key.jobId) || job.startedAt !== null
+      const hasRun = runs.has(key.jobId) || job.startedAt !== null
       if (event !== null && (hasRun || job.status === 'expired')) {
         tellEnd(key, event, channelOf(key.accountId))
         return
@@ -146,8 +146,8 @@ export function followJobs(deps: NoticesDeps): () => void {
       log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
     }
     endings.delete(key.jobId)
-    stories.forget(key.jobId)
-    audiences.forget(key.jobId)
+    runs.forget(key.jobId)
+    jobClients.forget(key.jobId)
     const channel = channelOf(key.accountId)
     if (channel !== undefined) sayStatus(channel)
   }

@@ -31,7 +31,7 @@ export interface RunKey {
   readonly accountId: string
 }
 
-export interface RunStories {
+export interface RunMessages {
   /** Follows the run. `say` is called when there is something to tell, with what writes it. */
   take(key: RunKey, event: Exclude<EngineEvent, EndEvent>, say: (write: (batch: Batch) => void) => void): void
   /** The end of a run, then the queue as it is now, then the word that clients wait for. Forgets the run. */
@@ -41,7 +41,7 @@ export interface RunStories {
   ofAccount(accountId: string): readonly RunProgress[]
 }
 
-export interface RunStoriesDeps {
+export interface RunMessagesDeps {
   readonly clock: Clock
   readonly maxRuns?: number
 }
@@ -61,7 +61,7 @@ function pauseFor(nodes: number): number {
   return Math.max(MANY_NODES_EVERY_MS, nodes * PAUSE_MS_PER_NODE)
 }
 
-export function createRunStories({ clock, maxRuns = MAX_RUNS }: RunStoriesDeps): RunStories {
+export function createRunMessages({ clock, maxRuns = MAX_RUNS }: RunMessagesDeps): RunMessages {
   const runs = new Map<string, RunProgress>()
   const nowMs = () => clock.now().getTime()
 

@@ -20,13 +20,13 @@ import type { HeldPlaces } from '../../kit/held-places.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { refuseUpgrade } from '../../kit/upgrades.ts'
-import type { Audiences } from '../prompts/job-clients.ts'
+import type { JobClients } from '../prompts/job-clients.ts'
 import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
 import { followJobs } from './follow-jobs.ts'
 import { encodeText } from './frames.ts'
 import { featureFlagsMessage, statusMessage, stillExecutingMessage } from './messages.ts'
-import { createRunStories } from './run-messages.ts'
+import { createRunMessages } from './run-messages.ts'
 
 export interface SocketsOptions {
   readonly gate: Gate
@@ -38,7 +38,7 @@ export interface SocketsOptions {
   /** Jobs of an account that are running or waiting. */
   readonly countLive: (accountId: string) => Promise<number>
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
-  readonly audiences: Audiences
+  readonly jobClients: JobClients
   /** Whether a run is told to the client that submitted it only, where one was named; otherwise to the whole account. */
   readonly isPerClient: boolean
   /** What this server can do, as `GET /features` tells it. */
@@ -81,7 +81,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   const channels = new Map<string, AccountChannel>()
   const connections = new Map<SocketConnection, Caller>()
   const limits = { ...CONNECTION_LIMITS, ...options.limits }
-  const stories = createRunStories({ clock })
+  const runs = createRunMessages({ clock })
   const counts = { previewsDropped: 0, readersGivenUp: 0 }
   let stopTicking: (() => void) | null = null
   let isClosed = false
@@ -101,9 +101,9 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { audiences, isPerClient, places } = options
+  const { jobClients, isPerClient, places } = options
   const channelOf = (accountId: string) => channels.get(accountId)
-  const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
+  const stopFollowing = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
@@ -129,7 +129,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     try {
       await channel.ready()
       // So that whose runs are under way is known when the newcomer is told of its own.
-      for (const { jobId } of stories.ofAccount(caller.accountId)) await audiences.find(caller.accountId, jobId)
+      for (const { jobId } of runs.ofAccount(caller.accountId)) await jobClients.find(caller.accountId, jobId)
       refuseWhenClosed()
       isJoined = shakeHands(upgrade, { caller, channel })
     } finally {
@@ -184,8 +184,8 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   /** Who comes back in the middle of a run of its own is shown where it is. */
   function tellRunning(connection: SocketConnection, channel: AccountChannel): void {
-    for (const run of stories.ofAccount(channel.accountId)) {
-      if (run.lastNode === null || audiences.find(run.accountId, run.jobId) !== connection.clientId) continue
+    for (const run of runs.ofAccount(channel.accountId)) {
+      if (run.lastNode === null || jobClients.find(run.accountId, run.jobId) !== connection.clientId) continue
       channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
     }
   }

@@ -16,7 +16,7 @@ test('per client: a run is told to the sockets of the client that submitted it, 
   const [first, second] = await Promise.all([1, 2].map(() => rig.connect('token=ada&clientId=a')))
   const others = await Promise.all(['clientId=b', 'clientId=', ''].map((id) => rig.connect(`token=ada&${id}`)))
   // Submitted before this process began: only the store knows whose it is.
-  rig.audiences.forget(JOB)
+  rig.jobClients.forget(JOB)
   rig.move(JOB, 'taken')
   for (const event of SAMPLER) rig.say(JOB, event)
   rig.move(JOB, 'ended')
@@ -48,7 +48,7 @@ test('per client: what several runs say at once goes to each its own, in its own
   const sockets = await Promise.all(jobs.map(({ client }) => rig.connect(`token=ada&clientId=${client}`)))
   sockets[1].ws.send('{"type":"feature_flags","data":{"supports_preview_metadata":true}}')
   await sockets[1].until((frame) => isText(frame, 'feature_flags'))
-  for (const { client, job } of jobs) rig.audiences.remember(job, client)
+  for (const { client, job } of jobs) rig.jobClients.remember(job, client)
   // Interleaved, event by event, within one turn of the loop.
   for (const event of SAMPLER) for (const { job } of jobs) rig.say(job, event)
   for (const { job } of jobs) rig.move(job, 'ended')
@@ -68,7 +68,7 @@ test('per client: what several runs say at once goes to each its own, in its own
 test('a job that is given back is announced with its id, to whoever hears of it', async () => {
   await using rig = await startSockets({ sockets: { isPerClient: true } })
   const [mine, other] = await Promise.all(['a', 'b'].map((id) => rig.connect(`token=ada&clientId=${id}`)))
-  rig.audiences.remember(JOB, 'a')
+  rig.jobClients.remember(JOB, 'a')
   rig.move(JOB, 'queued')
   rig.move(JOB, 'taken')
   rig.move(JOB, 'returned')

@@ -20,7 +20,7 @@ import { createHeldPlaces } from '../../../kit/held-places.ts'
 import { DEFAULT_BRANDS } from '../../../kit/request-id.ts'
 import type { Surface } from '../../../kit/surface.ts'
 import { openServer, type RunningServer } from '../../../server.ts'
-import { type Audiences, createAudiences } from '../../prompts/job-clients.ts'
+import { createJobClients, type JobClients } from '../../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from '../../ws/sockets.ts'
 
 export const TEST_FEATURES = { supports_preview_metadata: true, max_upload_size: 1024 }
@@ -35,7 +35,7 @@ export interface TestSockets extends AsyncDisposable {
   readonly live: Map<string, number>
   /** What the store knows of jobs. */
   readonly jobs: Map<string, Job>
-  readonly audiences: Audiences
+  readonly jobClients: JobClients
   /** Clients of jobs, as the store knows them. */
   readonly clients: Map<string, string>
   connect(query?: string, options?: ConnectOptions): Promise<TestSocket>
@@ -76,7 +76,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   const bus = createLocalBus<EngineEvent>()
   const ticker = createManualTicker()
   const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
-  const audiences = createAudiences({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
+  const jobClients = createJobClients({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
   const answerError = createAnswerError(silentLog)
   const sockets = createSockets({
     gate,
@@ -91,7 +91,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
       if (job === undefined) throw new ServiceError('not_found', 'there is no job with this id')
       return job
     },
-    audiences,
+    jobClients,
     isPerClient: false,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
@@ -116,7 +116,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     ticker,
     live,
     jobs,
-    audiences,
+    jobClients,
     clients,
     connect: (query = 'token=ada', { path = '/ws', headers } = {}) =>
       openSocket(new WebSocket(`${url}${path}?${query}`, { perMessageDeflate: false, headers })),

@@ -1,7 +1,7 @@
 /**
  * What callers put into `extra_data`, taken apart. Credentials go to the run and nowhere else. A few well-known keys are kept
- * with the job. Everything else might be anything, so it is shown for as long as this process remembers it, and never stored.
- * Credentials that stand deeper inside of what is kept or shown are blanked.
+ * with the job. All other keys are shown for as long as this process remembers them, and never stored, because nobody knows
+ * what they hold. Credentials deeper inside of what is kept or shown are blanked.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
@@ -17,7 +17,7 @@ export interface SplitExtraData {
 }
 
 export const CREDENTIAL = /^(api_key|auth_token)_(.+)_org$/
-/** Names that promise a secret: never shown, whoever made them up. */
+/** A member with such a name may hold a secret: it is never shown. */
 const SECRET_NAME = /key|token|secret|password|passwd|credential|authorization|cookie|session/i
 const KEPT = ['client_id', 'create_time', 'extra_pnginfo', 'preview_method', 'comfy_usage_source']
 /** The two names of one service: whichever a caller uses, a run finds it under both. */
@@ -52,41 +52,42 @@ function aliasesOf([name, kind, organisation]: RegExpExecArray): readonly string
   return ORGANISATIONS.includes(organisation) ? ORGANISATIONS.map((one) => `${kind}_${one}_org`) : [name]
 }
 
-export interface ExtraNotes {
+/** The members of `extra_data` that are shown and not stored, as JSON text by job. Bounded; the oldest are dropped first. */
+export interface ExtraDataMemory {
   /** `text`: an object. */
   remember(jobId: string, text: string): void
-  /** The kept text with what is remembered of the job in front. */
+  /** The members that are remembered of the job, followed by those of `keptText`. */
   merge(jobId: string, keptText: string): string
 }
 
-const MAX_NOTES = 5000
-const MAX_NOTE_LENGTH = 65_536
+const MAX_JOBS = 5000
+const MAX_TEXT_LENGTH = 65_536
 const MAX_SUM_LENGTH = 16 * 1024 * 1024
 
-export function createExtraNotes(): ExtraNotes {
-  const notes = new Map<string, string>()
+export function createExtraDataMemory(): ExtraDataMemory {
+  const texts = new Map<string, string>()
   let length = 0
 
   function drop(jobId: string): void {
-    length -= notes.get(jobId)?.length ?? 0
-    notes.delete(jobId)
+    length -= texts.get(jobId)?.length ?? 0
+    texts.delete(jobId)
   }
 
   return {
     remember(jobId, text) {
-      if (text === '{}' || text.length > MAX_NOTE_LENGTH) return
+      if (text === '{}' || text.length > MAX_TEXT_LENGTH) return
       drop(jobId)
-      notes.set(jobId, text)
+      texts.set(jobId, text)
       length += text.length
-      for (const oldest of notes.keys()) {
-        if (notes.size <= MAX_NOTES && length <= MAX_SUM_LENGTH) break
+      for (const oldest of texts.keys()) {
+        if (texts.size <= MAX_JOBS && length <= MAX_SUM_LENGTH) break
         drop(oldest)
       }
     },
     merge(jobId, keptText) {
-      const note = notes.get(jobId)
-      if (note === undefined) return keptText
-      return keptText === '{}' ? note : `${note.slice(0, -1)},${keptText.slice(1)}`
+      const text = texts.get(jobId)
+      if (text === undefined) return keptText
+      return keptText === '{}' ? text : `${text.slice(0, -1)},${keptText.slice(1)}`
     },
   }
 }
