@@ -24,7 +24,7 @@ import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
 const CALLER = Symbol('caller')
-type Known = FastifyRequest & { [CALLER]?: Caller }
+type AuthenticatedRequest = FastifyRequest & { [CALLER]?: Caller }
 
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
@@ -58,7 +58,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       const caller = await gate.authenticate(request.raw, 'api_key')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
-      ;(request as Known)[CALLER] = caller
+      ;(request as AuthenticatedRequest)[CALLER] = caller
     })
     const api = createApi(app)
     registerRoutes(api, deps)
@@ -98,7 +98,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   }
 }
 
-/** Out of the registered routes, `METHOD /path/:parameter`: bare addresses are ours too, and stand in no document. */
+/** From the registered routes, `METHOD /path/:parameter`, because the contract does not list the bare addresses. */
 function toPaths(routes: readonly string[]): PathMethods[] {
   const paths = new Map<string, string[]>()
   for (const route of routes) {
@@ -109,7 +109,7 @@ function toPaths(routes: readonly string[]): PathMethods[] {
   return [...paths].map(([template, methods]) => ({ template, methods }))
 }
 
-/** What the server can do, told over HTTP and over the socket alike. */
+/** What the server can do, as HTTP and the socket both tell it. */
 function toFeatures({ limits }: SurfaceParts): object {
   return {
     supports_preview_metadata: true,
@@ -127,7 +127,7 @@ async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: stri
 }
 
 function callerOf(request: FastifyRequest): Caller {
-  const caller = (request as Known)[CALLER]
-  if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
+  const caller = (request as AuthenticatedRequest)[CALLER]
+  if (caller === undefined) throw new Error('the caller of this route was never authenticated')
   return caller
 }

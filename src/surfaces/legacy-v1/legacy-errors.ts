@@ -1,6 +1,6 @@
 /**
- * Refusals as this surface answers them. Clients of ComfyUI look for `error`, clients of the hosted v1 for `code` and
- * `message`: both find theirs. The table is total. Every answer has a JSON body, since one client parses each of them.
+ * Refusals as this surface answers them. Clients of ComfyUI read `error`, clients of the hosted v1 read `code` and `message`,
+ * so every body has all three. The table is total. Every answer has a JSON body, since one client parses each of them.
  */
 
 import type { Log } from '../../../lib/log.ts'
@@ -50,7 +50,7 @@ export function createAnswerError(log: Log): AnswerError {
     const refusal = toRefusal(error)
     const isFull = refusal?.refusal === 'storage_full'
     if (refusal !== null && !isFull) return answerRefusal(refusal)
-    // How it stands with our disk is the operator's business, not the caller's.
+    // That the disk is full is for the operator to know, not for the caller.
     log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
     return toAnswer(500, 'internal_error', GENERIC_MESSAGE)
   }
@@ -62,11 +62,11 @@ function answerRefusal(error: ServiceError): ErrorAnswer {
   return { ...answer, headers: { ...answer.headers, ...refusalHeaders(error) } }
 }
 
-/** What a refusal says beside its body. */
+/** The headers that a refusal needs beside its body. */
 function refusalHeaders(error: ServiceError): Record<string, string> {
   const [status] = ANSWER[error.refusal]
   if (status === 401) return { 'WWW-Authenticate': 'Bearer' }
-  // An inactive subscription does not pass by waiting.
+  // Waiting does not make a subscription active.
   if ((status !== 429 && status !== 503) || error.refusal === 'subscription_inactive') return {}
   return { 'Retry-After': String(Math.max(1, Math.ceil(error.retryAfterSeconds ?? 1))) }
 }
@@ -76,7 +76,7 @@ function toAnswer(status: number, code: string, message: string): ErrorAnswer {
   return { status, headers: { 'Content-Type': JSON_TYPE }, body }
 }
 
-/** What was refused, by us or by the HTTP layers; null for a defect. */
+/** A refusal of ours or of the HTTP framework; null for a defect. */
 export function toRefusal(error: unknown): ServiceError | null {
   if (error instanceof ServiceError) return error
   const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as {

@@ -1,4 +1,4 @@
-/** Cancels several jobs and tells which of them that changed. One that is over, or not the caller's, is passed over. */
+/** Cancels several jobs and returns the ids of those that it canceled. Unknown ids, ended jobs and jobs of others are passed over. */
 import { ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/cancel.ts'
 import type { JobReader } from '../../../domain/jobs/read.ts'

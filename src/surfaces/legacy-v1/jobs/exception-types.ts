@@ -1,6 +1,6 @@
 /**
- * Why a run failed, in the words of this surface. Where the cause is one that clients know by name they get that name; a
- * node's own exception keeps its class. Pure: the history and the socket tell the same.
+ * Why a run failed, in the words of this surface: the name from the contract where the cause has one, otherwise the class of
+ * the node's own exception. Pure. The history and the socket both use it, so that they tell the same.
  */
 import type { JobError } from '../../../domain/jobs/job.ts'
 
@@ -54,7 +54,7 @@ const CONTRACT_NAMES: ReadonlySet<string> = new Set<ExceptionType>([
   'InactiveSubscriptionError',
 ])
 
-// Frames inside this service, as its engine writes them: nobody's business outside.
+// Frames inside this service, as its engine writes them: callers must not see our source files.
 const OWN_FRAME = /^\s+in .+, \S+\.ts line \d+$/
 
 /** Lines with their line ends, without those that lead through our own source. */
@@ -66,7 +66,7 @@ export function toTraceback(traceback: string | null): string[] {
     .map((line) => `${line}\n`)
 }
 
-/** Which node an end was about. Texts also where it was none: the editor refuses whatever holds anything else. */
+/** The node that an end is about; empty texts where there is none, because the editor refuses null. */
 export function toNodeNames(nodeId: string | null, classType: string | null): { node_id: string; node_type: string } {
   return { node_id: nodeId ?? '', node_type: classType ?? '' }
 }

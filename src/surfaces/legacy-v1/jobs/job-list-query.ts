@@ -13,7 +13,7 @@ const SORTS: Readonly<Record<string, JobFilter['sortBy']>> = {
   execution_time: 'execution_duration',
 }
 const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const
-// Without a limit of the caller's own: as many as a list can hold.
+// Also what counts when the query names no limit.
 const MAX_LIMIT = 1000
 const INTEGER = /^\s*[+-]?\d{1,9}\s*$/
 

@@ -5,12 +5,12 @@ import { summarize, toOutputs } from './node-output.ts'
 import { type PromptViewDeps, toExecutionError, toHistoryStatus, toPromptParts } from './prompt-view.ts'
 import { toGroupWord } from './status-words.ts'
 
-/** As JSON text, because the number keeps its digits. */
+/** As JSON text, so that the number keeps its digits. */
 export function toJobEntry(record: RecordedJob, deps: PromptViewDeps): string {
   return `{${toMembers(record, deps)}}`
 }
 
-/** A job that has ended tells everything; one that waits or runs only what a list says. */
+/** A job that has ended is shown in full; one that waits or runs only as in a list. */
 export function toJobDetail(record: RecordedJob, deps: PromptViewDeps): string {
   if (!isTerminal(record.job.status)) return toJobEntry(record, deps)
   const { workflow, extraData } = toPromptParts(record, deps)

@@ -1,6 +1,6 @@
 /**
- * What nodes showed, as clients of this surface see it: the outputs of a history entry, and how many files a job made and
- * which of them stands for it in a list. Pure; the rules are ComfyUI's.
+ * The outputs of nodes as clients of this surface see them: those of a history entry, and for a list how many files a job made
+ * and which of them is its preview. Pure; the rules are ComfyUI's.
  */
 
 import { extensionOf } from '../../../../lib/mime.ts'

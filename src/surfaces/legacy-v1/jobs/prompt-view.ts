@@ -1,6 +1,6 @@
 /**
- * A job as ComfyUI lists it: the five members of a queue entry and the entry of its history. Graphs and extra data are texts
- * already and stay so, digit by digit. Credentials are in none of them, because none was ever stored.
+ * A job as ComfyUI lists it: the five members of a queue entry, and the entry of its history. Graphs and extra data are stored
+ * as JSON text and inserted as it is, so that every number keeps its digits. They hold no credential, since none is stored.
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
@@ -23,14 +23,14 @@ export interface PromptParts {
   readonly outputs: readonly string[]
 }
 
-/** A job of another surface has no place of its own making: its priority stands in, lower first. */
+/** A job of another surface has no number: its negated priority is shown, so that lower still runs first. */
 export function toPromptParts({ job, workflow, submission }: RecordedJob, deps: PromptViewDeps): PromptParts {
   if (submission === null) {
     return {
       number: String(-job.priority || 0),
       workflow,
       extraData: JSON.stringify({ create_time: job.createdAt.getTime() }),
-      // When somebody asks: the whole graph is read for it.
+      // Only when asked for, because the whole graph is parsed.
       get outputs() {
         return outputNodes(workflow, deps.catalog())
       },
@@ -55,7 +55,7 @@ export function toQueueEntry(record: RecordedJob, deps: PromptViewDeps): string 
   return `[${number},${JSON.stringify(record.job.id)},${workflow},${extraData},${JSON.stringify(outputs)}]`
 }
 
-/** In steps: the texts of a record are read when they are looked at, and a graph or a run may be long. */
+/** In steps: the texts of a record are read on first use, and a graph or a run may be long. */
 export function* historyEntrySteps(record: RecordedJob, deps: PromptViewDeps): Work<string> {
   const { run } = record
   yield
@@ -135,7 +135,7 @@ const EXPIRED_ERROR: JobError = {
   message: 'the job did not end before its retention was over',
 }
 
-/** null for a job that did not fail. One that expired has failed as far as clients of this surface can tell. */
+/** null for a job that did not fail. To clients of this surface an expired job has failed. */
 export function failureOf({ status, error }: Job): JobError | null {
   if (status === 'expired') return EXPIRED_ERROR
   return status === 'failed' ? (error ?? UNKNOWN_ERROR) : null

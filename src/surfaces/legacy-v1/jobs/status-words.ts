@@ -1,6 +1,6 @@
 /**
- * The status words of this surface, all derived from the one state of a job. Two vocabularies are in use: the raw words of
- * the status route, of which exactly five are final, and the five groups of the job list.
+ * The status words of this surface, derived from the status of a job. There are two vocabularies: the words of the status
+ * route, of which exactly five are final, and the five groups of the job list.
  */
 import type { Job, JobError } from '../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
@@ -42,7 +42,7 @@ const WORD: Readonly<Record<JobStatus, (job: Job, facts: StatusFacts) => StatusW
   succeeded: () => 'success',
   canceled: () => 'cancelled',
   failed: ({ error }) => toFailedWord(error),
-  // It did not end in time, and whoever polls must not wait on; for as long as it is readable at all.
+  // A final word, so that clients stop polling a job that did not end in time.
   expired: () => 'lost',
 }
 
@@ -51,7 +51,7 @@ function toQueuedWord(job: Job, { now, isAtLimit }: StatusFacts): StatusWord {
   return isAtLimit ? 'queued_limited' : 'queued_waiting'
 }
 
-/** The worker, or the engine under it, vanished for good: nothing is known of what became of the run. */
+/** The worker or its engine was lost: what became of the run is unknown. */
 const LOST_CODES: ReadonlySet<string> = new Set(['worker_lost', 'engine_lost'])
 /** The workflow or its inputs are at fault: the same prompt fails again. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
@@ -87,7 +87,7 @@ export function toGroupWord(job: Job): GroupWord {
   return GROUP[job.status]
 }
 
-/** The states behind a group; expired jobs are in none, since lists no longer show them. */
+/** The statuses of a group; expired jobs are in none, because lists do not show them. */
 export function statesOfGroup(group: GroupWord): readonly JobStatus[] {
   return (Object.keys(GROUP) as JobStatus[]).filter((status) => GROUP[status] === group && status !== 'expired')
 }

@@ -103,7 +103,7 @@ interface ModelFile {
   readonly modified: number
 }
 
-/** The choices of the loader that reads this folder. */
+/** The files that the engine lists: the choices of the loader that reads this folder. */
 function listedBy(catalog: NodeCatalog, folder: string): readonly string[] {
   const loader = MODEL_FOLDERS[folder]
   if (loader === null || loader === undefined) return []

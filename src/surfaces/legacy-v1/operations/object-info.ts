@@ -1,14 +1,14 @@
 /**
- * The definitions of all node classes, or of one. Lists of the caller's own files are filled in, and only there; a class that
- * is unknown is an empty object, as ComfyUI answers it. The whole map is large and mostly the same for everybody, so its
- * texts are made once per class.
+ * The definitions of all node classes, or of one; an unknown class is an empty object, as ComfyUI answers it. Inputs that
+ * choose among uploaded files list the caller's own. All other definitions are the same for every caller, and the whole map is
+ * large, so the text of each is made once.
  */
 import type { InputSpec, NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { typeFromName } from '../../../../lib/mime.ts'
 import { type Api, type OperationDeps, paramOf, sendJsonText } from '../legacy-operation.ts'
 
-// More names than a person picks from.
+// More names than a person chooses from.
 const MAX_FILES = 1000
 const UPLOAD_OPTIONS: Readonly<Record<string, string>> = {
   image_upload: 'image/',
@@ -21,7 +21,7 @@ type FileNames = (mediaFamily: string) => readonly string[]
 export function getObjectInfo(api: Api, { catalog, assets, accountOf }: OperationDeps): void {
   const texts = new WeakMap<NodeDefinition, string | null>()
 
-  /** null for a class that lists files of its caller. */
+  /** null for a class that lists files of the caller. */
   function textOf(definition: NodeDefinition): string | null {
     let text = texts.get(definition)
     if (text === undefined) {
@@ -58,7 +58,7 @@ export function getObjectInfo(api: Api, { catalog, assets, accountOf }: Operatio
   )
 }
 
-/** Members that clients look for and that an engine need not know of. */
+/** With members that clients expect and an engine may leave out. */
 function stringify(definition: NodeDefinition): string {
   const isSchemaStyle = Object.hasOwn(definition, 'output_matchtypes')
   const entry = {
@@ -93,7 +93,7 @@ function withFiles(definition: NodeDefinition, names: FileNames): NodeDefinition
   return { ...definition, input } as NodeDefinition
 }
 
-/** Old-style lists stand in place of the type, new-style ones among the options. */
+/** Old-style lists take the position of the type, new-style ones are among the options. */
 function fillSpec(spec: InputSpec, names: FileNames): InputSpec {
   const family = familyOf(spec)
   if (family === null) return spec

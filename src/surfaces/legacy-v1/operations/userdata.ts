@@ -1,4 +1,4 @@
-/** Small files of the account's own: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
+/** The user files of an account: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { typeFromName } from '../../../../lib/mime.ts'
 import {
@@ -80,7 +80,7 @@ export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): voi
   })
 }
 
-/** Anything but a clear no: ComfyUI overwrites unless it is told not to. */
+/** True unless the query says `false`, as in ComfyUI. */
 function mayOverwrite(request: FastifyRequest): boolean {
   return queryOf(request).get('overwrite')?.toLowerCase() !== 'false'
 }

@@ -22,15 +22,17 @@ export function getView(api: Api, deps: OperationDeps): void {
 
   async function find(accountId: string, query: URLSearchParams): Promise<{ asset: Asset; name: string }> {
     const hash = HASH_NAME.exec(query.get('filename') ?? '')?.[1]
-    const place = hash === undefined ? readPlace(query) : null
+    const location = hash === undefined ? readLocation(query) : null
     const look = () =>
-      place === null ? assets.findByHash(accountId, (hash as string).toLowerCase()) : assets.find(accountId, place)
+      location === null
+        ? assets.findByHash(accountId, (hash as string).toLowerCase())
+        : assets.find(accountId, location)
     let asset = await look()
     // A run has just announced the file, and it is still being stored.
-    while (asset === null && place !== null && (await announcedFiles.waitFor({ accountId, ...place })))
+    while (asset === null && location !== null && (await announcedFiles.waitFor({ accountId, ...location })))
       asset = await look()
     if (asset === null) throw new ServiceError('not_found', 'there is no file of this name')
-    return { asset, name: place?.name ?? toBaseName(asset.filePath ?? asset.id) }
+    return { asset, name: location?.name ?? toBaseName(asset.filePath ?? asset.id) }
   }
 
   async function makePicture(asset: Asset, change: PictureChange): Promise<Picture> {
@@ -88,7 +90,7 @@ export function getView(api: Api, deps: OperationDeps): void {
 }
 
 /** In ComfyUI's order: no name is 404, a name that leads out of its folder 400, a subfolder that does so 403. */
-function readPlace(query: URLSearchParams): ShelfPlace {
+function readLocation(query: URLSearchParams): ShelfPlace {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
   const { name, folder: annotated } = readAnnotated(given)

@@ -1,8 +1,7 @@
 /**
- * From the bus to the sockets: jobs that move through the queue, which everybody of the account hears, and what their runs
- * say, which may be for one client only. The end of a run comes twice, as a
- * move and as the run's own last word, in this order; where the last word is lost (the worker died with the run), the job's
- * record tells it.
+ * From the bus to the sockets: the moves of jobs through the queue, which every socket of the account hears, and the events of
+ * their runs, which may be for one client only. The end of a run comes twice, first as a move and then as the last event of the
+ * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -15,27 +14,27 @@ import type { Batch } from './batch.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
-export interface NoticesDeps {
+export interface FollowJobsDeps {
   readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
   readonly runs: RunMessages
   readonly channelOf: (accountId: string) => AccountChannel | undefined
   readonly jobClients: JobClients
-  /** What a run says is for the client that submitted the job, where one was named; otherwise for the whole account. */
+  /** The events of a run are for the client that submitted the job, where one was named; otherwise for the whole account. */
   readonly isPerClient: boolean
   /** Rejects for a job that is gone. */
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
   readonly log: Log
 }
 
-// Ends whose move has yet to be heard; only another order of notices than ours makes any.
+// Ends whose move has not come yet. Our bus sends the move first, so there are none unless the order is lost.
 const MAX_EARLY_ENDS = 1000
-// What a run says while the store is asked whose it is; the newest is what counts.
+// Messages of a run that wait until the store has said whose it is; beyond this the oldest are dropped.
 const MAX_HELD_BACK = 1000
 const RETURNED =
   'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
-/** Returns the end of it. */
-export function followJobs(deps: NoticesDeps): () => void {
+/** Returns a function that stops it. */
+export function followJobs(deps: FollowJobsDeps): () => void {
   const { bus, runs, channelOf, jobClients, isPerClient, findJob, log } = deps
   const endings = new Map<string, NodeJS.Immediate>()
   const earlyEnds = new Set<string>()
@@ -43,7 +42,7 @@ export function followJobs(deps: NoticesDeps): () => void {
 
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
     queued({ jobId }, channel) {
-      // Submitted just now, and not by a client of this surface, which would be known.
+      // A prompt of this surface would be remembered already, so this job names no client.
       if (!jobClients.has(jobId)) jobClients.remember(jobId, null)
       if (channel === undefined) return
       channel.moved(1)
@@ -71,7 +70,7 @@ export function followJobs(deps: NoticesDeps): () => void {
       channel.moved(-1)
       leaveQueue(channel)
       sayStatus(channel)
-      // ComfyUI empties its queue with the last entry, and tells that as well.
+      // ComfyUI sends another status when its queue becomes empty.
       if (channel.waiting === 0) sayStatus(channel)
     },
     ended(key, channel) {
@@ -88,13 +87,13 @@ export function followJobs(deps: NoticesDeps): () => void {
 
   function onLive({ jobId, accountId, event }: JobLive<EngineEvent>): void {
     const key = { jobId, accountId }
-    // Some engines tell a blocked branch as a failure too; it has been told.
+    // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
     else runs.take(key, event, (write) => tell(key, write))
   }
 
-  /** To whoever is to hear of this run. Where the store has to say who that is, everything of the run waits for it. */
+  /** To the client of this run. While the store is asked who that is, all messages of the run wait. */
   function tell(key: RunKey, write: Write): void {
     const channel = channelOf(key.accountId)
     if (channel === undefined) return
@@ -120,13 +119,13 @@ export function followJobs(deps: NoticesDeps): () => void {
   function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
     const ending = endings.get(key.jobId)
     if (ending !== undefined) clearImmediate(ending)
-    else remember(key.jobId, channel)
+    else noteEarlyEnd(key.jobId, channel)
     endings.delete(key.jobId)
     tell(key, runs.end(key, event, channel?.live ?? 0))
     jobClients.forget(key.jobId)
   }
 
-  function remember(jobId: string, channel: AccountChannel | undefined): void {
+  function noteEarlyEnd(jobId: string, channel: AccountChannel | undefined): void {
     channel?.moved(-1)
     earlyEnds.add(jobId)
     const [oldest] = earlyEnds

@@ -1,4 +1,4 @@
-/** The socket with the parts of the service that it needs, and what an operator can watch of it. */
+/** The sockets with the parts of the service that they need, and their figures for the operator. */
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
 import { systemTicker } from '../../kit/ticker.ts'
@@ -10,7 +10,7 @@ export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' |
   readonly jobClients: JobClients
 }
 
-/** What the surface takes over from it. */
+/** The members of a surface that the sockets provide. */
 export type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 
 export function openSockets(

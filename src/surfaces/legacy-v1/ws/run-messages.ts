@@ -1,6 +1,6 @@
 /**
- * What the sockets of an account hear of its runs: every engine event in the order and the words that ComfyUI uses. Runs are
- * followed whether or not anybody listens, so that a client which comes in the middle is told the truth.
+ * The messages about runs: every engine event in the order and the words that ComfyUI uses. Runs are followed whether or not
+ * a socket is open, so that a client which connects in the middle is told how far its run is.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -32,9 +32,9 @@ export interface RunKey {
 }
 
 export interface RunMessages {
-  /** Follows the run. `say` is called when there is something to tell, with what writes it. */
+  /** Follows the run. Where clients are told of the event, `say` is called with a function that writes the messages. */
   take(key: RunKey, event: Exclude<EngineEvent, EndEvent>, say: (write: (batch: Batch) => void) => void): void
-  /** The end of a run, then the queue as it is now, then the word that clients wait for. Forgets the run. */
+  /** The end of a run, then the status of the queue, then the `executing` without a node that clients wait for. Forgets the run. */
   end(key: RunKey, event: EndEvent, live: number): (batch: Batch) => void
   forget(jobId: string): void
   has(jobId: string): boolean
@@ -47,16 +47,16 @@ export interface RunMessagesDeps {
 }
 
 /**
- * Each `progress_state` shows every node so far: in a graph of thousands that grows with the square. Beyond this many nodes
- * it is told now and then; the steps themselves are always told.
+ * Each `progress_state` shows every node so far, so in a graph of thousands all of them together grow with the square. Beyond
+ * this many nodes it is sent now and then; the steps themselves are always sent.
  */
 const MANY_NODES = 100
 const MANY_NODES_EVERY_MS = 250
 const PAUSE_MS_PER_NODE = 0.1
-// Runs end; this only bounds what a defect could leave behind.
+// Runs are dropped when they end; this only bounds what a defect could leave behind.
 const MAX_RUNS = 10_000
 
-/** The more there is to show, the rarer: what it costs by the second stays the same. */
+/** The more nodes there are, the longer the pause, so that the cost per second stays the same. */
 function pauseFor(nodes: number): number {
   return Math.max(MANY_NODES_EVERY_MS, nodes * PAUSE_MS_PER_NODE)
 }
