@@ -6,8 +6,8 @@ import { testIsolation } from '../../../../../test/isolation/run-matrix.ts'
 import { openWorld, type World } from '../../../../../test/isolation/world.ts'
 import { call } from '../../../../../test/support/call.ts'
 import { type Frame, isText, openSocket, type RefusedHandshake } from '../../../../../test/support/test-socket.ts'
+import { NAMES, toForm } from './foreign-data.ts'
 import { legacyV1, OPERATIONS } from './isolation-surface.ts'
-import { NAMES, toForm } from './isolation-things.ts'
 
 let world: World
 before(async () => {
@@ -38,7 +38,7 @@ describe('sockets', () => {
       .account('loud', { requestsPerMinute: null })
       .then((loud) => loud.call('/prompt', { method: 'POST', body }))
     await other.call('/prompt', { method: 'POST', body })
-    // Whatever was said before the end of the caller's own job has arrived by then.
+    // When the end of the caller's own job has arrived, every earlier message has arrived too.
     await caller.call('/prompt', { method: 'POST', body })
     for (const socket of [theirs, nobodys]) await socket.until(isEnd)
     const [heard, expected] = [theirs, nobodys].map(({ frames }) =>
@@ -86,7 +86,7 @@ describe('scopes', () => {
 })
 
 describe('the address of a deployment', () => {
-  test('has nothing of this surface, for its owner neither', async () => {
+  test('has nothing of this surface, not even for its owner', async () => {
     const { app, other, deployment } = world
     const host = `${deployment}.run.example.test`
     for (const { method, path, isAlsoBare } of OPERATIONS) {

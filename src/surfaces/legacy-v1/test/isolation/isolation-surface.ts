@@ -2,7 +2,15 @@
 import { readOperations, verbsOf } from '../../../../../test/isolation/contract.ts'
 import type { IsolationCase, IsolationRequest, IsolationSurface } from '../../../../../test/isolation/surface.ts'
 import type { World } from '../../../../../test/isolation/world.ts'
-import { makeThings, NAMES, type Named, type Things, toForm, toUnknown, untilEnded } from './isolation-things.ts'
+import {
+  createForeignData,
+  type ForeignData,
+  NAMES,
+  type Named,
+  toForm,
+  toUnknown,
+  untilEnded,
+} from './foreign-data.ts'
 
 const SPEC = 'spec/legacy-v1.openapi.json'
 export const OPERATIONS = readOperations(SPEC)
@@ -21,8 +29,13 @@ export const legacyV1: IsolationSurface = {
     { operation: 'listUserdata', path: '/userdata?dir=/&recurse=true' },
   ],
   async prepare(world) {
-    const things = await makeThings(world)
-    const cases = [...byPath(things), ...byQuery(things), ...byBody(things), ...(await byNewcomers(world))]
+    const foreignData = await createForeignData(world)
+    const cases = [
+      ...byPath(foreignData),
+      ...byQuery(foreignData),
+      ...byBody(foreignData),
+      ...(await byNewcomers(world)),
+    ]
     const reads = ['/queue', '/history', '/api/jobs', '/settings', '/v2/userdata', '/internal/files/input']
     return { cases, owned: [...reads, `/userdata/${NAMES.file}`] }
   },
@@ -37,19 +50,19 @@ function named(title: string, foreign: string): Named {
 }
 
 /** What the parameter in the path of an operation can name; operations that write files and settings have cases of their own. */
-function kindOf(operation: string, path: string, { jobs, chosen }: Things): readonly Named[] {
+function kindOf(operation: string, path: string, { jobs, chosen }: ForeignData): readonly Named[] {
   if (/^\/api\/(history|history_v2|job|jobs)\//.test(path)) return [...jobs, chosen]
   if (operation === 'getSetting') return [named('a setting', NAMES.setting)]
   if (operation === 'getUserdata' || operation === 'deleteUserdata') return [named('a file', NAMES.file)]
   return []
 }
 
-function byPath(things: Things): IsolationCase[] {
+function byPath(foreignData: ForeignData): IsolationCase[] {
   return OPERATIONS.flatMap((operation) => {
     const { id, path, isAlsoBare } = operation
     const paths = isAlsoBare ? [path, path.slice('/api'.length)] : [path]
     const at = (where: string, value: string) => where.replace(/\{\w+\}/, encodeURIComponent(value))
-    return kindOf(id, path, things).flatMap(({ title, foreign, unknown }) =>
+    return kindOf(id, path, foreignData).flatMap(({ title, foreign, unknown }) =>
       paths.flatMap((where) =>
         verbsOf(operation).map((method) => ({
           operation: id,
@@ -62,7 +75,7 @@ function byPath(things: Things): IsolationCase[] {
   })
 }
 
-function byQuery({ hashes }: Things): IsolationCase[] {
+function byQuery({ hashes }: ForeignData): IsolationCase[] {
   const get = (operation: string, path: string, { title, foreign, unknown }: Named): IsolationCase => ({
     operation,
     title: `GET ${path} of ${title}`,
@@ -89,7 +102,7 @@ function byQuery({ hashes }: Things): IsolationCase[] {
   ]
 }
 
-function byBody({ jobs, chosen, hashes }: Things): IsolationCase[] {
+function byBody({ jobs, chosen, hashes }: ForeignData): IsolationCase[] {
   const post = (
     operation: string,
     path: string,
@@ -103,7 +116,7 @@ function byBody({ jobs, chosen, hashes }: Things): IsolationCase[] {
   })
   const save = { '1': { class_type: 'FakeSave', inputs: { text: 'mine' } } }
   const load = (image: string) => ({ '1': { class_type: 'FakeLoad', inputs: { image } } })
-  // A number of one's own: otherwise it counts the account's prompts.
+  // With a number of its own, because the answer otherwise counts the account's prompts.
   const prompt = (more: object) => ({ prompt: save, number: 1, ...more })
   const images = [named('an upload', NAMES.image), named('an annotated upload', `${NAMES.image} [input]`), ...hashes]
   return [
@@ -119,7 +132,7 @@ function byBody({ jobs, chosen, hashes }: Things): IsolationCase[] {
   ]
 }
 
-/** What leaves traces in the caller's own account, and therefore has a caller of its own on each side. */
+/** Requests that change the caller's own account, so that each of the two compared requests has its own caller. */
 async function byNewcomers({ app }: World): Promise<IsolationCase[]> {
   let count = 0
   const newcomer = async () => {

@@ -1,6 +1,6 @@
 /**
  * Every recorded exchange that is not a run, sent again to the whole service in the recorded order: the same status, the same
- * shape of body. Where this service answers otherwise on purpose, the difference stands in the table below with its reason.
+ * shape of body. Where this service answers otherwise on purpose, the table below names the difference and its reason.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -25,7 +25,7 @@ const OTHERWISE: Readonly<Record<string, readonly [status: number, reason: strin
   'misc-endpoints/GET /api/history_v2': [200, 'the hosted v1 has it'],
 }
 
-/** Maps whose members are data: only that it is a map is compared. Lists of whatever the server happens to have. */
+/** Maps and lists whose members depend on what the server holds: only their type is compared. */
 const FREE: readonly RegExp[] = [
   /GET \/history\?/,
   /GET \/api\/jobs/,
@@ -93,12 +93,12 @@ function assertSamePromptAnswer(recorded: unknown, ours: unknown): void {
   assert.deepEqual(outline(actual.node_errors).sort(), outline(expected.node_errors).sort())
 }
 
-/** A cycle may be told from any of its nodes on. */
+/** A cycle may be written starting from any of its nodes. */
 function toSet(type: string, details: string): string {
   return type === 'dependency_cycle' ? [...new Set(details.split(' -> '))].sort().join(' ') : details
 }
 
-/** What the recordings were made on had nothing left to do between two files. */
+/** The recorded server was idle between two files of recordings. */
 async function waitForIdle(): Promise<void> {
   while (true) {
     const { exec_info } = (await (await fetch(`${app.url}/prompt`)).json()) as {

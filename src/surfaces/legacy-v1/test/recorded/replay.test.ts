@@ -21,12 +21,12 @@ import type { Frame } from '../../../../../test/support/test-socket.ts'
 import { isText } from '../../../../../test/support/test-socket.ts'
 import type { Engine } from '../../../../domain/engine/engine.ts'
 
-/** The real engine; what one sitting caches, the next one does not find. */
-interface SittingEngine extends Engine {
-  newSitting(): void
+/** The real engine, whose cache can be emptied between two recordings. */
+interface EngineWithFreshCache extends Engine {
+  emptyCache(): void
 }
 
-async function openSittingEngine(): Promise<SittingEngine> {
+async function openEngineWithFreshCache(): Promise<EngineWithFreshCache> {
   const engine = await openEmbeddedEngine({
     threads: 1,
     memoryLimitBytes: 268_435_456,
@@ -35,19 +35,19 @@ async function openSittingEngine(): Promise<SittingEngine> {
     clock: systemClock,
     nodeModules: [new URL('../../../../../test/support/recording-nodes.ts', import.meta.url).href],
   })
-  let sitting = 0
+  let cache = 0
   return {
-    newSitting: () => void sitting++,
+    emptyCache: () => void cache++,
     catalog: () => engine.catalog(),
-    run: (run, options) => engine.run({ ...run, accountId: `sitting ${sitting}` }, options),
+    run: (run, options) => engine.run({ ...run, accountId: `cache ${cache}` }, options),
     [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 }
 
-let engine: SittingEngine
+let engine: EngineWithFreshCache
 let app: TestApp
 before(async () => {
-  engine = await openSittingEngine()
+  engine = await openEngineWithFreshCache()
   // One at a time, as ComfyUI runs them.
   app = await startTestApp({ overrides: { engine }, settings: { workers: '1' } })
 })
@@ -64,9 +64,9 @@ test('there are recordings with and without a socket', () => {
 })
 
 for (const run of runs) {
-  test(`${run.name}: as ComfyUI did it`, async () => {
-    // ComfyUI remembers the run before; a recording in which nothing was cached owes nothing to it.
-    if (cachedNodesOf(run).length === 0) engine.newSitting()
+  test(`${run.name}: the same as on ComfyUI`, async () => {
+    // ComfyUI caches the results of the run before; a recording without cached nodes was made with an empty cache.
+    if (cachedNodesOf(run).length === 0) engine.emptyCache()
     const replayed = await replay(app.url, run)
     assert.equal(replayed.post.status, run.post.response.status)
     assertSameShape(replayed.post.body, run.post.response.body)

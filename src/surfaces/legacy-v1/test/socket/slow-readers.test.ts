@@ -1,4 +1,4 @@
-/** Readers that do not keep up: they lose previews first, then their socket, and cost nobody else anything. */
+/** Readers that do not keep up: they lose previews first, then their socket, and slow no other reader down. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -35,7 +35,7 @@ test('a stalled reader is dropped; every other one gets every step and every pre
   stalled.ws.pause()
   begin(rig)
   let steps = 0
-  // The kernel takes some megabytes before anybody can know that nobody reads.
+  // The kernel buffers some megabytes before a stalled reader can be noticed.
   while (rig.sockets.stats().readersGivenUp === 0 && steps < 2000) {
     steps++
     step(rig, steps, 10_000)
@@ -98,7 +98,7 @@ test('pictures that are results all arrive, however late they are read', async (
   assert.deepEqual(only(slow.frames.map(stepOf)), [0, 1, 2, 3, 4, 5, 6, 7])
 })
 
-test('a client that only asks and never reads gets no mountain of answers', async () => {
+test('a client that sends pings and never reads harms no other client', async () => {
   await using rig = await startSockets({ sockets: { limits: { previewBytes: 4096 } } })
   const rude = await rig.connect()
   const polite = await rig.connect()
@@ -113,7 +113,7 @@ test('a client that only asks and never reads gets no mountain of answers', asyn
   rude.ws.terminate()
 })
 
-test('a graph of thousands of nodes is told without the square of it', async () => {
+test('the messages about a graph do not grow with the square of its nodes', async () => {
   await using rig = await startSockets()
   const socket = await rig.connect()
   rig.say(JOB, { type: 'started', nodesTotal: 5000 })

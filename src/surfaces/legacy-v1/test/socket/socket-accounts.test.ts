@@ -1,4 +1,4 @@
-/** Several accounts at once, whatever happens in whatever order: nobody ever gets a frame of somebody else. */
+/** Several accounts at once, with random events in random order: no account ever gets a frame of another. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** Whatever a stranger sends instead of a handshake or a frame: an answer or a close, never a crash, a leak or a 5xx. */
+/** Random bytes instead of a handshake or a frame: they lead to an answer or a close, never to a crash, a leak or a 5xx. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -52,7 +52,7 @@ test('any bytes behind a good handshake', async () => {
   await assertNothingLeft()
 })
 
-/** Frames that are almost right: a real head, then whatever. */
+/** Frames that are almost right: a real head, then random bytes. */
 const frame = fc
   .record({
     first: fc.integer({ min: 0, max: 255 }),

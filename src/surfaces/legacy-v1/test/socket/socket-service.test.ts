@@ -1,4 +1,4 @@
-/** The socket in the whole service: one job and its two views, the recorded first frames, keys, metrics and the end. */
+/** The socket in the whole service: one job seen from v1 and v2, the recorded first frames, keys, metrics and the end. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -198,7 +198,7 @@ test('the address of the socket without a handshake is a clear 400', async () =>
   for (const path of ['/ws', '/api/ws']) assert.equal((await ask(app.url, path)).status, 400)
 })
 
-test('what an operator can watch, and the end: sockets are told to go', async () => {
+test('the metrics count open sockets, and a service that ends closes them', async () => {
   const app = await startTestApp({ overrides: { engine: createFakeEngine() } })
   const sockets: TestSocket[] = [await connect(app), await connect(app, '/ws?clientId=b')]
   await Promise.all(sockets.map((socket) => socket.untilCount(1)))

@@ -212,7 +212,7 @@ test('what is cached is told at once, and a failure names what was done before i
     ...place,
     exception_message: 'it broke\n',
     exception_type: 'ValueError',
-    // Lines that lead through our own source are nobody's business.
+    // Lines that name our own source files are left out.
     traceback: ['ValueError: it broke\n'],
     ...{ current_inputs: { value: [1] }, current_outputs: ['1', '2'], timestamp: 1_700_000_000_000 },
   })
@@ -301,7 +301,7 @@ test('a reader that is sent much and answers nothing is closed; one that is sent
   for (let round = 1; round < 5; round++) {
     runSampler(rig)
     await busy.untilCount(1 + 14 * round)
-    // Whoever reads has answered by the time that its own question is answered.
+    // A reader that reads has answered our ping by the time that its own ping is answered.
     busy.ws.ping()
     await new Promise((resolve) => busy.ws.once('pong', resolve))
     rig.ticker.advance(5_000)

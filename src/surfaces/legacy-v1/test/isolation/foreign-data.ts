@@ -1,4 +1,4 @@
-/** What somebody else owns on this surface, for the isolation matrix, and what things look like that never existed. */
+/** What another account owns on this surface, for the isolation matrix, and names of the same kinds that never existed. */
 import { setImmediate } from 'node:timers/promises'
 import { createUuidV7 } from '../../../../../lib/ids.ts'
 import type { IsolationRequest } from '../../../../../test/isolation/surface.ts'
@@ -12,7 +12,7 @@ export interface Named {
   readonly unknown: string
 }
 
-export interface Things {
+export interface ForeignData {
   /** Job ids, and the name that one of the jobs was given. */
   readonly jobs: readonly Named[]
   readonly chosen: Named
@@ -20,7 +20,7 @@ export interface Things {
   readonly hashes: readonly Named[]
 }
 
-/** Names of the other account's things. Whoever owns the same with `nobody` in it does not exist. */
+/** Names that the other account uses. The same names with `nobody` in them do not exist. */
 export const NAMES = {
   image: 'theirs.png',
   output: 'theirs-output.png',
@@ -53,7 +53,7 @@ export function toForm(path: string, bytes: string, fields: Readonly<Record<stri
   }
 }
 
-export async function makeThings({ app, other }: World): Promise<Things> {
+export async function createForeignData({ app, other }: World): Promise<ForeignData> {
   const chosen = crypto.randomUUID()
   const send = (graph: object, more: object = {}) => submit(other, graph, more)
   const done = await send(
@@ -107,7 +107,7 @@ export async function untilEnded(url: string, key: string, jobId: string): Promi
   await (await fetch(`${url}/api/v2/jobs/${jobId}/events`, { headers })).text()
 }
 
-/** From then on the job stays as it is, until somebody touches it. */
+/** From then on the job stays as it is, until a test changes it. */
 async function untilAtNode(tenant: Tenant, jobId: string): Promise<void> {
   while ((await tenant.call(`/api/v2/jobs/${jobId}`)).json.progress?.current_node == null) await setImmediate()
 }
