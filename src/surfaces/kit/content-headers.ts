@@ -35,7 +35,7 @@ function toDisposition(asset: Asset): string {
 }
 
 /** RFC 5987: encodeURIComponent leaves a few characters that its grammar does not allow. */
-export function encodeExtended(name: string): string {
+function encodeExtended(name: string): string {
   const escaped = encodeURIComponent(name.toWellFormed())
   return escaped.replace(/['()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 }

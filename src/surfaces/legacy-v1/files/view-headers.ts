@@ -3,7 +3,6 @@
 import { isActiveType, isMediaType } from '../../../../lib/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
-import { encodeExtended } from '../../kit/content-headers.ts'
 
 export interface FileHeaderOptions {
   readonly name: string
@@ -55,5 +54,9 @@ function toDisposition(name: string): string {
   const ascii = name.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '\\$&')
   const plain = `filename="${ascii}"`
   if (/^[\x20-\x7e]*$/.test(name)) return plain
-  return `${plain}; filename*=UTF-8''${encodeExtended(name)}`
+  const encoded = encodeURIComponent(name.toWellFormed()).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  return `${plain}; filename*=UTF-8''${encoded}`
 }
