@@ -100,8 +100,8 @@ interface QueuePosition {
 
 /**
  * An ordinary prompt has priority 0 and runs in the order of arrival. A prompt with a number of its own gets the negated number
- * as its priority: lower numbers run first. With `front` the priority is the account's counter, which only rises, so that the
- * prompt runs before ordinary ones and before earlier ones with `front`, but not before one whose own number is lower.
+ * as its priority: lower numbers run first. With `front` the priority is the account's count of prompts: the prompt runs before
+ * ordinary ones and, as long as the count goes on, before earlier ones with `front`; one whose own number is lower runs first.
  */
 function toQueuePosition({ number, isFront }: PromptFields, count: () => number): QueuePosition {
   if (number !== null) return { number: toFloatText(number), priority: toPriority(number) }
