@@ -27,7 +27,7 @@ export interface Api {
   /** Under `/api` and bare. */
   both(method: HTTPMethods, path: string, handler: Handler): void
   /** Under `/api` only. */
-  api(method: HTTPMethods, path: string, handler: Handler): void
+  apiOnly(method: HTTPMethods, path: string, handler: Handler): void
   /** What is registered, as `METHOD /path`, for the specification and the `Allow` header. */
   readonly routes: readonly string[]
 }
@@ -45,19 +45,18 @@ export function createApi(app: FastifyInstance): Api {
       add(method, { isApi: true, barePath: path }, handler)
       add(method, { isApi: false, barePath: path }, handler)
     },
-    api: (method, path, handler) => add(method, { isApi: true, barePath: path }, handler),
+    apiOnly: (method, path, handler) => add(method, { isApi: true, barePath: path }, handler),
   }
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** A value, or JSON text that is ready. */
 export function sendJson(reply: FastifyReply, value: object | null, status = 200): FastifyReply {
   return sendJsonText(reply, JSON.stringify(value), status)
 }
 
+/** `text` is JSON already. */
 export function sendJsonText(reply: FastifyReply, text: string, status = 200): FastifyReply {
-  // One caller's data, and changing: never from a cache.
   return reply.code(status).header('content-type', JSON_TYPE).send(Buffer.from(text))
 }
 

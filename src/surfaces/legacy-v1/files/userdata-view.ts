@@ -17,15 +17,12 @@ export interface ListingOptions {
 
 export function toListing(files: readonly UserFileInfo[], { isDeep, hasInfo, isSplit }: ListingOptions): object {
   const listed = isDeep ? files : files.filter(({ path }) => !path.includes('/'))
-  if (hasInfo) {
-    return listed.map(({ path, sizeBytes, modifiedAt, createdAt }) => ({
-      path,
-      size: sizeBytes,
-      modified: modifiedAt.getTime(),
-      created: createdAt.getTime(),
-    }))
-  }
+  if (hasInfo) return listed.map(toFileInfo)
   return listed.map(({ path }) => (isSplit ? [path, ...path.split('/')] : path))
+}
+
+export function toFileInfo({ path, sizeBytes, modifiedAt, createdAt }: UserFileInfo): object {
+  return { path, size: sizeBytes, modified: modifiedAt.getTime(), created: createdAt.getTime() }
 }
 
 /** Everything below a folder, folders before files, each with its whole path. */

@@ -68,7 +68,7 @@ export function* historyEntrySteps(record: RecordedJob, deps: PromptViewDeps): W
   return `{"prompt":${prompt},"outputs":${outputs},"status":${status},"meta":${meta}}`
 }
 
-/** The hosted v1's form: an object in place of the five members. */
+/** The hosted v1's form: the prompt is an object instead of a list of five members. */
 export function toHistoryV2Entry(
   record: RecordedJob,
   deps: PromptViewDeps,

@@ -43,7 +43,7 @@ test('a job that waits is just accepted, held back by its account, or waiting', 
   assert.equal(toStatusWord(jobOf('queued'), { ...LATER, isAtLimit: true }), 'queued_limited')
 })
 
-test('a failed job says whether trying again can help, and a lost one that nobody knows', () => {
+test('a failed job says whether trying again can help, unless it was lost', () => {
   const word = (code: string) => toStatusWord(jobOf('failed', { error: errorOf(code) }), LATER)
   assert.equal(word('node_execution_error'), 'error')
   for (const code of ['invalid_workflow', 'missing_weights', 'missing_node_class', 'input_too_large'])
@@ -57,7 +57,7 @@ test('exactly the ended states have one of the five final words', () => {
   }
 })
 
-test('every state that is shown stands in exactly one group', () => {
+test('every status that lists show is in exactly one group', () => {
   const all = GROUP_WORDS.flatMap(statesOfGroup)
   assert.deepEqual(all.toSorted(), JOB_STATUSES.filter((status) => status !== 'expired').toSorted())
 })

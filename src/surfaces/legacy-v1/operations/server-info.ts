@@ -61,7 +61,7 @@ export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'bra
 /** The contract, with the address at which this caller reached us. */
 export function getOpenapi(api: Api, deps: OperationDeps): void {
   const { textFor } = loadContract(deps)
-  api.api('GET', '/openapi.json', async (request, reply) => {
+  api.apiOnly('GET', '/openapi.json', async (request, reply) => {
     const { origin, mountPrefix } = placeOf(request)
     return sendJsonText(reply, textFor(origin + mountPrefix))
   })
@@ -94,6 +94,6 @@ export function fixedAnswers(api: Api, { limits }: OperationDeps): void {
     return sendJson(reply, {})
   })
   for (const path of ['/assets', '/tags'])
-    api.api('GET', path, async (_request, reply) => sendJson(reply, ASSETS_DISABLED, 503))
+    api.apiOnly('GET', path, async (_request, reply) => sendJson(reply, ASSETS_DISABLED, 503))
   api.both('GET', '/health', async (_request, reply) => sendText(reply, 200, 'OK'))
 }

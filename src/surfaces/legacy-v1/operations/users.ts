@@ -20,7 +20,7 @@ export function users(api: Api, { newPromptId, limits }: OperationDeps): void {
     // Nothing is kept under it: the next request is told apart by its credential, not by its name.
     return sendJsonText(reply, JSON.stringify(`${name}_${newPromptId()}`))
   })
-  api.api('GET', '/user', async (_request, reply) => sendJson(reply, { status: 'active' }))
+  api.apiOnly('GET', '/user', async (_request, reply) => sendJson(reply, { status: 'active' }))
 }
 
 const SETTINGS_FILE = 'comfy.settings.json'

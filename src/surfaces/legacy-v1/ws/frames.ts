@@ -8,7 +8,7 @@ export type PreviewEvent = Extract<EngineEvent, { type: 'preview' }>
 
 const FINAL_TEXT = 0x81
 const FINAL_BINARY = 0x82
-// RFC 6455 (5.2): up to 125 the length stands in the header itself, these two announce 16 and 64 bits.
+// RFC 6455 (5.2): up to 125 the length is in the header itself; these two values announce a length of 16 or 64 bits.
 const LENGTH_16 = 126
 const LENGTH_64 = 127
 const MAX_16 = 0xffff
