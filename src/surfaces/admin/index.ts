@@ -14,7 +14,7 @@ import type { StaticTokenGuard } from '../kit/static-token.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
 import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './operations/service.ts'
-import { registerShared, type SharedParts } from './shared-operations.ts'
+import { registerShared, type SharedParts } from './register-operations.ts'
 
 export interface AdminOptions {
   readonly guard: StaticTokenGuard

@@ -11,7 +11,7 @@ import { toAccountView, toBalanceView, toEntryView, toHoldView, toUsageView } fr
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 import { readLimit, readNumber, readParameters } from '../page-query.ts'
 
-export interface AccountOperationDeps {
+interface AccountOperationDeps {
   readonly kit: AdminKit
   readonly accounts: Accounts
   readonly readDetail: ReadAccountDetail
@@ -95,9 +95,9 @@ export function mustFindAccount(accounts: Pick<Accounts, 'find'>, id: string): A
 }
 
 /** Everything about one account: its limits, what it uses, its balance and what it spent. */
-export type ReadAccountDetail = (account: AccountRecord, options?: { readonly usageDays?: number }) => Promise<object>
+type ReadAccountDetail = (account: AccountRecord, options?: { readonly usageDays?: number }) => Promise<object>
 
-export interface AccountDetailDeps {
+interface AccountDetailDeps {
   readonly accounts: Pick<Accounts, 'limitsOf'>
   readonly use: Pick<AccountStore, 'findUse'>
   readonly streamsOf: (accountId: string) => number

@@ -11,7 +11,7 @@ import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
 import { mustFindAccount } from './accounts.ts'
 
-export interface CreditOperationDeps {
+interface CreditOperationDeps {
   readonly kit: AdminKit
   readonly accounts: Pick<Accounts, 'find'>
   readonly ledger: Pick<LedgerStore, 'entries' | 'holds' | 'check'>

@@ -7,7 +7,7 @@ import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 
-export interface DeploymentOperationDeps {
+interface DeploymentOperationDeps {
   readonly kit: AdminKit
   readonly accounts: Pick<Accounts, 'find'>
   readonly deployments: Deployments
@@ -87,7 +87,7 @@ export function stopDeployment(app: FastifyInstance, { kit, deployments, show }:
 }
 
 /** Deployments as the wire shows them, with the load of their pools. */
-export type ShowDeployments = (deployments: readonly Deployment[]) => Promise<object[]>
+type ShowDeployments = (deployments: readonly Deployment[]) => Promise<object[]>
 
 export interface DeploymentViewDeps {
   readonly loads: DeploymentStore['loads']

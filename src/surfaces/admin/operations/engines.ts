@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { EngineStatus } from '../../../domain/engine/engine-status.ts'
 import type { Fleet } from '../../../domain/engine/fleet.ts'
-import { ADMIN_PATH, type AdminKit, type AdminOperation, idOf, send } from '../admin-operation.ts'
+import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 
 export interface EngineParts {
   readonly fleet: Pick<Fleet, 'status' | 'find' | 'availability' | 'cordon' | 'resume'>
@@ -10,13 +10,6 @@ export interface EngineParts {
 }
 
 type EngineOperationDeps = EngineParts & { readonly kit: AdminKit }
-
-export function createEngineOperations(parts: EngineParts): AdminOperation {
-  const operations = [listEngines, getEngineCatalog, getEngine, cordonEngine, drainEngine, resumeEngine]
-  return (app, kit) => {
-    for (const register of operations) register(app, { ...parts, kit })
-  }
-}
 
 export function listEngines(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
   app.get(`${ADMIN_PATH}/engines`, (_request, reply) => send(reply, 200, { engines: fleet.status().map(toEngineView) }))

@@ -8,7 +8,7 @@ import { toKeyView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 import { mustFindAccount } from './accounts.ts'
 
-export interface KeyOperationDeps {
+interface KeyOperationDeps {
   readonly kit: AdminKit
   readonly accounts: Pick<Accounts, 'find'>
   readonly apiKeys: ApiKeys

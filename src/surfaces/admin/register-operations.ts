@@ -1,11 +1,11 @@
-/** The operations that only the kinds with many accounts have: on accounts, keys, credits and deployments. */
+/** Which operations there are: some only on the kinds with many accounts, some only in a running service. */
 import type { FastifyInstance } from 'fastify'
 import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { ApiKeys } from '../../domain/accounts/api-keys.ts'
 import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
-import type { AdminKit } from './admin-operation.ts'
+import type { AdminKit, AdminOperation } from './admin-operation.ts'
 import {
   createAccount,
   createReadAccountDetail,
@@ -25,6 +25,15 @@ import {
   stopDeployment,
   updateDeployment,
 } from './operations/deployments.ts'
+import {
+  cordonEngine,
+  drainEngine,
+  type EngineParts,
+  getEngine,
+  getEngineCatalog,
+  listEngines,
+  resumeEngine,
+} from './operations/engines.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
 
 export interface SharedParts {
@@ -39,7 +48,7 @@ export interface SharedParts {
   readonly defaultWorkers: number
 }
 
-const OPERATIONS = [
+const SHARED_OPERATIONS = [
   createAccount,
   listAccounts,
   getAccount,
@@ -62,8 +71,18 @@ const OPERATIONS = [
   stopDeployment,
 ]
 
+/** Accounts, keys, credits and deployments: for the kinds with many accounts. */
 export function registerShared(app: FastifyInstance, kit: AdminKit, parts: SharedParts): void {
   const readDetail = createReadAccountDetail({ ...parts, clock: kit.clock })
   const show = createShowDeployments(parts.deploymentView)
-  for (const register of OPERATIONS) register(app, { ...parts, kit, readDetail, show })
+  for (const register of SHARED_OPERATIONS) register(app, { ...parts, kit, readDetail, show })
+}
+
+const ENGINE_OPERATIONS = [listEngines, getEngineCatalog, getEngine, cordonEngine, drainEngine, resumeEngine]
+
+/** The engines of the fleet: for a running service. */
+export function createEngineOperations(parts: EngineParts): AdminOperation {
+  return (app, kit) => {
+    for (const register of ENGINE_OPERATIONS) register(app, { ...parts, kit })
+  }
 }
