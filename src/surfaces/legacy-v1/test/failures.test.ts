@@ -15,7 +15,7 @@ import { ServiceError } from '../../../domain/errors.ts'
 const PROMPT = { '1': node('FakeSave') }
 const FINAL_WORDS = ['success', 'error', 'non_retryable_error', 'lost', 'cancelled']
 
-/** Every place where a failure shows. */
+/** Every answer that shows a failure. */
 async function failuresOf(client: LegacyClient, id: string): Promise<Json[]> {
   const history = await client.untilHistory(id)
   const { jobs } = (await client.get('/api/jobs?limit=200')).json

@@ -1,4 +1,4 @@
-/** Files of the v1 API: uploads into one flat shelf, masks, views in every form, files of the user. */
+/** Files of the v1 API: uploads under flat names, masks, views in every form, files of the user. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
@@ -184,7 +184,7 @@ function textChunk(key: string, text: string): Buffer {
   const body = Buffer.from(`tEXt${key}\0${text}`, 'latin1')
   const head = Buffer.alloc(4)
   head.writeUInt32BE(body.length - 4)
-  // Nobody here checks the sum of a text.
+  // No reader of this test checks the checksum of a text chunk.
   return Buffer.concat([head, body, Buffer.alloc(4)])
 }
 
