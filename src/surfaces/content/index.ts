@@ -5,10 +5,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { OpenContent } from '../../domain/assets/content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
-import type { Gate } from '../kit/gate.ts'
-import { PUBLIC_PAGE, sendError } from '../kit/guard-hooks.ts'
-import { ANY_ORIGIN } from '../kit/security-headers.ts'
-import { sendContent } from '../kit/send-content.ts'
+import { sendContent } from '../kit/content/send-content.ts'
+import type { Gate } from '../kit/guards/gate.ts'
+import { PUBLIC_PAGE, sendError } from '../kit/guards/guard-hooks.ts'
+import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 
 export interface ContentSurfaceOptions {

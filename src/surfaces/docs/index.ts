@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import type { Gate, Place } from '../kit/gate.ts'
-import { PUBLIC_PAGE, placeOf } from '../kit/guard-hooks.ts'
+import type { Gate, Place } from '../kit/guards/gate.ts'
+import { PUBLIC_PAGE, placeOf } from '../kit/guards/guard-hooks.ts'
 import type { Reference, Surface } from '../kit/surface.ts'
 import type { DocumentNode } from './openapi-types.ts'
 import { DOCUMENT, renderPage } from './render-page.ts'

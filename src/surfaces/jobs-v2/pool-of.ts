@@ -1,4 +1,4 @@
-import type { Place } from '../kit/gate.ts'
+import type { Place } from '../kit/guards/gate.ts'
 
 /**
  * The pool that an address is limited to; null for an address that names no deployment. Throws not_found for a deployment that

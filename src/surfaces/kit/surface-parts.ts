@@ -18,8 +18,8 @@ import type { ChooseJobId } from '../../domain/jobs/chosen-id.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
-import type { Gate } from './gate.ts'
-import type { HeldPlaces } from './held-places.ts'
+import type { HeldPlaces } from './connections/connection-limit.ts'
+import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {

@@ -6,9 +6,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
-import { mustNameNoDeployment } from '../kit/deployment-address.ts'
-import { placeOf, sendError } from '../kit/guard-hooks.ts'
-import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods } from '../kit/path-methods.ts'
+import {
+  compileMethods,
+  type MethodsOf,
+  type PathMethods,
+  refuseShadowedMethods,
+} from '../kit/contracts/path-methods.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { placeOf, sendError } from '../kit/guards/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAudiences, toAudience } from './audience.ts'

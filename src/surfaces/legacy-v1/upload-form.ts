@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../domain/errors.ts'
-import { FormError, FormReader } from '../kit/form-reader.ts'
-import { openFormChunks, readBoundary, readPartHead } from '../kit/multipart.ts'
+import { FormError, FormReader } from '../kit/bodies/form-reader.ts'
+import { openFormChunks, readBoundary, readPartHead } from '../kit/bodies/multipart.ts'
 
 export interface UploadForm<Taken> {
   readonly fileName: string

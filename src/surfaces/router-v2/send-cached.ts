@@ -1,7 +1,7 @@
 /** Documents that callers keep: tagged, and not sent again to whoever has them. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { matchesEtag, toEtag } from '../kit/etag.ts'
-import { sendJson } from './operation.ts'
+import { matchesEtag, toEtag } from '../kit/content/etag.ts'
+import { sendJson } from './router-operation.ts'
 
 // Private: what a caller sees depends on who it is.
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'

@@ -14,16 +14,16 @@ import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/f
 import { createModelPlacement } from '../../../src/domain/assets/model-placement.ts'
 import { createStorageRooms } from '../../../src/domain/assets/storage-rooms.ts'
 import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
-import { createDirectLinks } from '../../../src/surfaces/jobs-v2/content-links.ts'
-import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
-import type { OperationKit } from '../../../src/surfaces/jobs-v2/operation.ts'
+import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
+import type { OperationKit } from '../../../src/surfaces/jobs-v2/jobs-operation.ts'
 import { assetFromHash } from '../../../src/surfaces/jobs-v2/operations/asset-from-hash.ts'
 import { deleteAsset } from '../../../src/surfaces/jobs-v2/operations/delete-asset.ts'
 import { getAsset } from '../../../src/surfaces/jobs-v2/operations/get-asset.ts'
 import { getAssetContent } from '../../../src/surfaces/jobs-v2/operations/get-asset-content.ts'
 import { headAssetByHash } from '../../../src/surfaces/jobs-v2/operations/head-asset-by-hash.ts'
 import { postAssets } from '../../../src/surfaces/jobs-v2/operations/post-assets.ts'
-import { dropRestOf } from '../../../src/surfaces/kit/linger.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/content-links.ts'
+import { dropRestOf } from '../../../src/surfaces/kit/bodies/unread-body.ts'
 
 export interface AssetServiceOptions {
   readonly maxUploadBytes?: number

@@ -1,6 +1,6 @@
 /** The contract itself, with the address at which this caller reached us. */
 import type { FastifyInstance } from 'fastify'
-import { placeOf } from '../../kit/guard-hooks.ts'
+import { placeOf } from '../../kit/guards/guard-hooks.ts'
 import { ADMIN_PATH } from '../operation.ts'
 
 export function getOpenapi(app: FastifyInstance, { specFor }: { readonly specFor: (baseUrl: string) => string }): void {

@@ -2,13 +2,13 @@
 import type { FastifyInstance } from 'fastify'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { AssetFromHash } from '../../../domain/assets/from-hash.ts'
-import { readJsonBody } from '../../kit/json-body.ts'
-import { type AssetBody, invalidField, readAssetBody } from '../asset-body.ts'
-import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
-import type { ContentLinks } from '../content-links.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import { type AssetBody, invalidField, readAssetBody } from '../requests/asset-body.ts'
 import { sendJson } from '../send-json.ts'
+import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
+import type { ContentLinks } from '../views/content-links.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface AssetFromHashDeps {
   readonly kit: OperationKit

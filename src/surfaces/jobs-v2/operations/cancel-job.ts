@@ -1,11 +1,11 @@
 /** Cancels a job. Clients send no body and no Content-Type; whatever body comes is ignored. */
 import type { FastifyInstance } from 'fastify'
-import type { JobBytes } from '../job-bytes.ts'
 import { jobIdOf } from '../job-id.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
-import type { ScopedJobs } from '../scoped-jobs.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import type { ScopedJobs } from '../reachable-jobs.ts'
 import { sendJson } from '../send-json.ts'
+import type { JobBytes } from '../views/job-bytes.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface CancelJobDeps {
   readonly kit: OperationKit

@@ -2,8 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { RemoveAsset } from '../../../domain/assets/content.ts'
 import { assetIdOf } from '../asset-id.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface DeleteAssetDeps {
   readonly kit: OperationKit

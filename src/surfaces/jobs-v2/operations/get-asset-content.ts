@@ -4,11 +4,11 @@
  */
 import type { FastifyInstance } from 'fastify'
 import type { OpenContent } from '../../../domain/assets/content.ts'
-import { sendContent } from '../../kit/send-content.ts'
+import { sendContent } from '../../kit/content/send-content.ts'
 import { assetIdOf } from '../asset-id.ts'
-import type { ContentLinks } from '../content-links.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import type { ContentLinks } from '../views/content-links.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface GetAssetContentDeps {
   readonly kit: OperationKit

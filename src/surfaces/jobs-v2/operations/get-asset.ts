@@ -2,11 +2,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { FindAsset } from '../../../domain/assets/content.ts'
 import { assetIdOf } from '../asset-id.ts'
-import { toAssetView, toLinked } from '../asset-view.ts'
-import type { ContentLinks } from '../content-links.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import type { OperationKit } from '../jobs-operation.ts'
 import { sendJson } from '../send-json.ts'
+import { toAssetView, toLinked } from '../views/asset-view.ts'
+import type { ContentLinks } from '../views/content-links.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface GetAssetDeps {
   readonly kit: OperationKit

@@ -1,7 +1,7 @@
 /** Says that the process answers; asks nothing and nobody, and needs no token. */
 import type { FastifyInstance } from 'fastify'
-import { API_PATH } from '../links.ts'
 import { sendJson } from '../send-json.ts'
+import { API_PATH } from '../views/links.ts'
 
 /** `upstream`: what runs the jobs; null: nobody's business. */
 export function getHealth(app: FastifyInstance, { upstream }: { readonly upstream: string | null }): void {

@@ -1,10 +1,10 @@
 /** Follows a job as server-sent events. Ordinarily opened in front of the framework (hot-path.ts); this is the same stream. */
 import type { FastifyInstance } from 'fastify'
-import type { Gate } from '../../kit/gate.ts'
-import type { EventHub } from '../event-hub.ts'
+import type { Gate } from '../../kit/guards/gate.ts'
+import type { EventHub } from '../events/event-hub.ts'
 import { jobIdOf } from '../job-id.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface GetJobEventsDeps {
   readonly kit: OperationKit

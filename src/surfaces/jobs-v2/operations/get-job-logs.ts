@@ -1,10 +1,10 @@
 /** What the run printed, or 204 when there is nothing. */
 import type { FastifyInstance } from 'fastify'
 import { jobIdOf } from '../job-id.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
-import type { ScopedJobs } from '../scoped-jobs.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import type { ScopedJobs } from '../reachable-jobs.ts'
 import { sendJson } from '../send-json.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface GetJobLogsDeps {
   readonly kit: OperationKit

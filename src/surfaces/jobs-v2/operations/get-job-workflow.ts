@@ -1,10 +1,10 @@
 /** The executed graph. Its text goes out as it was stored: a number must not change on its way through us. */
 import type { FastifyInstance } from 'fastify'
 import { jobIdOf } from '../job-id.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
-import type { ScopedJobs } from '../scoped-jobs.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import type { ScopedJobs } from '../reachable-jobs.ts'
 import { sendJson } from '../send-json.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface GetJobWorkflowDeps {
   readonly kit: OperationKit

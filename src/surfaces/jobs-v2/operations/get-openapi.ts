@@ -1,8 +1,8 @@
 /** The contract itself, with the address at which this caller reached us. */
 import type { FastifyInstance } from 'fastify'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import type { OperationKit } from '../jobs-operation.ts'
 import { sendJson } from '../send-json.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface GetOpenapiDeps {
   readonly kit: OperationKit

@@ -5,11 +5,11 @@ import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { ListJobs } from '../../../domain/jobs/list.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
-import type { JobBytes } from '../job-bytes.ts'
-import { API_PATH } from '../links.ts'
-import { readListQuery } from '../list-query.ts'
-import type { OperationKit } from '../operation.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import { readListQuery } from '../requests/job-list-query.ts'
 import { sendJson } from '../send-json.ts'
+import type { JobBytes } from '../views/job-bytes.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface ListJobsDeps {
   readonly kit: OperationKit

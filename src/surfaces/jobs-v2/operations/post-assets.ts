@@ -9,12 +9,12 @@ import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
 import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/upload.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
-import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
-import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
-import type { ContentLinks } from '../content-links.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import { type MultipartForm, readMultipart } from '../../kit/bodies/multipart.ts'
+import type { OperationKit } from '../jobs-operation.ts'
 import { sendJson } from '../send-json.ts'
+import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
+import type { ContentLinks } from '../views/content-links.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface PostAssetsDeps {
   readonly kit: OperationKit

@@ -2,13 +2,13 @@
 import type { FastifyInstance } from 'fastify'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import type { Submit } from '../../../domain/jobs/submit.ts'
-import { readJsonBody } from '../../kit/json-body.ts'
-import type { SpecCheck } from '../../kit/spec.ts'
-import type { JobBytes } from '../job-bytes.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
+import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import type { SpecCheck } from '../../kit/contracts/contract.ts'
+import type { OperationKit } from '../jobs-operation.ts'
+import { readSubmitBody } from '../requests/submit-body.ts'
 import { sendJson } from '../send-json.ts'
-import { readSubmitBody } from '../submit-body.ts'
+import type { JobBytes } from '../views/job-bytes.ts'
+import { API_PATH } from '../views/links.ts'
 
 export interface PostJobsDeps {
   readonly kit: OperationKit

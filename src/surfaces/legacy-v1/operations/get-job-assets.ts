@@ -2,7 +2,7 @@
 
 import { ServiceError } from '../../../domain/errors.ts'
 import type { RunRecord } from '../../../domain/jobs/run-record.ts'
-import { placeOf } from '../../kit/guard-hooks.ts'
+import { placeOf } from '../../kit/guards/guard-hooks.ts'
 import { readInteger } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../operation.ts'
 

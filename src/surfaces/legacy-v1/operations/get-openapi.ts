@@ -1,6 +1,7 @@
 /** The contract of this surface, with the address at which this caller reached us. */
-import { placeOf } from '../../kit/guard-hooks.ts'
-import { loadOpenApi, type ServedDocument } from '../../kit/openapi-document.ts'
+
+import { loadOpenApi, type ServedDocument } from '../../kit/contracts/openapi-document.ts'
+import { placeOf } from '../../kit/guards/guard-hooks.ts'
 import { type Api, type OperationDeps, sendJsonText } from '../operation.ts'
 
 const SOURCE = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)

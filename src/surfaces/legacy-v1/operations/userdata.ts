@@ -7,7 +7,7 @@ import {
   USER_FILE_MAX_BYTES,
   type UserFileInfo,
 } from '../../../domain/accounts/user-files.ts'
-import { readBodyBytes } from '../../kit/json-body.ts'
+import { readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson, sendJsonText, sendText } from '../operation.ts'
 import { filesBelow, toListing, toTree } from '../userdata-view.ts'
 

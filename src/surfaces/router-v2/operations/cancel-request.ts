@@ -2,8 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access.ts'
 import type { ModelQueue } from '../../../domain/models/queue-model.ts'
-import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type RequestParams } from '../paths.ts'
+import { type OperationKit, sendJson } from '../router-operation.ts'
 
 export interface CancelRequestDeps {
   readonly kit: OperationKit

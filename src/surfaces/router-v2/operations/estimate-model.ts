@@ -4,10 +4,10 @@ import { writeUsd } from '../../../domain/credits/micros.ts'
 import type { Access } from '../../../domain/models/access.ts'
 import type { EstimateModel } from '../../../domain/models/estimate-model.ts'
 import type { Estimate } from '../../../domain/models/pricing.ts'
-import { readCallInput } from '../call-input.ts'
-import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
-import { openWithQuery } from '../run-query.ts'
+import { readCallInput } from '../requests/call-input.ts'
+import { openWithQuery } from '../requests/run-query.ts'
+import { type OperationKit, sendJson } from '../router-operation.ts'
 
 export interface EstimateModelDeps {
   readonly kit: OperationKit

@@ -2,10 +2,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access.ts'
 import type { Model } from '../../../domain/models/model.ts'
-import type { ModelDocument } from '../model-document.ts'
-import type { OperationKit } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
+import type { OperationKit } from '../router-operation.ts'
 import { sendCached } from '../send-cached.ts'
+import type { ModelDocument } from '../views/model-document.ts'
 
 export interface GetModelOpenapiDeps {
   readonly kit: OperationKit

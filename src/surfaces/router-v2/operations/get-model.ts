@@ -1,10 +1,10 @@
 /** One model's entry. */
 import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access.ts'
-import { toModelDetail } from '../model-view.ts'
-import type { OperationKit } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
+import type { OperationKit } from '../router-operation.ts'
 import { sendCached } from '../send-cached.ts'
+import { toModelDetail } from '../views/model-view.ts'
 
 export interface GetModelDeps {
   readonly kit: OperationKit

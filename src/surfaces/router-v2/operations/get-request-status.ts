@@ -2,9 +2,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access.ts'
 import type { ModelQueue } from '../../../domain/models/queue-model.ts'
-import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type RequestParams } from '../paths.ts'
-import { retryAfterOf, toRequestView } from '../request-view.ts'
+import { type OperationKit, sendJson } from '../router-operation.ts'
+import { retryAfterOf, toRequestView } from '../views/request-view.ts'
 
 export interface GetRequestStatusDeps {
   readonly kit: OperationKit

@@ -5,10 +5,10 @@ import type { Access } from '../../../domain/models/access.ts'
 import type { CallResult } from '../../../domain/models/call-store.ts'
 import type { ModelQueue } from '../../../domain/models/queue-model.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
-import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type RequestParams } from '../paths.ts'
-import { retryAfterOf, statusOf, toRequestView } from '../request-view.ts'
+import { type OperationKit, sendJson } from '../router-operation.ts'
 import { mustBeResult } from '../serve-run.ts'
+import { retryAfterOf, statusOf, toRequestView } from '../views/request-view.ts'
 
 export interface GetRequestDeps {
   readonly kit: OperationKit

@@ -1,7 +1,7 @@
 /** The contract of this surface, with the address at which this caller reached us. */
 import type { FastifyInstance } from 'fastify'
-import type { OperationKit } from '../operation.ts'
 import { MODELS_PATH } from '../paths.ts'
+import type { OperationKit } from '../router-operation.ts'
 import { sendCached } from '../send-cached.ts'
 
 export interface GetRouterOpenapiDeps {

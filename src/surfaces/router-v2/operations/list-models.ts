@@ -1,13 +1,13 @@
 /** A page of the catalogue, in the order of ids. */
 import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access.ts'
-import { toEtag } from '../../kit/etag.ts'
-import type { ListCursors } from '../list-cursor.ts'
-import { readListQuery } from '../list-query.ts'
-import { toModelEntry } from '../model-view.ts'
-import type { OperationKit } from '../operation.ts'
+import { toEtag } from '../../kit/content/etag.ts'
 import { MODELS_PATH } from '../paths.ts'
+import type { ListCursors } from '../requests/list-cursor.ts'
+import { readListQuery } from '../requests/model-list-query.ts'
+import type { OperationKit } from '../router-operation.ts'
 import { sendCached } from '../send-cached.ts'
+import { toModelEntry } from '../views/model-view.ts'
 
 export interface ListModelsDeps {
   readonly kit: OperationKit

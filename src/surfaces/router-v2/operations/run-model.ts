@@ -1,8 +1,8 @@
 /** Runs a model: the framework's door to what the hot path does. */
 import type { FastifyInstance } from 'fastify'
-import { placeOf } from '../../kit/guard-hooks.ts'
-import type { OperationKit } from '../operation.ts'
+import { placeOf } from '../../kit/guards/guard-hooks.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
+import type { OperationKit } from '../router-operation.ts'
 import type { ServeRun } from '../serve-run.ts'
 
 export interface RunModelDeps {

@@ -2,11 +2,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access.ts'
 import type { ModelQueue } from '../../../domain/models/queue-model.ts'
-import { fingerprintOf, readCallInput, readKey } from '../call-input.ts'
-import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
-import { toRequestUrls } from '../request-view.ts'
-import { openWithQuery } from '../run-query.ts'
+import { fingerprintOf, readCallInput, readKey } from '../requests/call-input.ts'
+import { openWithQuery } from '../requests/run-query.ts'
+import { type OperationKit, sendJson } from '../router-operation.ts'
+import { toRequestUrls } from '../views/request-view.ts'
 
 export interface SubmitRequestDeps {
   readonly kit: OperationKit

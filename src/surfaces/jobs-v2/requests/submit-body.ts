@@ -1,0 +1,56 @@
+/**
+ * The fields of a submit, checked in the order of the contract. Which graph is valid is the domain's business; here a body is
+ * only taken apart. Messages name fields and never values, because `extra_data` holds credentials.
+ */
+
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { readMetadata } from '../../../domain/jobs/metadata.ts'
+import type { SpecCheck } from '../../kit/contracts/contract.ts'
+
+export interface SubmitBody {
+  readonly workflow: JsonValue | undefined
+  readonly extraData: Readonly<Record<string, unknown>> | null
+  readonly metadata: Readonly<Record<string, string>>
+  readonly priority: number
+}
+
+/** Named in the contract for later; a caller that relies on them must not believe that they work. */
+const RESERVED_FIELDS = ['webhook_url', 'inputs']
+
+export function readSubmitBody(body: JsonValue, check: SpecCheck): SubmitBody {
+  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  const extraData = readExtraData(body['extra_data'], check)
+  const metadata = readMetadata(body['metadata'])
+  const priority = readPriority(body['priority'], check)
+  refuseReserved(body)
+  return { workflow: body['workflow'], extraData, metadata, priority }
+}
+
+function readExtraData(value: JsonValue | undefined, check: SpecCheck): SubmitBody['extraData'] {
+  if (value === undefined) return null
+  const problem = isJsonObject(value) ? check('ExtraData', value, 'extra_data') : 'extra_data must be an object'
+  const pngInfo = isJsonObject(value) ? value['extra_pnginfo'] : undefined
+  const embedded = isJsonObject(pngInfo) ? pngInfo['workflow'] : undefined
+  // A number that is kept as its text is an object to the schema, though not to JSON.
+  const isOdd = (part: JsonValue | undefined) => part !== undefined && !isJsonObject(part)
+  const odd = isOdd(pngInfo) || isOdd(embedded) ? 'extra_data.extra_pnginfo must hold an object under workflow' : null
+  if (problem !== null || odd !== null) throw new ServiceError('invalid_request', (problem ?? odd) as string)
+  return Object.keys(value as JsonObject).length === 0 ? null : (value as JsonObject)
+}
+
+function readPriority(value: JsonValue | undefined, check: SpecCheck): number {
+  if (value === undefined) return 0
+  const problem = check('Priority', value, 'priority')
+  if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'priority' } })
+  return value as number
+}
+
+function refuseReserved(body: JsonObject): void {
+  for (const field of RESERVED_FIELDS) {
+    if (body[field] === undefined || body[field] === null) continue
+    throw new ServiceError('invalid_field', `${field} is reserved and not supported; leave it out`, {
+      details: { field },
+    })
+  }
+}
