@@ -34,12 +34,12 @@ import { reloadModels } from './surfaces/admin/operations/reload-models.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
-import { loadSpec } from './surfaces/jobs-v2/jobs-contract.ts'
+import { loadJobsContract } from './surfaces/jobs-v2/jobs-contract.ts'
 import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import type { PoolOf } from './surfaces/jobs-v2/pool-of.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/content-links.ts'
-import { type BodyRoomOptions, createBodyRoom } from './surfaces/kit/bodies/body-memory.ts'
-import { createHeldPlaces, type HeldPlaces } from './surfaces/kit/connections/connection-limit.ts'
+import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
+import { type ConnectionLimit, createConnectionLimit } from './surfaces/kit/connections/connection-limit.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
@@ -53,7 +53,7 @@ import { openTracing } from './surfaces/kit/tracing.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { createRouterV2 } from './surfaces/router-v2/index.ts'
-import { loadRouterSpec } from './surfaces/router-v2/router-contract.ts'
+import { loadRouterContract } from './surfaces/router-v2/router-contract.ts'
 import { openServer } from './surfaces/server.ts'
 
 // Longer than any call, so that the answer of the last moment still finds its connection.
@@ -80,7 +80,7 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
 interface AdminParts extends HttpParts {
   readonly guardAdmin: StaticTokenGuard
   readonly openStreams: () => number
-  readonly heldBy: HeldPlaces['count']
+  readonly heldBy: ConnectionLimit['count']
 }
 
 function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
@@ -133,7 +133,7 @@ export interface HttpParts {
 }
 
 /** Every single body that its own limit allows fits, whatever is set here. */
-function toBodyLimits({ http, router }: Config): Omit<BodyRoomOptions, 'turns'> {
+function toBodyLimits({ http, router }: Config): Omit<BodyMemoryOptions, 'turns'> {
   const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
   return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
@@ -154,10 +154,10 @@ export async function openHttp(config: Config, parts: HttpParts) {
     trustedProxies: http.trustedProxies,
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
-  const places = createHeldPlaces(toStreamLimit(config, shared))
+  const connectionLimit = createConnectionLimit(toStreamLimit(config, shared))
   const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
-  const spec = loadSpec(contract)
-  const routerSpec = loadRouterSpec(contract)
+  const spec = loadJobsContract(contract)
+  const routerSpec = loadRouterContract(contract)
   const answerError = createAnswerError(log)
   const contentLinks =
     config.kind === 'local'
@@ -170,7 +170,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     clock,
     turns: parts.turns,
     maxBodyBytes: http.maxBodyBytes,
-    places,
+    connectionLimit,
     cursorSecret: router.cursorSecret,
     contentLinks,
     linkStyle: { isAbsolute: http.absoluteUrls },
@@ -213,9 +213,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const admin =
     secrets.adminToken === null
       ? []
-      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: places.count })]
-  const bodyRoom = createBodyRoom({ ...toBodyLimits(config), turns: parts.turns })
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, places }))
+      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: connectionLimit.count })]
+  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns: parts.turns })
+  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, connectionLimit }))
   const server = await openServer({
     host: http.host,
     port: http.port,
@@ -237,19 +237,23 @@ export async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
-    bodyRoom,
+    bodyMemory,
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   const gauges = [
-    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyRoom.heldBytes },
+    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
     ...optional.flatMap(({ gauges: own }) => own ?? []),
   ]
   return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
 /** What surfaces that may be left out are given. */
-function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<SurfaceParts, 'places'>): SurfaceParts {
-  const { places, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
+function toSurfaceParts(
+  config: Config,
+  gate: Gate,
+  parts: HttpParts & Pick<SurfaceParts, 'connectionLimit'>,
+): SurfaceParts {
+  const { connectionLimit, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     brands: config.http.brand,
@@ -271,7 +275,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<Surf
       sign: signer.sign,
       servesBytes: config.kind === 'local',
     },
-    places,
+    connectionLimit,
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,
       maxUploadBytes: config.assets.maxUploadBytes,

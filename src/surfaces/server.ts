@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
-import type { BodyRoom } from './kit/bodies/body-memory.ts'
+import type { BodyMemory } from './kit/bodies/body-memory.ts'
 import { answerBrokenRequests } from './kit/connections/broken-request.ts'
 import { prepareDrain } from './kit/connections/drain.ts'
 import { answerHalfClosed } from './kit/connections/half-closed.ts'
@@ -48,7 +48,7 @@ export interface ServerOptions {
   readonly onAnswered?: ((request: AnsweredRequest) => void) | null
   readonly trace?: TraceRequest | null
   /** Bounds what bodies take in memory together; left out: each has its own bound only. */
-  readonly bodyRoom?: BodyRoom | null
+  readonly bodyMemory?: BodyMemory | null
   /** Takes a deployment's prefix off the address before anything else reads it; left out: no prefix means anything. */
   readonly routeDeployment?: RouteDeployment | null
 }
@@ -99,8 +99,8 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
 
   routeUpgrades(server, upgradesOf(options), options.gate)
   for (const surface of surfaces) {
-    app.register((scope, _options, done) => {
-      surface.register(scope)
+    app.register((own, _options, done) => {
+      surface.register(own)
       done()
     })
   }
@@ -175,9 +175,9 @@ function createHttpServer(
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS
   server.setTimeout(options.idleMs ?? IDLE_MS)
-  const { onAnswered = null, trace = null, bodyRoom = null } = options
+  const { onAnswered = null, trace = null, bodyMemory = null } = options
   server.on('request', (request, response) => {
-    bodyRoom?.admit(request, response)
+    bodyMemory?.admit(request, response)
     if (onAnswered !== null) observe(request, response, onAnswered)
     if (trace === null) answer(framework, request, response)
     else trace(request, response, () => answer(framework, request, response))

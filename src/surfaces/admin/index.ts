@@ -7,9 +7,9 @@ import { isJsonObject } from '../../../lib/json/lossless-json.ts'
 import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { readJsonBody } from '../kit/bodies/json-body.ts'
-import { openSpec } from '../kit/contracts/contract.ts'
+import { openContract } from '../kit/contracts/contract.ts'
 import { wrongMethod } from '../kit/contracts/path-methods.ts'
-import { placeOf, sendError } from '../kit/guards/guard-hooks.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { StaticTokenGuard } from '../kit/guards/static-token.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './operation.ts'
@@ -52,7 +52,7 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024
 
 export function createAdmin(options: AdminOptions): Surface {
   const { guard, answerError, clock, shared } = options
-  const spec = openSpec({
+  const spec = openContract({
     source: SOURCE,
     requestSchemas: REQUEST_SCHEMAS,
     needsCredentials: true,
@@ -74,7 +74,7 @@ export function createAdmin(options: AdminOptions): Surface {
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
     app.addHook('onRequest', async (request) => {
-      if (placeOf(request).deploymentId !== null)
+      if (serviceAddressOf(request).deploymentId !== null)
         throw new ServiceError('not_found', 'there is nothing under this address')
       guard(request.raw)
     })

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import type { Gate, Place } from '../kit/guards/gate.ts'
-import { PUBLIC_PAGE, placeOf } from '../kit/guards/guard-hooks.ts'
+import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
+import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { Reference, Surface } from '../kit/surface.ts'
 import type { DocumentNode } from './openapi-types.ts'
 import { DOCUMENT, renderPage } from './render-page.ts'
@@ -34,22 +34,23 @@ export function createDocs({ gate, document, others = [] }: DocsOptions): Surfac
   function register(app: FastifyInstance): void {
     for (const page of pages) {
       const rest = pages.filter((other) => other !== page)
-      const apiOf = ({ origin, mountPrefix }: Place) => (page.isAtRoot === true ? origin : origin + mountPrefix)
+      const apiOf = ({ origin, mountPrefix }: ServiceAddress) =>
+        page.isAtRoot === true ? origin : origin + mountPrefix
       app.get(page.path, { config: PUBLIC_PAGE }, (request, reply) => {
-        const place = placeOf(request)
-        const [docsUrl, apiUrl] = [place.origin + place.mountPrefix, apiOf(place)]
+        const address = serviceAddressOf(request)
+        const [docsUrl, apiUrl] = [address.origin + address.mountPrefix, apiOf(address)]
         return reply
           .header('Content-Security-Policy', POLICY)
           .header('Content-Type', 'text/html; charset=utf-8')
           .send(renderPage(page.document as DocumentNode, { ...page, docsUrl, apiUrl, others: rest }))
       })
       app.get(page.path + DOCUMENT, { config: PUBLIC_PAGE }, (request, reply) => {
-        const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(placeOf(request)) }] })
+        const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(serviceAddressOf(request)) }] })
         return reply.header('Content-Type', 'application/json').send(Buffer.from(text))
       })
     }
     app.get('/', { config: PUBLIC_PAGE }, (request, reply) =>
-      reply.redirect(`${placeOf(request).mountPrefix}${pages[0].path}`),
+      reply.redirect(`${serviceAddressOf(request).mountPrefix}${pages[0].path}`),
     )
   }
   const paths = [

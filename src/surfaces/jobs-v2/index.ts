@@ -8,13 +8,13 @@ import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
-import type { HeldPlaces } from '../kit/connections/connection-limit.ts'
-import type { Spec } from '../kit/contracts/contract.ts'
+import type { ConnectionLimit } from '../kit/connections/connection-limit.ts'
+import type { Contract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods } from '../kit/contracts/path-methods.ts'
 import { createTimeCursors } from '../kit/cursor.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
-import { placeOf, sendError } from '../kit/guards/guard-hooks.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { systemTicker, type Ticker } from '../kit/ticker.ts'
 import { createEventHub, type EventHub } from './events/event-hub.ts'
@@ -37,7 +37,7 @@ import { listJobs } from './operations/list-jobs.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
 import type { PoolOf } from './pool-of.ts'
-import { createScopedJobs, type JobScope } from './reachable-jobs.ts'
+import { createReachableJobs, type JobReach } from './reachable-jobs.ts'
 import { scopeOf } from './scope-of.ts'
 import type { ContentLinks } from './views/content-links.ts'
 import { createJobBytes } from './views/job-bytes.ts'
@@ -45,7 +45,7 @@ import type { JobLinkStyle } from './views/links.ts'
 
 export interface JobsV2Options {
   readonly gate: Gate
-  readonly spec: Spec
+  readonly spec: Contract
   readonly answerError: AnswerError
   readonly clock: Clock
   /** Shared with all other long work on this thread; left out: its own. */
@@ -53,7 +53,7 @@ export interface JobsV2Options {
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
   /** What event streams of an account have in common with whatever else it holds open. */
-  readonly places: HeldPlaces
+  readonly connectionLimit: ConnectionLimit
   readonly cursorSecret: Uint8Array
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
@@ -100,18 +100,18 @@ const ASSET_OPERATIONS = [
 ]
 
 const SCOPE = Symbol('scope')
-type Known = FastifyRequest & { [SCOPE]?: JobScope & Pick<RequestContext, 'scopes'> }
+type Known = FastifyRequest & { [SCOPE]?: JobReach & Pick<RequestContext, 'scopes'> }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
   const { poolOf = mustNameNoDeployment } = options
-  const scoped = createScopedJobs(jobs)
+  const scoped = createReachableJobs(jobs)
   const { linkStyle = { isAbsolute: false }, turns = createTurns() } = options
   const jobBytes = createJobBytes({ contentLinks, linkStyle, clock: options.clock })
   const hub = createEventHub({
     turns,
     watchJob: jobs.watchJob,
-    places: options.places,
+    connectionLimit: options.connectionLimit,
     isWelcome: gate.isWelcome,
     contentLinks,
     ticker: options.ticker ?? systemTicker,
@@ -125,7 +125,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
       const { accountId, scopes } = caller
-      ;(request as Known)[SCOPE] = { accountId, scopes, pool: poolOf(placeOf(request), accountId) }
+      ;(request as Known)[SCOPE] = { accountId, scopes, pool: poolOf(serviceAddressOf(request), accountId) }
     })
     postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { kit, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
@@ -165,7 +165,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 }
 
 function contextOf(request: FastifyRequest): RequestContext {
-  const { origin, mountPrefix } = placeOf(request)
+  const { origin, mountPrefix } = serviceAddressOf(request)
   const scope = (request as Known)[SCOPE]
   if (scope === undefined) throw new Error('this route is not behind the guards that know the caller')
   return { ...scope, requestId: request.id, origin, mountPrefix }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { loadSpec } from './jobs-contract.ts'
+import { loadJobsContract } from './jobs-contract.ts'
 
-const spec = loadSpec({ needsCredentials: true })
+const spec = loadJobsContract({ needsCredentials: true })
 
 test('every reference in the contract leads somewhere', () => {
   const references = [...JSON.stringify(spec.document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map((match) => match[1])

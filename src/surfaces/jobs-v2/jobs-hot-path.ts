@@ -10,7 +10,7 @@ import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { writeAnswer } from '../kit/connections/raw-answer.ts'
-import type { Gate, Place } from '../kit/guards/gate.ts'
+import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { requestIdOf } from '../kit/request-id.ts'
 import { markRoute } from '../kit/route-name.ts'
 import type { AnswerError, ErrorAnswer, HotRoute } from '../kit/surface.ts'
@@ -18,22 +18,22 @@ import type { EventHub } from './events/event-hub.ts'
 import { JOB_ROUTE } from './operations/get-job.ts'
 import { EVENTS_ROUTE } from './operations/get-job-events.ts'
 import type { PoolOf } from './pool-of.ts'
-import type { JobScope, ScopedJobs } from './reachable-jobs.ts'
+import type { JobReach, ReachableJobs } from './reachable-jobs.ts'
 import type { JobBytes } from './views/job-bytes.ts'
 import { API_PATH } from './views/links.ts'
 
 export interface HotPathDeps {
   readonly gate: Gate
-  readonly peek: ScopedJobs['peek']
+  readonly peek: ReachableJobs['peek']
   readonly poolOf: PoolOf
   readonly jobBytes: JobBytes
   readonly hub: Pick<EventHub, 'open'>
   readonly answerError: AnswerError
 }
 
-interface KnownCaller extends JobScope {
+interface KnownCaller extends JobReach {
   readonly caller: Caller
-  readonly place: Place
+  readonly address: ServiceAddress
 }
 
 const UUID_LENGTH = 36
@@ -46,12 +46,12 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
   /** The refusal of a credential is an answer; null: the framework's hooks run into the same refusal and answer it. */
   function identify(request: IncomingMessage): KnownCaller | ServiceError | null {
     try {
-      const place = gate.admit(request)
+      const address = gate.admit(request)
       const caller = authenticate(request)
       if (caller === null || caller instanceof ServiceError) return caller
       mustHaveScope(caller, 'jobs:read')
       const { accountId } = caller
-      return { caller, place, accountId, pool: poolOf(place, accountId) }
+      return { caller, address, accountId, pool: poolOf(address, accountId) }
     } catch {
       return null
     }
@@ -83,8 +83,8 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
     markRoute(request, JOB_ROUTE)
     if (caller instanceof ServiceError) return refuse(request, response, caller)
     const job = peek(caller, jobId)
-    if (job === undefined || !jobBytes.isQuick(job, caller.place)) return false
-    const bytes = jobBytes(job, caller.place)
+    if (job === undefined || !jobBytes.isQuick(job, caller.address)) return false
+    const bytes = jobBytes(job, caller.address)
     const headers = gate.answerHeaders(request.headers.origin, requestIdOf(request))
     headers.push('Content-Type', 'application/json', 'Content-Length', String(bytes.length))
     response.writeHead(200, headers)
@@ -100,7 +100,7 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
     const requestId = requestIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     hub
-      .open(response, { caller: known.caller, scope: known, jobId, base: known.place, headers })
+      .open(response, { caller: known.caller, reach: known, jobId, base: known.address, headers })
       .catch((error: unknown) => writeAnswer(response, headers, answerError(error, requestId)))
     return true
   }

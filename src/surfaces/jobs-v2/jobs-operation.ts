@@ -4,9 +4,9 @@
  */
 import type { FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
-import type { JobScope } from './reachable-jobs.ts'
+import type { JobReach } from './reachable-jobs.ts'
 
-export interface RequestContext extends JobScope {
+export interface RequestContext extends JobReach {
   /** What the credential may do; null: everything its account may. */
   readonly scopes: ReadonlySet<string> | null
   readonly requestId: string

@@ -1,7 +1,7 @@
-import type { Place } from '../kit/guards/gate.ts'
+import type { ServiceAddress } from '../kit/guards/gate.ts'
 
 /**
  * The pool that an address is limited to; null for an address that names no deployment. Throws not_found for a deployment that
  * this account may not use, exactly as for one that does not exist.
  */
-export type PoolOf = (place: Place, accountId: string) => string | null
+export type PoolOf = (address: ServiceAddress, accountId: string) => string | null

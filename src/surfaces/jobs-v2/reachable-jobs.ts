@@ -6,58 +6,58 @@ import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { Job, JobLog } from '../../domain/jobs/job.ts'
 import { type JobReader, noSuchJob } from '../../domain/jobs/read.ts'
 
-export interface JobScope {
+export interface JobReach {
   readonly accountId: string
   /** null: jobs of every pool. */
   readonly pool: string | null
 }
 
-export interface ScopedJobs {
-  peek(scope: JobScope, jobId: string): Job | undefined
-  find(scope: JobScope, jobId: string): Promise<Job>
-  workflow(scope: JobScope, jobId: string): Promise<string>
-  log(scope: JobScope, jobId: string): Promise<JobLog | null>
-  cancel(scope: JobScope, jobId: string): Promise<Job>
+export interface ReachableJobs {
+  peek(reach: JobReach, jobId: string): Job | undefined
+  find(reach: JobReach, jobId: string): Promise<Job>
+  workflow(reach: JobReach, jobId: string): Promise<string>
+  log(reach: JobReach, jobId: string): Promise<JobLog | null>
+  cancel(reach: JobReach, jobId: string): Promise<Job>
 }
 
-export interface ScopedJobsDeps {
+export interface ReachableJobsDeps {
   readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
   readonly cancel: CancelJob
 }
 
-export function createScopedJobs({ reader, cancel }: ScopedJobsDeps): ScopedJobs {
+export function createReachableJobs({ reader, cancel }: ReachableJobsDeps): ReachableJobs {
   /** A job never changes its pool, so this needs no transaction with what follows. */
-  async function mustReach(scope: JobScope, jobId: string): Promise<void> {
-    if (scope.pool !== null) await find(scope, jobId)
+  async function mustReach(reach: JobReach, jobId: string): Promise<void> {
+    if (reach.pool !== null) await find(reach, jobId)
   }
 
-  async function find(scope: JobScope, jobId: string): Promise<Job> {
-    const job = await reader.find(scope.accountId, jobId)
-    if (!isWithin(scope, job)) throw noSuchJob()
+  async function find(reach: JobReach, jobId: string): Promise<Job> {
+    const job = await reader.find(reach.accountId, jobId)
+    if (!isReachable(reach, job)) throw noSuchJob()
     return job
   }
 
   return {
-    peek(scope, jobId) {
-      const job = reader.peek(scope.accountId, jobId)
-      return job !== undefined && isWithin(scope, job) ? job : undefined
+    peek(reach, jobId) {
+      const job = reader.peek(reach.accountId, jobId)
+      return job !== undefined && isReachable(reach, job) ? job : undefined
     },
     find,
-    async workflow(scope, jobId) {
-      await mustReach(scope, jobId)
-      return reader.workflow(scope.accountId, jobId)
+    async workflow(reach, jobId) {
+      await mustReach(reach, jobId)
+      return reader.workflow(reach.accountId, jobId)
     },
-    async log(scope, jobId) {
-      await mustReach(scope, jobId)
-      return reader.log(scope.accountId, jobId)
+    async log(reach, jobId) {
+      await mustReach(reach, jobId)
+      return reader.log(reach.accountId, jobId)
     },
-    async cancel(scope, jobId) {
-      await mustReach(scope, jobId)
-      return cancel(scope.accountId, jobId)
+    async cancel(reach, jobId) {
+      await mustReach(reach, jobId)
+      return cancel(reach.accountId, jobId)
     },
   }
 }
 
-export function isWithin({ pool }: JobScope, job: Job): boolean {
+export function isReachable({ pool }: JobReach, job: Job): boolean {
   return pool === null || job.pool === pool
 }

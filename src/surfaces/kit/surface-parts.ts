@@ -18,7 +18,7 @@ import type { ChooseJobId } from '../../domain/jobs/chosen-id.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
-import type { HeldPlaces } from './connections/connection-limit.ts'
+import type { ConnectionLimit } from './connections/connection-limit.ts'
 import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
@@ -56,7 +56,7 @@ export interface SurfaceParts {
     readonly servesBytes: boolean
   }
   /** What sockets of an account have in common with whatever else it holds open. */
-  readonly places: HeldPlaces
+  readonly connectionLimit: ConnectionLimit
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

@@ -13,7 +13,7 @@ import {
   refuseShadowedMethods,
 } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import { placeOf, sendError } from '../kit/guards/guard-hooks.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAudiences, toAudience } from './audience.ts'
@@ -60,7 +60,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     })
     app.addHook('onRequest', async (request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
-      mustNameNoDeployment(placeOf(request))
+      mustNameNoDeployment(serviceAddressOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)

@@ -11,10 +11,11 @@ import type { ModelQueue } from '../../domain/models/queue-model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunModel } from '../../domain/models/run-model.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
+import type { ServedDocument } from '../kit/contracts/openapi-document.ts'
 import { wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
-import { placeOf, sendError } from '../kit/guards/guard-hooks.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import { createBrandHeaders } from './brand-headers.ts'
 import { createCostHeaders } from './cost-headers.ts'
@@ -30,7 +31,6 @@ import { runModel } from './operations/run-model.ts'
 import { submitRequest } from './operations/submit-request.ts'
 import { MODEL_ROUTE, MODELS_PATH } from './paths.ts'
 import { createListCursors } from './requests/list-cursor.ts'
-import type { RouterSpec } from './router-contract.ts'
 import { createAnswerRouterError, withSpend } from './router-errors.ts'
 import { createHotPath } from './router-hot-path.ts'
 import type { OperationKit, RequestContext } from './router-operation.ts'
@@ -39,7 +39,7 @@ import { createModelDocuments } from './views/model-document.ts'
 
 export interface RouterV2Options {
   readonly gate: Gate
-  readonly spec: RouterSpec
+  readonly spec: ServedDocument
   readonly brands: readonly string[]
   readonly access: Access
   readonly runModel: RunModel
@@ -72,7 +72,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
   function registerAll(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
     app.addHook('onRequest', async (request) => {
-      mustNameNoDeployment(placeOf(request))
+      mustNameNoDeployment(serviceAddressOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
       mustHaveScope(caller, WRITES.has(request.method) ? 'models:run' : 'models:read')
       ;(request as Known)[CALLER] = caller
@@ -135,7 +135,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
 }
 
 function contextOf(request: FastifyRequest): RequestContext {
-  const { origin, mountPrefix } = placeOf(request)
+  const { origin, mountPrefix } = serviceAddressOf(request)
   const caller = (request as Known)[CALLER]
   if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
   return { caller, requestId: request.id, baseUrl: origin + mountPrefix }

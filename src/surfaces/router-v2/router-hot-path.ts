@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import type { Gate, Place } from '../kit/guards/gate.ts'
+import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { markRoute } from '../kit/route-name.ts'
 import type { HotRoute } from '../kit/surface.ts'
 import { MODEL_ROUTE, MODELS_PATH } from './paths.ts'
@@ -14,12 +14,12 @@ import type { ServeRun } from './serve-run.ts'
 export function createHotPath(gate: Gate, serveRun: ServeRun): HotRoute {
   const prefix = `${gate.mountPrefix}${MODELS_PATH}/`
 
-  function identify(request: IncomingMessage): { readonly place: Place; readonly caller: Caller } | null {
+  function identify(request: IncomingMessage): { readonly address: ServiceAddress; readonly caller: Caller } | null {
     try {
-      const place = gate.admit(request)
-      mustNameNoDeployment(place)
+      const address = gate.admit(request)
+      mustNameNoDeployment(address)
       const caller = gate.authenticate(request, 'api_key')
-      return caller instanceof Promise ? null : { place, caller }
+      return caller instanceof Promise ? null : { address, caller }
     } catch {
       return null // the framework's hooks run into the same refusal and answer it
     }

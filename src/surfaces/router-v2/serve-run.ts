@@ -17,7 +17,7 @@ import { claimOf } from '../kit/bodies/body-memory.ts'
 import { dropRestOf, keepOpenFor } from '../kit/bodies/unread-body.ts'
 import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
 import { writeAnswer } from '../kit/connections/raw-answer.ts'
-import type { Gate, Place } from '../kit/guards/gate.ts'
+import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { requestIdOf } from '../kit/request-id.ts'
 import type { AnswerError } from '../kit/surface.ts'
 import type { ModelParams } from './paths.ts'
@@ -42,7 +42,7 @@ export interface ServeRunDeps {
 
 export interface RunCall extends ModelParams {
   readonly caller: Caller
-  readonly place: Place
+  readonly address: ServiceAddress
 }
 
 /** Never rejects. */
@@ -52,7 +52,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   const { gate, access, runModel, answerError, log } = deps
 
   async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
-    const { caller, place } = call
+    const { caller, address } = call
     mustHaveScope(caller, 'models:run')
     const opened = openWithQuery(access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
@@ -67,7 +67,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       fingerprint: key === null ? '' : fingerprintOf(request, body),
       body,
       input,
-      baseUrl: place.origin + place.mountPrefix,
+      baseUrl: address.origin + address.mountPrefix,
       listener: { isConnected: () => isSurelyThere(request, response) },
       holdBody: () => claimOf(request).hold(),
     })

@@ -8,18 +8,18 @@ import type { Turns } from '../../../../lib/turns.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { noSuchJob } from '../../../domain/jobs/read.ts'
 import type { WatchJob } from '../../../domain/jobs/watch-job.ts'
-import { type HeldPlaces, tooManyStreams } from '../../kit/connections/connection-limit.ts'
+import { type ConnectionLimit, tooManyStreams } from '../../kit/connections/connection-limit.ts'
 import { EventStream } from '../../kit/streams/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../../kit/streams/sse.ts'
 import type { Ticker } from '../../kit/ticker.ts'
-import { isWithin, type JobScope } from '../reachable-jobs.ts'
+import { isReachable, type JobReach } from '../reachable-jobs.ts'
 import type { ContentLinks } from '../views/content-links.ts'
 import type { LinkBase } from '../views/links.ts'
 import { createEventChannel, type EventChannel } from './event-channel.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
-  readonly places: HeldPlaces
+  readonly connectionLimit: ConnectionLimit
   readonly isWelcome: IsWelcome
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
@@ -28,7 +28,7 @@ export interface HubOptions {
 
 export interface StreamRequest {
   readonly caller: Caller
-  readonly scope: JobScope
+  readonly reach: JobReach
   readonly jobId: string
   readonly base: LinkBase
   /** name, value, name, value. */
@@ -56,7 +56,7 @@ const TICK_MS = 125
 const CHECK_EVERY_TICKS = 8
 
 export function createEventHub(options: HubOptions): EventHub {
-  const { watchJob, places, isWelcome, contentLinks, ticker, turns } = options
+  const { watchJob, connectionLimit, isWelcome, contentLinks, ticker, turns } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Map<EventStream, Caller>()
@@ -76,8 +76,8 @@ export function createEventHub(options: HubOptions): EventHub {
     stream.check()
   }
 
-  function share(key: string, { scope, jobId, base }: StreamRequest): Shared {
-    const { accountId } = scope
+  function share(key: string, { reach, jobId, base }: StreamRequest): Shared {
+    const { accountId } = reach
     const channel = createEventChannel({
       base: { origin: base.origin, mountPrefix: base.mountPrefix, contentLinks },
       now: ticker.now,
@@ -90,7 +90,7 @@ export function createEventHub(options: HubOptions): EventHub {
       },
     })
     const ready = watchJob(accountId, jobId, channel).then(async ({ job, preview, stop }) => {
-      if (!isWithin(scope, job)) {
+      if (!isReachable(reach, job)) {
         stop()
         throw noSuchJob()
       }
@@ -104,7 +104,7 @@ export function createEventHub(options: HubOptions): EventHub {
   }
 
   function giveBack(shared: Shared, accountId: string): void {
-    places.giveBack(accountId)
+    connectionLimit.giveBack(accountId)
     shared.readers--
     if (shared.readers > 0) return
     if (channels.get(shared.key) === shared) channels.delete(shared.key)
@@ -118,10 +118,10 @@ export function createEventHub(options: HubOptions): EventHub {
 
   return {
     async open(response, request) {
-      const { scope, jobId, base } = request
-      const { accountId, pool } = scope
+      const { reach, jobId, base } = request
+      const { accountId, pool } = reach
       if (isClosed) throw tooManyStreams()
-      places.take(accountId)
+      connectionLimit.take(accountId)
       const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
       const shared = channels.get(key) ?? share(key, request)
       shared.readers++

@@ -2,14 +2,14 @@
 import type { FastifyInstance } from 'fastify'
 import { jobIdOf } from '../job-id.ts'
 import type { OperationKit } from '../jobs-operation.ts'
-import type { ScopedJobs } from '../reachable-jobs.ts'
+import type { ReachableJobs } from '../reachable-jobs.ts'
 import { sendJson } from '../send-json.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
 
 export interface CancelJobDeps {
   readonly kit: OperationKit
-  readonly cancel: ScopedJobs['cancel']
+  readonly cancel: ReachableJobs['cancel']
   readonly jobBytes: JobBytes
 }
 

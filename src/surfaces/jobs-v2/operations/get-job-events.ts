@@ -20,7 +20,7 @@ export function getJobEvents(app: FastifyInstance, { kit, gate, hub }: GetJobEve
     const jobId = jobIdOf(request)
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     const caller = await gate.authenticate(request.raw, 'bearer')
-    await hub.open(reply.raw, { caller, scope: context, jobId, base: context, headers })
+    await hub.open(reply.raw, { caller, reach: context, jobId, base: context, headers })
     // Only now: a refusal above must still be answered by the framework.
     return reply.hijack()
   })

@@ -2,13 +2,13 @@
 import type { FastifyInstance } from 'fastify'
 import { jobIdOf } from '../job-id.ts'
 import type { OperationKit } from '../jobs-operation.ts'
-import type { ScopedJobs } from '../reachable-jobs.ts'
+import type { ReachableJobs } from '../reachable-jobs.ts'
 import { sendJson } from '../send-json.ts'
 import { API_PATH } from '../views/links.ts'
 
 export interface GetJobWorkflowDeps {
   readonly kit: OperationKit
-  readonly findWorkflow: ScopedJobs['workflow']
+  readonly findWorkflow: ReachableJobs['workflow']
 }
 
 export function getJobWorkflow(app: FastifyInstance, { kit, findWorkflow }: GetJobWorkflowDeps): void {

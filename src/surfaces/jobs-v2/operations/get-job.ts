@@ -6,14 +6,14 @@ import type { FastifyInstance } from 'fastify'
 import type { Turns } from '../../../../lib/turns.ts'
 import { jobIdOf } from '../job-id.ts'
 import type { OperationKit } from '../jobs-operation.ts'
-import type { ScopedJobs } from '../reachable-jobs.ts'
+import type { ReachableJobs } from '../reachable-jobs.ts'
 import { sendJson } from '../send-json.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
 
 export interface GetJobDeps {
   readonly kit: OperationKit
-  readonly find: ScopedJobs['find']
+  readonly find: ReachableJobs['find']
   readonly jobBytes: JobBytes
   readonly turns: Turns
 }

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import type { Submit } from '../../../domain/jobs/submit.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
-import type { SpecCheck } from '../../kit/contracts/contract.ts'
+import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import type { OperationKit } from '../jobs-operation.ts'
 import { readSubmitBody } from '../requests/submit-body.ts'
 import { sendJson } from '../send-json.ts'
@@ -13,7 +13,7 @@ import { API_PATH } from '../views/links.ts'
 export interface PostJobsDeps {
   readonly kit: OperationKit
   readonly submit: Submit
-  readonly check: SpecCheck
+  readonly check: ContractCheck
   readonly jobBytes: JobBytes
   readonly maxBodyBytes: number
 }

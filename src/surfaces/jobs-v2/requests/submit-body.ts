@@ -6,7 +6,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readMetadata } from '../../../domain/jobs/metadata.ts'
-import type { SpecCheck } from '../../kit/contracts/contract.ts'
+import type { ContractCheck } from '../../kit/contracts/contract.ts'
 
 export interface SubmitBody {
   readonly workflow: JsonValue | undefined
@@ -18,7 +18,7 @@ export interface SubmitBody {
 /** Named in the contract for later; a caller that relies on them must not believe that they work. */
 const RESERVED_FIELDS = ['webhook_url', 'inputs']
 
-export function readSubmitBody(body: JsonValue, check: SpecCheck): SubmitBody {
+export function readSubmitBody(body: JsonValue, check: ContractCheck): SubmitBody {
   if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
   const extraData = readExtraData(body['extra_data'], check)
   const metadata = readMetadata(body['metadata'])
@@ -27,7 +27,7 @@ export function readSubmitBody(body: JsonValue, check: SpecCheck): SubmitBody {
   return { workflow: body['workflow'], extraData, metadata, priority }
 }
 
-function readExtraData(value: JsonValue | undefined, check: SpecCheck): SubmitBody['extraData'] {
+function readExtraData(value: JsonValue | undefined, check: ContractCheck): SubmitBody['extraData'] {
   if (value === undefined) return null
   const problem = isJsonObject(value) ? check('ExtraData', value, 'extra_data') : 'extra_data must be an object'
   const pngInfo = isJsonObject(value) ? value['extra_pnginfo'] : undefined
@@ -39,7 +39,7 @@ function readExtraData(value: JsonValue | undefined, check: SpecCheck): SubmitBo
   return Object.keys(value as JsonObject).length === 0 ? null : (value as JsonObject)
 }
 
-function readPriority(value: JsonValue | undefined, check: SpecCheck): number {
+function readPriority(value: JsonValue | undefined, check: ContractCheck): number {
   if (value === undefined) return 0
   const problem = check('Priority', value, 'priority')
   if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'priority' } })

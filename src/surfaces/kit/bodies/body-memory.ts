@@ -8,14 +8,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createTurns, type Turns } from '../../../../lib/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 
-export interface BodyRoomOptions {
+export interface BodyMemoryOptions {
   readonly totalBytes: number
   readonly perCallerBytes: number
   /** Where large bodies are read into values, a slice at a time. */
   readonly turns: Turns
 }
 
-export interface BodyRoom {
+export interface BodyMemory {
   /** To be called for every request before anything reads its body. */
   admit(request: IncomingMessage, response: ServerResponse): void
   /** For tests and metrics. */
@@ -44,7 +44,7 @@ const NOBODY = ''
 // A body of the largest size arrives and is dealt with in about this time.
 const RETRY_AFTER_SECONDS = 5
 
-export function createBodyRoom({ totalBytes, perCallerBytes, turns }: BodyRoomOptions): BodyRoom {
+export function createBodyMemory({ totalBytes, perCallerBytes, turns }: BodyMemoryOptions): BodyMemory {
   const byCaller = new Map<string, number>()
   let heldBytes = 0
 

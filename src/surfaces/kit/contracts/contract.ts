@@ -6,25 +6,25 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { type LoadOptions, loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
 
 /** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
-export type SpecCheck = (schemaName: string, value: unknown, label: string) => string | null
+export type ContractCheck = (schemaName: string, value: unknown, label: string) => string | null
 
-export interface Spec extends ServedDocument {
-  readonly check: SpecCheck
+export interface Contract extends ServedDocument {
+  readonly check: ContractCheck
 }
 
-export interface SpecOptions extends LoadOptions {
+export interface ContractOptions extends LoadOptions {
   /** The document, as a file. */
   readonly source: URL
   /** The schemas that requests are checked against. */
   readonly requestSchemas: readonly string[]
 }
 
-export function openSpec({ source, requestSchemas, ...options }: SpecOptions): Spec {
+export function openContract({ source, requestSchemas, ...options }: ContractOptions): Contract {
   const served = loadOpenApi(source, options)
   return { ...served, check: compileChecks(served.document, requestSchemas) }
 }
 
-function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): SpecCheck {
+function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): ContractCheck {
   // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
   const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false, verbose: true })
   ajv.addSchema(document, 'spec')

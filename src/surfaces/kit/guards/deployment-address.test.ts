@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
-import { addressOf, createDeploymentHosts, createRouteDeployment } from './deployment-address.ts'
+import { createDeploymentHosts, createRouteDeployment, deploymentAddressOf } from './deployment-address.ts'
 
 test('a host names a deployment by exactly one label, with the staging label on either side', () => {
   const hosts = createDeploymentHosts({ domain: 'example.com', stagingLabel: 'stg' })
@@ -26,7 +26,7 @@ test('a prefix is taken off, the rest of the address stays as it was', () => {
   function routed(url: string, mountPrefix = ''): [string | undefined, string | null] {
     const request = { url } as IncomingMessage
     createRouteDeployment(mountPrefix)(request)
-    return [request.url, addressOf(request)?.prefix ?? null]
+    return [request.url, deploymentAddressOf(request)?.prefix ?? null]
   }
   assert.deepEqual(routed('/deployment/demo/api/v2/jobs?a=/x'), ['/api/v2/jobs?a=/x', '/deployment/demo'])
   assert.deepEqual(routed('/base/deployment/demo/docs', '/base'), ['/base/docs', '/deployment/demo'])

@@ -23,7 +23,7 @@ type Addressed = IncomingMessage & { [ADDRESS]?: DeploymentAddress }
 const PREFIX = '/deployment/'
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-export function addressOf(request: IncomingMessage): DeploymentAddress | null {
+export function deploymentAddressOf(request: IncomingMessage): DeploymentAddress | null {
   return (request as Addressed)[ADDRESS] ?? null
 }
 

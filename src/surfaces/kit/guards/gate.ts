@@ -1,7 +1,7 @@
 /**
  * The guards in their order, as functions over a raw request, so that the path in front of the framework and the framework's
- * own hooks share them: where did the caller reach us (`place`), may it (`admit`), who is it (`authenticate`), and which
- * headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
+ * own hooks share them: which address did the caller use (`addressOf`), may it (`admit`), who is it (`authenticate`), and
+ * which headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Authenticate, Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
@@ -10,7 +10,7 @@ import { nameCaller } from '../bodies/body-memory.ts'
 import { requestIdHeaderNames } from '../request-id.ts'
 import { type Cors, createCors } from './cors.ts'
 import { type CredentialRule, readCredential } from './credentials.ts'
-import { addressOf, type DeploymentAddress, type DeploymentHosts } from './deployment-address.ts'
+import { type DeploymentAddress, type DeploymentHosts, deploymentAddressOf } from './deployment-address.ts'
 import { createTrustedProxies, type ProxyNetwork, readForwarded } from './forwarded.ts'
 import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
 import { originRefusal } from './origin-guard.ts'
@@ -24,7 +24,7 @@ export interface GateOptions {
   /** Whether callers must show a credential: decides whether foreign Host names are a danger. */
   readonly hasCredentials: boolean
   readonly authenticate: Authenticate
-  /** Left out: a credential that was good once is good for as long as the service runs. */
+  /** Left out: a credential that was accepted once stays good for as long as the service runs. */
   readonly isWelcome?: IsWelcome
   /** Further Host names without port; `*` allows every name. */
   readonly allowedHosts: readonly string[]
@@ -39,8 +39,8 @@ export interface GateOptions {
   readonly deploymentHosts?: DeploymentHosts | null
 }
 
-/** How the caller reached us. One object per Host value, so that it can key caches. */
-export interface Place {
+/** The address of this service as a caller used it. One object per Host value, so that it can key caches. */
+export interface ServiceAddress {
   /** Scheme and authority, without a trailing slash. */
   readonly origin: string
   /** '' or '/some/prefix', before every host-relative link. */
@@ -56,35 +56,35 @@ export interface Gate {
   readonly hasCredentials: boolean
   readonly cors: Cors
   /** Throws invalid_request or forbidden_host. */
-  place(request: IncomingMessage): Place
-  /** `place`, then the browser guard: throws forbidden_origin as well. */
-  admit(request: IncomingMessage): Place
-  /** At once where the answer is known; throws, or rejects with, unauthorized or rate_limited. */
+  addressOf(request: IncomingMessage): ServiceAddress
+  /** `addressOf`, then the browser guard: throws forbidden_origin as well. */
+  admit(request: IncomingMessage): ServiceAddress
+  /** Synchronous where the answer is known; throws, or rejects with, unauthorized or rate_limited. */
   authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller>
-  /** For connections that are held: asked about once a second, and closed when the answer is no. */
+  /** Asked about once a second for every connection that is held open; it is closed when the answer is no. */
   readonly isWelcome: IsWelcome
   /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
   answerHeaders(origin: string | undefined, requestId: string): string[]
 }
 
-/** Known from the first time that it is asked for: a request that goes on from the hot path counts once against its rate. */
+/** Kept on the request, so that one which the hot path hands on to the framework counts only once against its rate. */
 const CALLER = Symbol('caller')
 type Known = IncomingMessage & { [CALLER]?: Caller | Promise<Caller> }
 
 // Caches must know that an answer depends on who asks, also where this caller gets no CORS headers.
 const VARY = ['Vary', 'Origin']
 // Bounds what a caller with ever-changing Host values can make us remember.
-const PLACES_MAX = 1024
-// Three metadata filters of 512 characters, each character four bytes and so twelve letters once escaped, and a cursor.
+const ADDRESSES_MAX = 1024
+// Room for a cursor and three metadata filters of 512 characters each; one escaped character may take twelve letters.
 const URL_MAX_LENGTH = 24_576
 
 export function createGate(options: GateOptions): Gate {
   const requestIdNames = requestIdHeaderNames(options.brands)
   const cors = createCors(options.corsOrigins, options.brands)
-  const place = createPlace(options)
+  const addressOf = createAddressOf(options)
 
-  function admit(request: IncomingMessage): Place {
-    const found = place(request)
+  function admit(request: IncomingMessage): ServiceAddress {
+    const found = addressOf(request)
     const { origin } = request.headers
     const fetchSite = request.headers['sec-fetch-site'] as string | undefined
     const refusal = originRefusal({ host: found.host, origin, fetchSite }, cors.isAllowed)
@@ -119,19 +119,19 @@ export function createGate(options: GateOptions): Gate {
   }
 
   const { mountPrefix, hasCredentials, isWelcome = () => true } = options
-  return { mountPrefix, hasCredentials, cors, place, admit, authenticate, isWelcome, answerHeaders }
+  return { mountPrefix, hasCredentials, cors, addressOf, admit, authenticate, isWelcome, answerHeaders }
 }
 
-/** What stands before our routes: a proxy's prefix, and the deployment that the path named. */
-interface PlacePath {
+/** What stands before our routes in a path: a proxy's prefix, and the deployment that the path named. */
+interface PathStart {
   readonly prefix: string
   readonly named: DeploymentAddress | null
 }
 
 /** Nobody stands between us and the caller, and the path names no deployment: nearly every request. */
-const DIRECT: PlacePath = { prefix: '', named: null }
+const DIRECT: PathStart = { prefix: '', named: null }
 
-function createPlace(options: GateOptions): Gate['place'] {
+function createAddressOf(options: GateOptions): Gate['addressOf'] {
   const publicUrl = options.publicUrl === null ? null : new URL(options.publicUrl)
   const ownHosts = publicUrl === null ? options.allowedHosts : [...options.allowedHosts, publicUrl.host]
   const isAllowed = createHostGuard({
@@ -141,9 +141,9 @@ function createPlace(options: GateOptions): Gate['place'] {
   })
   const isTrusted = createTrustedProxies(options.trustedProxies)
   const believesProxies = options.trustedProxies.length > 0
-  const places = new Map<string, Place>()
+  const addresses = new Map<string, ServiceAddress>()
 
-  function open(scheme: string, hostText: string, { prefix, named }: PlacePath): Place {
+  function open(scheme: string, hostText: string, { prefix, named }: PathStart): ServiceAddress {
     const host = readHost(hostText)
     if (host === null) throw new ServiceError('invalid_request', 'the Host header is not a host name')
     const ofHost = options.deploymentHosts?.(host.name) ?? null
@@ -153,7 +153,7 @@ function createPlace(options: GateOptions): Gate['place'] {
         'this host name is not allowed; list it in the allowed hosts to allow it',
       )
     }
-    // Two names for one request: neither can be meant.
+    // Host and path each name a deployment: which one is meant cannot be known.
     if (ofHost !== null && named !== null) throw new ServiceError('not_found', 'there is nothing under this address')
     const mountPrefix = prefix + options.mountPrefix + (named?.prefix ?? '')
     // The public address is not the address of a deployment that has a host of its own; only its scheme is the same.
@@ -162,14 +162,14 @@ function createPlace(options: GateOptions): Gate['place'] {
     return { origin, mountPrefix, host, deploymentId: ofHost ?? named?.id ?? null }
   }
 
-  function remember(scheme: string, host: string, path: PlacePath): Place {
+  function remember(scheme: string, host: string, path: PathStart): ServiceAddress {
     // No header holds a line end, so no Host value looks like one of the longer keys.
     const key = path === DIRECT ? host : `\n${scheme} ${host} ${path.prefix} ${path.named?.prefix ?? ''}`
-    const known = places.get(key)
+    const known = addresses.get(key)
     if (known !== undefined) return known
     const made = open(scheme, host, path)
-    if (places.size >= PLACES_MAX) places.clear()
-    places.set(key, made)
+    if (addresses.size >= ADDRESSES_MAX) addresses.clear()
+    addresses.set(key, made)
     return made
   }
 
@@ -183,7 +183,7 @@ function createPlace(options: GateOptions): Gate['place'] {
       throw new ServiceError('invalid_request', 'the Host header may be sent only once')
     }
     const host = request.headers.host ?? ''
-    const named = addressOf(request)
+    const named = deploymentAddressOf(request)
     if (!believesProxies || !isTrusted(request.socket.remoteAddress)) {
       return remember('http', host, named === null ? DIRECT : { prefix: '', named })
     }
@@ -192,7 +192,7 @@ function createPlace(options: GateOptions): Gate['place'] {
   }
 }
 
-/** Node shows the first of several; a proxy in front of us may have believed the last. */
+/** Of several Host headers Node shows the first; a proxy in front of us may have gone by the last. */
 function hasSecondHost(rawHeaders: readonly string[]): boolean {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

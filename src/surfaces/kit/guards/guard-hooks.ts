@@ -8,7 +8,7 @@ import { dropRestOf, keepOpenFor } from '../bodies/unread-body.ts'
 import { wrongMethod } from '../contracts/path-methods.ts'
 import { markRoute } from '../route-name.ts'
 import type { AnswerError, ErrorAnswer } from '../surface.ts'
-import type { Gate, Place } from './gate.ts'
+import type { Gate, ServiceAddress } from './gate.ts'
 
 export interface GuardOptions {
   readonly gate: Gate
@@ -20,25 +20,25 @@ export interface GuardOptions {
 /** Route config of pages that a link on another site may lead to; they hold no data of anybody. */
 export const PUBLIC_PAGE = { isPublicPage: true } as const
 
-const PLACE = Symbol('place')
-type Placed = FastifyRequest & { [PLACE]?: Place }
+const ADDRESS = Symbol('address')
+type Addressed = FastifyRequest & { [ADDRESS]?: ServiceAddress }
 
 /** How this caller reached us; known once the guards have run. */
-export function placeOf(request: FastifyRequest): Place {
-  const place = (request as Placed)[PLACE]
-  if (place === undefined) throw new Error('the guards have not run for this request')
-  return place
+export function serviceAddressOf(request: FastifyRequest): ServiceAddress {
+  const address = (request as Addressed)[ADDRESS]
+  if (address === undefined) throw new Error('the guards have not run for this request')
+  return address
 }
 
 export function guardRequests(app: FastifyInstance, options: GuardOptions): void {
   const { gate, answerErrorFor, allowedMethods } = options
-  app.decorateRequest(PLACE, undefined)
+  app.decorateRequest(ADDRESS, undefined)
 
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(reply, gate.answerHeaders(request.headers.origin, request.id))
     markRoute(request.raw, request.routeOptions.url ?? '')
     const { isPublicPage } = request.routeOptions.config as { isPublicPage?: boolean }
-    ;(request as Placed)[PLACE] = isPublicPage === true ? gate.place(request.raw) : gate.admit(request.raw)
+    ;(request as Addressed)[ADDRESS] = isPublicPage === true ? gate.addressOf(request.raw) : gate.admit(request.raw)
     if (request.method === 'OPTIONS') answerOptions(request, reply)
     else done()
   })

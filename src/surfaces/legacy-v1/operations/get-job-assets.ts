@@ -2,7 +2,7 @@
 
 import { ServiceError } from '../../../domain/errors.ts'
 import type { RunRecord } from '../../../domain/jobs/run-record.ts'
-import { placeOf } from '../../kit/guards/guard-hooks.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { readInteger } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../operation.ts'
 
@@ -18,7 +18,7 @@ export function getJobAssets(api: Api, deps: OperationDeps): void {
     const found = await deps.jobs.records.find(deps.accountOf(request), paramOf(request, 'id'))
     if (found === null) return sendJson(reply, { error: 'Job not found' }, 404)
     const { job, run } = found
-    const { origin, mountPrefix } = placeOf(request)
+    const { origin, mountPrefix } = serviceAddressOf(request)
     const places = placesOf(run)
     const assets = job.outputs.slice(offset, offset + limit).map((output) => {
       const named = new URLSearchParams({ filename: output.name, type: 'output' })

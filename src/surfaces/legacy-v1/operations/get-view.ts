@@ -8,7 +8,7 @@ import type { ShelfPlace } from '../../../domain/assets/asset-shelf.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readRange } from '../../kit/content/range.ts'
-import { placeOf } from '../../kit/guards/guard-hooks.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { collectBytes } from '../collect-bytes.ts'
 import { type Api, isApiPath, type OperationDeps, queryOf } from '../operation.ts'
 import { type PictureWish, readPictureWish } from '../picture-wish.ts'
@@ -64,7 +64,7 @@ export function getView(api: Api, deps: OperationDeps): void {
   }
 
   function redirect(request: FastifyRequest, reply: FastifyReply, location: string) {
-    const { origin, mountPrefix } = placeOf(request)
+    const { origin, mountPrefix } = serviceAddressOf(request)
     return reply
       .code(302)
       .header('cache-control', 'no-store')

@@ -18,7 +18,7 @@ import { DEFAULT_BRANDS } from '../../../surfaces/kit/request-id.ts'
 import type { Surface } from '../../../surfaces/kit/surface.ts'
 import { openServer, type RunningServer } from '../../../surfaces/server.ts'
 import { createAnswerError } from '../../jobs-v2/jobs-errors.ts'
-import { createHeldPlaces } from '../../kit/connections/connection-limit.ts'
+import { createConnectionLimit } from '../../kit/connections/connection-limit.ts'
 import { createGate, type GateOptions } from '../../kit/guards/gate.ts'
 import { type Audiences, createAudiences } from '../audience.ts'
 import { createSockets, type Sockets, type SocketsOptions } from '../ws/sockets.ts'
@@ -95,7 +95,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     isPerClient: false,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
-    places: createHeldPlaces(options.maxSocketsPerAccount ?? 100),
+    connectionLimit: createConnectionLimit(options.maxSocketsPerAccount ?? 100),
     ...options.sockets,
   })
   const surface: Surface = {

@@ -32,7 +32,7 @@ export function openSockets(parts: SurfaceParts, { answerError, features, audien
     isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
-    places: parts.places,
+    connectionLimit: parts.connectionLimit,
   })
   return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
 }

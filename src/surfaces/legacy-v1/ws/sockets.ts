@@ -14,7 +14,7 @@ import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import type { HeldPlaces } from '../../kit/connections/connection-limit.ts'
+import type { ConnectionLimit } from '../../kit/connections/connection-limit.ts'
 import { refuseUpgrade } from '../../kit/connections/upgrades.ts'
 import { mustNameNoDeployment } from '../../kit/guards/deployment-address.ts'
 import type { Gate } from '../../kit/guards/gate.ts'
@@ -45,7 +45,7 @@ export interface SocketsOptions {
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
   readonly answerHeaders: readonly string[]
-  readonly places: HeldPlaces
+  readonly connectionLimit: ConnectionLimit
   readonly limits?: Partial<ConnectionLimits>
 }
 
@@ -101,13 +101,13 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { audiences, isPerClient, places } = options
+  const { audiences, isPerClient, connectionLimit } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
-    places.take(accountId)
+    connectionLimit.take(accountId)
     channels.set(accountId, channel)
     channel.holders++
     return channel
@@ -115,13 +115,13 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   function release(channel: AccountChannel): void {
     channel.holders--
-    places.giveBack(channel.accountId)
+    connectionLimit.giveBack(channel.accountId)
     if (channel.holders === 0) channels.delete(channel.accountId)
   }
 
   async function open(upgrade: Upgrade): Promise<void> {
     refuseWhenClosed()
-    mustNameNoDeployment(gate.place(upgrade.request))
+    mustNameNoDeployment(gate.addressOf(upgrade.request))
     const caller = await gate.authenticate(upgrade.request, 'socket')
     mustHaveScope(caller, 'jobs:read')
     const channel = hold(caller.accountId)

@@ -1,6 +1,6 @@
 /** Runs a model: the framework's door to what the hot path does. */
 import type { FastifyInstance } from 'fastify'
-import { placeOf } from '../../kit/guards/guard-hooks.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'
 import type { OperationKit } from '../router-operation.ts'
 import type { ServeRun } from '../serve-run.ts'
@@ -13,8 +13,8 @@ export interface RunModelDeps {
 export function runModel(app: FastifyInstance, { kit, serveRun }: RunModelDeps): void {
   app.post<{ Params: ModelParams }>(MODEL_ROUTE, async (request, reply) => {
     const { caller } = kit.contextOf(request)
-    const place = placeOf(request)
+    const address = serviceAddressOf(request)
     reply.hijack()
-    await serveRun(request.raw, reply.raw, { ...request.params, caller, place })
+    await serveRun(request.raw, reply.raw, { ...request.params, caller, address })
   })
 }
