@@ -1,9 +1,8 @@
 /**
- * What every operation of this surface gets besides its own dependencies. An operation file exports one function
- * `(app, deps) => void` that registers its route, with `deps` as narrow as it can be.
+ * What every operation of this surface knows of its request. An operation is one function `(app, deps) => void` that registers
+ * its route; it is named after its `operationId` in the contract.
  */
 import type { FastifyRequest } from 'fastify'
-import type { Clock } from '../../../lib/clock.ts'
 import type { JobReach } from './reachable-jobs.ts'
 
 export interface RequestContext extends JobReach {
@@ -16,8 +15,5 @@ export interface RequestContext extends JobReach {
   readonly mountPrefix: string
 }
 
-export interface OperationKit {
-  readonly clock: Clock
-  /** Set by the guards before any handler runs. */
-  contextOf(request: FastifyRequest): RequestContext
-}
+/** The guards set the context before any handler runs. */
+export type ContextOf = (request: FastifyRequest) => RequestContext

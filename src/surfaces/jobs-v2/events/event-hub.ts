@@ -13,8 +13,7 @@ import { EventStream } from '../../kit/streams/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../../kit/streams/sse.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { isReachable, type JobReach } from '../reachable-jobs.ts'
-import type { ContentLinks } from '../views/content-links.ts'
-import type { LinkBase } from '../views/links.ts'
+import type { ContentLinks, LinkBase } from '../views/links.ts'
 import { createEventChannel, type EventChannel } from './event-channel.ts'
 
 export interface HubOptions {

@@ -5,14 +5,14 @@ import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { ListJobs } from '../../../domain/jobs/list.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
-import type { OperationKit } from '../jobs-operation.ts'
-import { readListQuery } from '../requests/job-list-query.ts'
-import { sendJson } from '../send-json.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { readListQuery } from '../job-list-query.ts'
+import type { ContextOf } from '../jobs-operation.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
 
 export interface ListJobsDeps {
-  readonly kit: OperationKit
+  readonly contextOf: ContextOf
   readonly list: ListJobs
   readonly jobBytes: JobBytes
   readonly cursors: TimeCursors
@@ -21,9 +21,9 @@ export interface ListJobsDeps {
 
 const COMMA = Buffer.from(',')
 
-export function listJobs(app: FastifyInstance, { kit, list, jobBytes, cursors, turns }: ListJobsDeps): void {
+export function listJobs(app: FastifyInstance, { contextOf, list, jobBytes, cursors, turns }: ListJobsDeps): void {
   app.get(`${API_PATH}/jobs`, async (request, reply) => {
-    const context = kit.contextOf(request)
+    const context = contextOf(request)
     const query = readListQuery(request.raw.url ?? '', context, cursors)
     const { jobs, next } = await list(context.accountId, query.request)
     const items = await turns.run(writeSteps(jobs, (job) => jobBytes.inSteps(job, context)))

@@ -7,17 +7,16 @@ import type { FastifyInstance } from 'fastify'
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
 import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/upload.ts'
-import { ServiceError } from '../../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/bodies/multipart.ts'
-import type { OperationKit } from '../jobs-operation.ts'
-import { sendJson } from '../send-json.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import type { ContextOf } from '../jobs-operation.ts'
 import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
-import type { ContentLinks } from '../views/content-links.ts'
-import { API_PATH } from '../views/links.ts'
+import { API_PATH, type ContentLinks } from '../views/links.ts'
 
 export interface PostAssetsDeps {
-  readonly kit: OperationKit
+  readonly contextOf: ContextOf
   readonly uploadAsset: UploadAsset
   readonly maxUploadBytes: PerAccount
   readonly contentLinks: ContentLinks
@@ -36,7 +35,7 @@ const FORM = {
 const REQUIRED = ['content_type', 'file_path'] as const
 
 export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
-  const { kit, uploadAsset, maxUploadBytes, contentLinks } = deps
+  const { contextOf, uploadAsset, maxUploadBytes, contentLinks } = deps
 
   async function upload(form: MultipartForm, caller: Pick<UploadRequest, 'accountId' | 'idempotencyKey'>) {
     try {
@@ -50,13 +49,13 @@ export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
   }
 
   app.post(`${API_PATH}/assets`, async (request, reply) => {
-    const context = kit.contextOf(request)
+    const context = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     refuseDeclaredLength(request.raw, forAccount(maxUploadBytes, context.accountId))
     const form = await readMultipart(request.raw, FORM)
     const { asset, createdNew } = await upload(form, { accountId: context.accountId, idempotencyKey })
     const view = toAssetView(asset, contentLinks.fresh(toLinked(asset), context), { createdNew })
-    return sendJson(reply, createdNew ? 201 : 200, JSON.stringify(view))
+    return sendJson(reply, createdNew ? 201 : 200, view)
   })
 }
 
@@ -83,21 +82,17 @@ function readFields({ fields }: MultipartForm): UploadFields {
 
 function required(fields: MultipartForm['fields'], name: (typeof REQUIRED)[number]): string {
   const value = fields.get(name)?.[0]
-  if (value === undefined) throw invalid(name, 'is missing')
+  if (value === undefined) throw invalidField(name, 'is missing')
   return value
 }
 
 function readExpectedHash(text: string): string {
   const hash = readWireHash(text.trim())
-  if (hash === null) throw invalid('expected_hash', 'must be blake3: followed by 64 hexadecimal digits')
+  if (hash === null) throw invalidField('expected_hash', 'must be blake3: followed by 64 hexadecimal digits')
   return hash
 }
 
 function readSeconds(text: string): number {
-  if (!/^\d{1,9}$/.test(text.trim())) throw invalid('expires_in', 'must be a whole number of seconds')
+  if (!/^\d{1,9}$/.test(text.trim())) throw invalidField('expires_in', 'must be a whole number of seconds')
   return Number(text)
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
 }

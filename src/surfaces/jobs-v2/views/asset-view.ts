@@ -1,6 +1,6 @@
 /** An asset in the words of the wire, and the wire's spelling of a hash. Pure. */
 import type { Asset } from '../../../domain/assets/asset.ts'
-import type { ContentLink, LinkedAsset } from './content-links.ts'
+import type { ContentLink, LinkedAsset } from './links.ts'
 
 const WIRE_HASH = /^blake3:([0-9a-f]{64})$/i
 

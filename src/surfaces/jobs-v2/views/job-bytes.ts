@@ -8,9 +8,8 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { finishNow, type Work } from '../../../../lib/turns.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import type { ContentLinks } from './content-links.ts'
 import { toJobView, toOutputText, type ViewBase } from './job-view.ts'
-import type { JobLinkStyle, LinkBase } from './links.ts'
+import type { ContentLinks, JobLinkStyle, LinkBase } from './links.ts'
 
 export interface JobBytes {
   (job: Job, base: LinkBase): Buffer

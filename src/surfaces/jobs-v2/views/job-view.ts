@@ -1,8 +1,7 @@
 /** A job in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
 import type { Job, JobError, Output, Progress } from '../../../domain/jobs/job.ts'
 import { labelOf } from '../../../domain/jobs/metadata.ts'
-import type { ContentLinks } from './content-links.ts'
-import { type JobLinkStyle, type LinkBase, toJobUrls } from './links.ts'
+import { type ContentLinks, type JobLinkStyle, type LinkBase, toJobUrls } from './links.ts'
 
 /** How this caller reached us, and where bytes are. */
 export interface ViewBase extends LinkBase {

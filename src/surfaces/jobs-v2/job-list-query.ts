@@ -2,12 +2,13 @@
  * The query of a list, read from the raw text: a repeated name, a raw `;` and a bad escape are refused, where a framework
  * would guess. Unknown names are ignored.
  */
-import { ServiceError } from '../../../domain/errors.ts'
-import type { ListRequest } from '../../../domain/jobs/list.ts'
-import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/metadata.ts'
-import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
-import type { TimeCursors } from '../../kit/cursor.ts'
-import { type QueryPair, readQuery } from '../../kit/request-url.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { ListRequest } from '../../domain/jobs/list.ts'
+import { isMetadataKey, isMetadataValue } from '../../domain/jobs/metadata.ts'
+import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
+import type { TimeCursors } from '../kit/cursor.ts'
+import { type QueryPair, readQuery } from '../kit/request-url.ts'
+import type { JobReach } from './reachable-jobs.ts'
 
 export interface ListQuery {
   readonly request: ListRequest
@@ -22,14 +23,8 @@ const LIMIT = /^\d{1,3}$/
 const METADATA_NAME = /^metadata(?:\[|$)/
 const METADATA_FILTER = /^metadata\[(.*)\]$/s
 
-export interface ListPlace {
-  readonly accountId: string
-  /** What the address is limited to. */
-  readonly pool: string | null
-}
-
 /** A cursor of one account or address means nothing at another. */
-export function readListQuery(url: string, { accountId, pool }: ListPlace, cursors: TimeCursors): ListQuery {
+export function readListQuery(url: string, { accountId, pool }: JobReach, cursors: TimeCursors): ListQuery {
   const pairs = readQuery(url)
   if (pairs === null) throw badFilter('the query holds a raw ";" or a bad percent escape; escape names and values')
   const metadata = readMetadataFilters(pairs)
