@@ -17,25 +17,16 @@ import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
-import { createBrandHeaders } from './brand-headers.ts'
-import { createCostHeaders } from './cost-headers.ts'
-import { cancelRequest } from './operations/cancel-request.ts'
-import { estimateModel } from './operations/estimate-model.ts'
-import { getModel } from './operations/get-model.ts'
-import { getModelOpenapi } from './operations/get-model-openapi.ts'
-import { getRequest } from './operations/get-request.ts'
-import { getRequestStatus } from './operations/get-request-status.ts'
-import { getRouterOpenapi } from './operations/get-router-openapi.ts'
-import { listModels } from './operations/list-models.ts'
-import { runModel } from './operations/run-model.ts'
-import { submitRequest } from './operations/submit-request.ts'
-import { MODEL_ROUTE, MODELS_PATH } from './paths.ts'
-import { createListCursors } from './requests/list-cursor.ts'
+import { CALL_OPERATIONS } from './operations/calls.ts'
+import { MODEL_OPERATIONS } from './operations/models.ts'
+import { REQUEST_OPERATIONS } from './operations/requests.ts'
+import { createListCursors } from './requests/model-list-query.ts'
 import { createAnswerRouterError, withSpend } from './router-errors.ts'
+import { createBrandHeaders, createCostHeaders } from './router-headers.ts'
 import { createHotPath } from './router-hot-path.ts'
-import type { OperationKit, RequestContext } from './router-operation.ts'
+import { MODEL_ROUTE, MODELS_PATH, type RequestContext } from './router-operation.ts'
 import { createServeRun } from './serve-run.ts'
-import { createModelDocuments } from './views/model-document.ts'
+import { createModelDocuments } from './views/model-view.ts'
 
 export interface RouterV2Options {
   readonly gate: Gate
@@ -66,7 +57,6 @@ export function createRouterV2(options: RouterV2Options): Surface {
   const answerError = createAnswerRouterError(options.log, brand)
   const costHeaders = createCostHeaders(brand, options.creditsPerUsd)
   const serveRun = createServeRun({ ...options, answerError, costHeaders })
-  const kit: OperationKit = { contextOf }
   const ownPath = `${gate.mountPrefix}${MODELS_PATH}`
 
   function registerAll(app: FastifyInstance): void {
@@ -77,20 +67,21 @@ export function createRouterV2(options: RouterV2Options): Surface {
       mustHaveScope(caller, WRITES.has(request.method) ? 'models:run' : 'models:read')
       ;(request as Known)[CALLER] = caller
     })
-    listModels(app, { kit, access, cursors: createListCursors(options.cursorSecret, options.clock) })
-    getRouterOpenapi(app, { kit, specFor: spec.textFor })
-    getModel(app, { kit, access })
-    getModelOpenapi(app, {
-      kit,
+    const deps = {
+      contextOf,
       access,
+      serveRun,
+      queue,
+      blobs,
+      costHeaders,
+      maxBodyBytes,
+      estimate: options.estimate,
+      pricedAt: options.pricedAt,
+      cursors: createListCursors(options.cursorSecret, options.clock),
+      documentFor: spec.textFor,
       documentOf: createModelDocuments({ brands: options.brands, needsCredentials: gate.hasCredentials }),
-    })
-    runModel(app, { kit, serveRun })
-    estimateModel(app, { kit, access, estimate: options.estimate, pricedAt: options.pricedAt, maxBodyBytes })
-    submitRequest(app, { kit, access, queue, maxBodyBytes })
-    getRequestStatus(app, { kit, access, queue })
-    getRequest(app, { kit, access, queue, blobs, costHeaders })
-    cancelRequest(app, { kit, access, queue })
+    }
+    for (const register of [...MODEL_OPERATIONS, ...CALL_OPERATIONS, ...REQUEST_OPERATIONS]) register(app, deps)
     // Everything else below this path is the id of no model, in this surface's own words.
     app.all(`${MODELS_PATH}/*`, (request, reply) => {
       const path = (request.raw.url ?? '').split('?', 1)[0]

@@ -14,8 +14,7 @@ import {
 } from '../../domain/models/router-error.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
-import type { BrandHeaders } from './brand-headers.ts'
-import { toSpendHeaders } from './spend-headers.ts'
+import { type BrandHeaders, toSpendHeaders } from './router-headers.ts'
 
 const STATUS: Readonly<Record<RouterRefusal, number>> = {
   malformed: 400,

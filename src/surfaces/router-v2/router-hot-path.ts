@@ -8,7 +8,7 @@ import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { markRoute } from '../kit/route-name.ts'
 import type { HotRoute } from '../kit/surface.ts'
-import { MODEL_ROUTE, MODELS_PATH } from './paths.ts'
+import { MODEL_ROUTE, MODELS_PATH } from './router-operation.ts'
 import type { ServeRun } from './serve-run.ts'
 
 export function createHotPath(gate: Gate, serveRun: ServeRun): HotRoute {

@@ -20,11 +20,11 @@ import { writeAnswer } from '../kit/connections/raw-answer.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { requestIdOf } from '../kit/request-id.ts'
 import type { AnswerError } from '../kit/surface.ts'
-import type { ModelParams } from './paths.ts'
 import { fingerprintOf, readCallInput, readKey } from './requests/call-input.ts'
 import { openWithQuery } from './requests/run-query.ts'
 import { withSpend } from './router-errors.ts'
-import { toSpendHeaders } from './spend-headers.ts'
+import { type CostHeaders, toSpendHeaders } from './router-headers.ts'
+import type { ModelParams } from './router-operation.ts'
 
 export interface ServeRunDeps {
   readonly gate: Gate
@@ -33,7 +33,7 @@ export interface ServeRunDeps {
   readonly spendOf: SpendOf
   readonly blobs: Pick<BlobStore, 'open'>
   readonly answerError: AnswerError
-  readonly costHeaders: (costMicros: number | null) => readonly string[]
+  readonly costHeaders: CostHeaders
   readonly maxBodyBytes: number
   /** How long a connection may be silent while its call runs. */
   readonly holdMs: number

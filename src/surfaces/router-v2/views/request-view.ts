@@ -1,7 +1,7 @@
 /** A queued request as its owner sees it. Failure and cancel are ends like any other: `COMPLETED`, with an error type. */
 import type { RequestState, StoredRequest } from '../../../domain/models/request-store.ts'
 import { ROUTER_REFUSALS } from '../../../domain/models/router-error.ts'
-import { MODELS_PATH } from '../paths.ts'
+import { MODELS_PATH } from '../router-operation.ts'
 
 export type RequestStatus = 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED'
 
@@ -19,13 +19,13 @@ export function statusOf({ state }: StoredRequest): RequestStatus {
   return STATUS[state]
 }
 
-export interface RequestPlace {
+export interface RequestLink {
   readonly baseUrl: string
   readonly modelId: string
   readonly requestId: string
 }
 
-export function toRequestUrls({ baseUrl, modelId, requestId }: RequestPlace): object {
+export function toRequestUrls({ baseUrl, modelId, requestId }: RequestLink): object {
   const self = `${baseUrl}${MODELS_PATH}/${modelId}/requests/${requestId}`
   return { status_url: `${self}/status`, response_url: self, cancel_url: `${self}/cancel` }
 }
@@ -43,9 +43,9 @@ export function toRequestView(request: StoredRequest, baseUrl: string): object {
 }
 
 // At the back of the queue it is not worth asking every second.
-const SECONDS_PER_PLACE = 2
+const SECONDS_PER_POSITION = 2
 const MAX_RETRY_SECONDS = 60
 
 export function retryAfterOf({ position }: StoredRequest): number {
-  return Math.min(MAX_RETRY_SECONDS, 1 + (position ?? 0) * SECONDS_PER_PLACE)
+  return Math.min(MAX_RETRY_SECONDS, 1 + (position ?? 0) * SECONDS_PER_POSITION)
 }
