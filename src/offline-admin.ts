@@ -12,8 +12,8 @@ import { openStore } from './compose/open-store.ts'
 import type { AccountsConfig, Config } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import { createAdminAnswerError } from './surfaces/admin/errors.ts'
+import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'
-import { createStaticTokenGuard } from './surfaces/kit/guards/static-token.ts'
 import { openServer } from './surfaces/server.ts'
 
 export interface OfflineAdminOptions {

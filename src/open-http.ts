@@ -40,13 +40,13 @@ import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
 import { type ConnectionLimit, createConnectionLimit } from './surfaces/kit/connections/connection-limit.ts'
+import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
-import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/guards/static-token.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'

@@ -7,16 +7,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { BodyMemory } from './kit/bodies/body-memory.ts'
-import { answerBrokenRequests } from './kit/connections/broken-request.ts'
 import { prepareDrain } from './kit/connections/drain.ts'
 import { answerHalfClosed } from './kit/connections/half-closed.ts'
-import { writeAnswer } from './kit/connections/raw-answer.ts'
+import { answerBrokenRequests, writeAnswer } from './kit/connections/raw-answer.ts'
 import { createShouldUpgrade, routeUpgrades } from './kit/connections/upgrades.ts'
 import type { RouteDeployment } from './kit/guards/deployment-address.ts'
 import type { Gate } from './kit/guards/gate.ts'
 import { guardRequests } from './kit/guards/guard-hooks.ts'
-import { requestIdOf } from './kit/request-id.ts'
-import { routeOf } from './kit/route-name.ts'
+import { requestIdOf, routeOf } from './kit/request-identity.ts'
+import { pathOf } from './kit/request-url.ts'
 import { isStreamSocket } from './kit/streams/event-stream.ts'
 import type { AnswerError, Surface, UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
@@ -139,8 +138,7 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
     // What does not even route: a bad escape in the path, an endless segment. No hook has run for it.
     frameworkErrors(error, request, reply) {
       const headers = gate.answerHeaders(request.headers.origin, request.id)
-      const path = (request.raw.url ?? '').split('?', 1)[0]
-      writeAnswer(reply.raw, headers, answerErrorFor(path)(error, request.id))
+      writeAnswer(reply.raw, headers, answerErrorFor(pathOf(request.raw.url ?? ''))(error, request.id))
     },
     routerOptions: {
       maxParamLength: MAX_SEGMENT_LENGTH,

@@ -9,6 +9,7 @@ import { sendContent } from '../kit/content/send-content.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, sendError } from '../kit/guards/guard-hooks.ts'
 import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
+import { queryOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 
 export interface ContentSurfaceOptions {
@@ -45,9 +46,4 @@ export function createContentSurface({ gate, answerError, verify, openContent }:
     allowedMethods: (path) => (path.startsWith(prefix) ? METHODS : []),
     drain() {},
   }
-}
-
-function queryOf(url: string): string {
-  const mark = url.indexOf('?')
-  return mark === -1 ? '' : url.slice(mark + 1)
 }

@@ -5,6 +5,7 @@
 
 import type { Log } from '../../../lib/log.ts'
 import { type Refusal, type RefusalDetails, ServiceError } from '../../domain/errors.ts'
+import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {
@@ -50,7 +51,7 @@ const MIN_RETRY_SECONDS = 1
 
 export function createAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
-    const refusal = error instanceof ServiceError ? error : toRefusal(error)
+    const refusal = error instanceof ServiceError ? error : toHttpRefusal(error)
     const isFull = refusal?.refusal === 'storage_full'
     if (refusal !== null && !isFull) return answerRefusal(refusal)
     // How it stands with our disk is the operator's business, not the caller's.
@@ -79,24 +80,4 @@ function toAnswer(status: number, code: string, message: string, details: Refusa
 
 function withHeader(answer: ErrorAnswer, name: string, value: string): ErrorAnswer {
   return { ...answer, headers: { ...answer.headers, [name]: value } }
-}
-
-/** What the HTTP layers themselves refuse, in our words; null for a defect. */
-function toRefusal(error: unknown): ServiceError | null {
-  const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as FrameworkError
-  if (typeof code !== 'string') return null
-  // A path segment longer than any id of ours, or one that cannot even be decoded: no address of ours looks like that.
-  if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_BAD_URL')
-    return new ServiceError('not_found', 'there is nothing under this address')
-  if (code === 'HPE_HEADER_OVERFLOW') return new ServiceError('invalid_request', 'the request headers are too large')
-  if (code.startsWith('HPE_')) return new ServiceError('invalid_request', 'this is not a valid HTTP request')
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return new ServiceError('invalid_request', 'the request took too long to arrive')
-  const isOfFramework = code.startsWith('FST_') && statusCode !== undefined && statusCode < 500
-  return isOfFramework ? new ServiceError('invalid_request', 'the request is malformed') : null
-}
-
-interface FrameworkError {
-  readonly code?: unknown
-  readonly statusCode?: number
 }

@@ -1,14 +1,25 @@
-/**
- * Splits a raw query string into decoded pairs, strictly: a raw `;` and a bad `%` escape are reported, never guessed at.
- * Frameworks decode leniently and hide both.
- */
+/** Reading the target of a request: its path, its raw query, and the query's pairs. */
+
+/** Without the query. */
+export function pathOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? url : url.slice(0, mark)
+}
+
+/** As it was sent, without the mark. */
+export function queryOf(url: string): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? '' : url.slice(mark + 1)
+}
+
 export type QueryPair = readonly [name: string, value: string]
 
-/** null when the query cannot be read without guessing. */
+/**
+ * The decoded pairs of a query, read strictly where frameworks decode leniently: a raw `;` and a bad `%` escape are reported,
+ * never guessed at. null when the query cannot be read without guessing.
+ */
 export function readQuery(url: string): readonly QueryPair[] | null {
-  const mark = url.indexOf('?')
-  if (mark === -1) return []
-  const raw = url.slice(mark + 1)
+  const raw = queryOf(url)
   if (raw.includes(';')) return null
   const pairs: QueryPair[] = []
   for (const part of raw.split('&')) {

@@ -16,6 +16,7 @@ import { wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { pathOf } from '../kit/request-url.ts'
 import type { Surface } from '../kit/surface.ts'
 import { CALL_OPERATIONS } from './operations/calls.ts'
 import { MODEL_OPERATIONS } from './operations/models.ts'
@@ -84,8 +85,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
     for (const register of [...MODEL_OPERATIONS, ...CALL_OPERATIONS, ...REQUEST_OPERATIONS]) register(app, deps)
     // Everything else below this path is the id of no model, in this surface's own words.
     app.all(`${MODELS_PATH}/*`, (request, reply) => {
-      const path = (request.raw.url ?? '').split('?', 1)[0]
-      const methods = methodsOf(path)
+      const methods = methodsOf(pathOf(request.raw.url ?? ''))
       if (methods.length > 0) reply.header('allow', methods.join(', '))
       if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)
       throw new RouterError('unknown_model', 'there is no model under this address; GET /v2/models lists what there is')

@@ -13,6 +13,7 @@ import {
   type RouterRefusal,
 } from '../../domain/models/router-error.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
+import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 import { type BrandHeaders, toSpendHeaders } from './router-headers.ts'
 
@@ -127,23 +128,15 @@ function toRouterError(error: unknown): RouterError | null {
     const { message, retryAfterSeconds } = error
     return new RouterError(SHARED[error.refusal], message, { retryAfterSeconds })
   }
-  return ofFramework(error)
+  return ofHttpLayer(error)
 }
 
-/** What the HTTP layers themselves refuse: no address of ours looks like that. */
-function ofFramework(error: unknown): RouterError | null {
-  const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as FrameworkError
-  if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_BAD_URL') {
-    return new RouterError('unknown_model', 'there is no model under this address')
-  }
-  const isOfFramework =
-    typeof code === 'string' && code.startsWith('FST_') && statusCode !== undefined && statusCode < 500
-  return isOfFramework ? new RouterError('malformed', 'the request is malformed') : null
-}
-
-interface FrameworkError {
-  readonly code?: unknown
-  readonly statusCode?: number
+/** No address of ours looks like one that the framework cannot route, so it names no model. */
+function ofHttpLayer(error: unknown): RouterError | null {
+  const refusal = toHttpRefusal(error)
+  if (refusal === null) return null
+  if (refusal.refusal === 'not_found') return new RouterError('unknown_model', 'there is no model under this address')
+  return new RouterError(SHARED[refusal.refusal], refusal.message)
 }
 
 function toAnswer(error: RouterError, brand: BrandHeaders): ErrorAnswer {

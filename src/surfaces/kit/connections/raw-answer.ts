@@ -1,7 +1,9 @@
-/** Answers that are written without the framework: a response object, or nothing but a socket. */
-import type { ServerResponse } from 'node:http'
-import { STATUS_CODES } from 'node:http'
-import type { ErrorAnswer } from '../surface.ts'
+/** Answers that are written without the framework: on a response object, or on nothing but a socket. */
+import { randomUUID } from 'node:crypto'
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Gate } from '../guards/gate.ts'
+import type { AnswerError, ErrorAnswer } from '../surface.ts'
 
 /** `headers` are the common ones, as name, value, name, value. */
 export function writeAnswer(response: ServerResponse, headers: readonly string[], answer: ErrorAnswer): void {
@@ -19,4 +21,28 @@ export function encodeAnswer(headers: readonly string[], answer: ErrorAnswer): s
 
 function withOwn(headers: readonly string[], { headers: own, body }: ErrorAnswer): string[] {
   return [...headers, ...Object.entries(own).flat(), 'Content-Length', String(Buffer.byteLength(body))]
+}
+
+export interface BrokenRequestOptions {
+  readonly gate: Pick<Gate, 'answerHeaders'>
+  readonly answerError: AnswerError
+}
+
+/**
+ * Bytes that are not HTTP, headers without end, requests that never complete: answered once in the envelope where nothing has
+ * been written yet, and the connection closed in every case. Nothing that arrives on a socket may end the process.
+ */
+export function answerBrokenRequests(server: Server, { gate, answerError }: BrokenRequestOptions): void {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    const code = error.code ?? ''
+    const isAboutHttp = code.startsWith('HPE_') || code.startsWith('ERR_HTTP_')
+    // Anything already written may be half an answer, and a second one would corrupt it.
+    if (!isAboutHttp || !socket.writable || socket.bytesWritten > 0) {
+      socket.destroy()
+      return
+    }
+    const requestId = randomUUID()
+    socket.write(encodeAnswer(gate.answerHeaders(undefined, requestId), answerError(error, requestId)))
+    socket.destroySoon()
+  })
 }

@@ -7,7 +7,8 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Gate } from '../guards/gate.ts'
-import { requestIdOf } from '../request-id.ts'
+import { requestIdOf } from '../request-identity.ts'
+import { pathOf } from '../request-url.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../surface.ts'
 import { encodeAnswer } from './raw-answer.ts'
 
@@ -15,13 +16,13 @@ const HANDSHAKE_MS = 15_000
 
 /** For the HTTP server's own decision. */
 export function createShouldUpgrade(routes: readonly UpgradeRoute[]): (request: IncomingMessage) => boolean {
-  return (request) => isWebSocket(request) && routes.some((route) => route.takes(pathOf(request)))
+  return (request) => isWebSocket(request) && routes.some((route) => route.takes(pathOf(request.url ?? '')))
 }
 
 export function routeUpgrades(server: Server, routes: readonly UpgradeRoute[], gate: Gate): void {
   server.on('upgrade', (request: IncomingMessage, duplex: Duplex, head: Buffer) => {
     const socket = duplex as Socket
-    const route = routes.find((one) => one.takes(pathOf(request)))
+    const route = routes.find((one) => one.takes(pathOf(request.url ?? '')))
     // Nothing that happens to the connection from here on may end the process.
     socket.on('error', () => socket.destroy())
     socket.setTimeout(HANDSHAKE_MS, () => socket.destroy())
@@ -57,8 +58,4 @@ export function refuseUpgrade(
 
 function isWebSocket({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket'
-}
-
-function pathOf(request: IncomingMessage): string {
-  return (request.url ?? '').split('?', 1)[0]
 }

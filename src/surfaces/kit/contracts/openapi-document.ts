@@ -3,7 +3,7 @@
  * and as the source of which methods a path has.
  */
 import { readFileSync } from 'node:fs'
-import { DEFAULT_BRANDS } from '../request-id.ts'
+import { DEFAULT_BRANDS } from '../request-identity.ts'
 import { compileMethods, type MethodsOf, type PathMethods } from './path-methods.ts'
 
 export interface OpenApiDocument {

@@ -1,5 +1,8 @@
 /** Where a request carries its credential. Each surface has its own rule; what a credential is worth is decided elsewhere. */
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { ServiceError } from '../../../domain/errors.ts'
+import { queryOf } from '../request-url.ts'
 
 /**
  * `bearer`: only `Authorization: Bearer`. `api_key`: `X-API-Key` wins, else the bearer value. `socket`: the query parameter
@@ -12,8 +15,8 @@ const BEARER = /^bearer +([^\s]+) *$/i
 /** null when the request carries none, or none that can be read. */
 export function readCredential(request: IncomingMessage, rule: CredentialRule): string | null {
   if (rule === 'socket') {
-    const token = readToken(request.url ?? '')
-    if (token !== null) return token
+    const token = new URLSearchParams(queryOf(request.url ?? '')).get('token')
+    if (token !== null && token !== '') return token
   }
   if (rule !== 'bearer') {
     const key = request.headers['x-api-key']
@@ -23,7 +26,22 @@ export function readCredential(request: IncomingMessage, rule: CredentialRule): 
   return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null)
 }
 
-function readToken(url: string): string | null {
-  const query = url.indexOf('?')
-  return query === -1 ? null : new URLSearchParams(url.slice(query + 1)).get('token') || null
+/** Throws unauthorized. */
+export type StaticTokenGuard = (request: IncomingMessage) => void
+
+/**
+ * One fixed bearer token, for routes that no account has a key to; null: nobody gets in. Compares digests, so the time says
+ * nothing about the token or its length.
+ */
+export function createStaticTokenGuard(token: string | null): StaticTokenGuard {
+  const expected = token === null ? null : digest(token)
+  return (request) => {
+    const shown = readCredential(request, 'bearer')
+    if (expected !== null && shown !== null && timingSafeEqual(digest(shown), expected)) return
+    throw new ServiceError('unauthorized', 'the admin token is required: send Authorization: Bearer <admin token>')
+  }
+}
+
+function digest(text: string): Buffer {
+  return hash('sha256', text, 'buffer')
 }

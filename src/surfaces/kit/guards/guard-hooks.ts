@@ -6,7 +6,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
 import { dropRestOf, keepOpenFor } from '../bodies/unread-body.ts'
 import { wrongMethod } from '../contracts/path-methods.ts'
-import { markRoute } from '../route-name.ts'
+import { markRoute } from '../request-identity.ts'
+import { pathOf } from '../request-url.ts'
 import type { AnswerError, ErrorAnswer } from '../surface.ts'
 import type { Gate, ServiceAddress } from './gate.ts'
 
@@ -49,16 +50,18 @@ export function guardRequests(app: FastifyInstance, options: GuardOptions): void
     done()
   })
 
-  app.setErrorHandler((error, request, reply) => sendError(reply, answerErrorFor(pathOf(request))(error, request.id)))
+  app.setErrorHandler((error, request, reply) =>
+    sendError(reply, answerErrorFor(pathOf(request.raw.url ?? ''))(error, request.id)),
+  )
 
   app.setNotFoundHandler((request, reply) => {
-    const methods = allowedMethods(pathOf(request))
+    const methods = allowedMethods(pathOf(request.raw.url ?? ''))
     if (methods.length > 0) reply.header('Allow', methods.join(', '))
     const error =
       methods.length > 0
         ? wrongMethod(request.method, methods)
         : new ServiceError('not_found', 'there is nothing under this address')
-    return sendError(reply, answerErrorFor(pathOf(request))(error, request.id))
+    return sendError(reply, answerErrorFor(pathOf(request.raw.url ?? ''))(error, request.id))
   })
 
   function answerOptions(request: FastifyRequest, reply: FastifyReply): void {
@@ -67,7 +70,7 @@ export function guardRequests(app: FastifyInstance, options: GuardOptions): void
     if (isPreflight && origin !== undefined && gate.cors.isAllowed(origin)) {
       setHeaders(reply, gate.cors.preflightHeaders(origin))
     } else {
-      reply.header('Allow', [...allowedMethods(pathOf(request)), 'OPTIONS'].join(', '))
+      reply.header('Allow', [...allowedMethods(pathOf(request.raw.url ?? '')), 'OPTIONS'].join(', '))
     }
     reply.code(204).send()
   }
@@ -80,8 +83,4 @@ export function sendError(reply: FastifyReply, { status, headers, body }: ErrorA
 
 function setHeaders(reply: FastifyReply, headers: readonly string[]): void {
   for (let at = 0; at < headers.length; at += 2) reply.header(headers[at], headers[at + 1])
-}
-
-function pathOf(request: FastifyRequest): string {
-  return (request.raw.url ?? '').split('?', 1)[0]
 }

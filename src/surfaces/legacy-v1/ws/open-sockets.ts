@@ -1,7 +1,7 @@
 /** The socket with the parts of the service that it needs, and what an operator can watch of it. */
+import { systemTicker } from '../../../../lib/uptime.ts'
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
-import { systemTicker } from '../../kit/ticker.ts'
 import type { Audiences } from '../audience.ts'
 import { deprecationHeaders } from '../deprecation.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
