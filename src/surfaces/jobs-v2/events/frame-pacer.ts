@@ -1,6 +1,6 @@
-/** Keeps the newest of a kind of frame and lets one pass at most every half second. */
-export interface Pacer {
-  offer(frame: Buffer): void
+/** Keeps the newest value of a kind and lets a frame of it pass at most every half second. Only what passes is encoded. */
+export interface FramePacer<Value> {
+  offer(value: Value): void
   /** The frame that may go out now, or null. */
   take(): Buffer | null
   isWaiting(): boolean
@@ -11,22 +11,30 @@ export interface Pacer {
 /** The contract allows two of each kind per second. */
 const INTERVAL_MS = 500
 
-export function createPacer(now: () => number): Pacer {
+export function createFramePacer<Value>(now: () => number, encode: (value: Value) => Buffer): FramePacer<Value> {
+  let unencoded: Value | undefined
   let frame: Buffer | null = null
   let waiting = false
   let nextAt = Number.NEGATIVE_INFINITY
+
+  function newest(): Buffer | null {
+    if (unencoded !== undefined) frame = encode(unencoded)
+    unencoded = undefined
+    return frame
+  }
+
   return {
-    offer(newer) {
-      frame = newer
+    offer(value) {
+      unencoded = value
       waiting = true
     },
     take() {
       if (!waiting || now() < nextAt) return null
       waiting = false
       nextAt = now() + INTERVAL_MS
-      return frame
+      return newest()
     },
     isWaiting: () => waiting,
-    newest: () => frame,
+    newest,
   }
 }

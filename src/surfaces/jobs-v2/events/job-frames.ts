@@ -14,7 +14,7 @@ import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import type { Preview } from '../../../domain/jobs/watch-job.ts'
 import { toOutputText, type ViewBase } from '../views/job-view.ts'
 import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
-import { createPacer } from './frame-pacer.ts'
+import { createFramePacer } from './frame-pacer.ts'
 
 export interface JobFrames {
   /** Makes the frames of a snapshot's outputs, of which there may be thousands, before it is taken. */
@@ -46,8 +46,8 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   let staleFrames = 0
   let outputsReplaced = 0
   let steadyUntilMs = base.contentLinks.steadyUntilMs()
-  const progress = createPacer(now)
-  const preview = createPacer(now)
+  const progress = createFramePacer(now, toProgressFrame)
+  const preview = createFramePacer(now, toPreviewFrame)
   let job: Job | null = null
   let shownValue = Number.NEGATIVE_INFINITY
   let statusFrame: Buffer | null = null
@@ -94,7 +94,7 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   function takeProgress(next: Job, before: Job | null): void {
     if (next.progress === null || next.progress === before?.progress || next.progress.value < shownValue) return
     shownValue = next.progress.value
-    progress.offer(toProgressFrame(next.progress))
+    progress.offer(next.progress)
   }
 
   function take(next: Job): readonly Buffer[] {
@@ -129,7 +129,7 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     prepare,
     take,
     takeGone: () => (job === null ? [] : take({ ...job, status: 'expired', queuePosition: null })),
-    offerPreview: (next) => preview.offer(toPreviewFrame(next)),
+    offerPreview: preview.offer,
     due: () => (hasEnded() ? [] : [...asList(progress.take()), ...asList(preview.take())]),
     isWaiting: () => !hasEnded() && (progress.isWaiting() || preview.isWaiting()),
     hasEnded,
