@@ -14,6 +14,7 @@ import { createShouldUpgrade, routeUpgrades } from './kit/connections/upgrades.t
 import type { RouteDeployment } from './kit/guards/deployment-address.ts'
 import type { Gate } from './kit/guards/gate.ts'
 import { guardRequests } from './kit/guards/guard-hooks.ts'
+import { mount } from './kit/mount.ts'
 import { requestIdOf, routeOf } from './kit/request-identity.ts'
 import { pathOf } from './kit/request-url.ts'
 import { isStreamSocket } from './kit/streams/event-stream.ts'
@@ -97,12 +98,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   }
 
   routeUpgrades(server, upgradesOf(options), options.gate)
-  for (const surface of surfaces) {
-    app.register((own, _options, done) => {
-      surface.register(own)
-      done()
-    })
-  }
+  for (const surface of surfaces) mount(app, '', (own) => surface.register(own))
   await app.ready()
   await listen(server, options)
   const { port } = server.address() as AddressInfo

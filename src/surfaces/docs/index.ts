@@ -6,10 +6,10 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { mount } from '../kit/mount.ts'
 import type { Reference, Surface } from '../kit/surface.ts'
 import type { DocumentNode } from './openapi-types.ts'
-import { DOCUMENT, renderPage } from './render-page.ts'
-import { STYLE } from './style.ts'
+import { DOCUMENT, renderPage, STYLE } from './render-page.ts'
 
 export interface DocsOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>
@@ -60,15 +60,7 @@ export function createDocs({ gate, document, others = [] }: DocsOptions): Surfac
   ]
   return {
     name: 'docs',
-    register(app) {
-      app.register(
-        (mounted, _options, done) => {
-          register(mounted)
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
-    },
+    register: (app) => mount(app, gate.mountPrefix, register),
     hotRoutes: [],
     allowedMethods: (path) => (paths.includes(path) ? ['GET', 'HEAD'] : []),
     drain() {},

@@ -16,6 +16,7 @@ import { createTimeCursors } from '../kit/cursor.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { mount } from '../kit/mount.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { createEventHub, type EventHub } from './events/event-hub.ts'
 import { createHotPath } from './jobs-hot-path.ts'
@@ -116,17 +117,10 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     name: 'jobs-v2',
     register(app) {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
-      app.register(
-        (mounted, _options, done) => {
-          getHealth(mounted, { upstream: options.upstream ?? null })
-          mounted.register((guarded, _none, ready) => {
-            registerGuarded(guarded)
-            ready()
-          })
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
+      mount(app, gate.mountPrefix, (mounted) => {
+        getHealth(mounted, { upstream: options.upstream ?? null })
+        mount(mounted, '', registerGuarded)
+      })
     },
     hotRoutes: [createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError })],
     allowedMethods: (path) =>

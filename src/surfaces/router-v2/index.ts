@@ -16,6 +16,7 @@ import { wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { mount } from '../kit/mount.ts'
 import { pathOf } from '../kit/request-url.ts'
 import type { Surface } from '../kit/surface.ts'
 import { CALL_OPERATIONS } from './operations/calls.ts'
@@ -104,13 +105,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
         const told = isRun(request) ? await withSpend(error, null, options.spendOf).catch(() => error) : error
         return sendError(reply, answerError(told, request.id))
       })
-      app.register(
-        (mounted, _options, done) => {
-          registerAll(mounted)
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
+      mount(app, gate.mountPrefix, registerAll)
     },
     hotRoutes: [createHotPath(gate, serveRun)],
     reference: {

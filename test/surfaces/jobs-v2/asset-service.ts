@@ -1,4 +1,4 @@
-/** The six asset operations over the real store and the real blob files, on a socket: what the tests of them talk to. */
+/** The asset operations over the real store and the real blob files, on a socket: what the tests of them talk to. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,6 +21,7 @@ import { assetFromHash, headAssetByHash } from '../../../src/surfaces/jobs-v2/op
 import { postAssets } from '../../../src/surfaces/jobs-v2/operations/post-assets.ts'
 import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/links.ts'
 import { dropRestOf } from '../../../src/surfaces/kit/bodies/unread-body.ts'
+import type { WireAsset } from '../../support/checked-client.ts'
 
 export interface AssetServiceOptions {
   readonly maxUploadBytes?: number
@@ -135,20 +136,6 @@ export function upload(
   }
   if (more.fileFirst !== true) form.append('file', file, more.fileName ?? 'photo.png')
   return fetch(`${service.origin}/api/v2/assets`, { method: 'POST', body: form, headers: more.headers })
-}
-
-export interface WireAsset {
-  readonly id: string
-  readonly hash: string
-  readonly size_bytes: number
-  readonly content_type: string
-  readonly file_path: string | null
-  readonly created_at: string
-  readonly expires_at: string | null
-  readonly url: string
-  readonly url_expires_at: string
-  readonly created_new?: boolean
-  readonly job_id?: string
 }
 
 export async function uploaded(service: AssetService, options: UploadFields = {}): Promise<WireAsset> {

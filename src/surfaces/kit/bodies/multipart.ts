@@ -4,7 +4,7 @@
  * reader of the file, and all fields are known when the file has ended.
  */
 import type { IncomingMessage } from 'node:http'
-import { ServiceError } from '../../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { FormError, FormReader } from './form-reader.ts'
 
 export interface MultipartOptions {
@@ -172,9 +172,9 @@ function toRefusal(error: unknown): unknown {
 
 const SHOWN_NAME_LENGTH = 64
 
+/** The name of a part is the sender's own text, of any length. */
 function invalid(field: string, problem: string): ServiceError {
-  const shown = field.slice(0, SHOWN_NAME_LENGTH)
-  return new ServiceError('invalid_field', `${shown} ${problem}`, { details: { field: shown } })
+  return invalidField(field.slice(0, SHOWN_NAME_LENGTH), problem)
 }
 
 function notMultipart(message: string): ServiceError {
