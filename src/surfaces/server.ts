@@ -1,7 +1,7 @@
 /**
  * One listener for all surfaces. In front of the framework stand the hot routes; behind it, whatever it cannot parse is still
- * answered in an envelope. It bounds headers, connections and time, and ends in order: no new connections, streams told,
- * requests under way finished, and after a bounded wait everything cut.
+ * answered in an envelope. It bounds headers, connections and time, and ends in order: no new connections, event
+ * streams are told, requests under way finish, and after a bounded wait everything is cut.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -131,7 +131,7 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
     logger: false,
     genReqId: requestIdOf,
     requestIdHeader: false,
-    // What does not even route: a bad escape in the path, an endless segment. No hook has run for it.
+    // A path that cannot be routed: a bad escape, an endless segment. No hook has run for it.
     frameworkErrors(error, request, reply) {
       const headers = gate.answerHeaders(request.headers.origin, request.id)
       writeAnswer(reply.raw, headers, answerErrorFor(pathOf(request.raw.url ?? ''))(error, request.id))

@@ -1,6 +1,6 @@
 /**
- * The bytes behind a signed address: GET and HEAD, no credential, no account of the caller's. What lies here is what strangers
- * uploaded, so it is sandboxed, never sniffed, and downloaded rather than shown where a browser could run it.
+ * The bytes behind a signed address, for GET and HEAD: the address itself is the authorisation. The bytes are uploads of
+ * strangers, so they are sandboxed, never sniffed, and downloaded rather than shown where a browser could run them.
  */
 import type { FastifyInstance } from 'fastify'
 import type { OpenContent } from '../../domain/assets/content.ts'

@@ -1,6 +1,6 @@
 /**
- * The reference pages below /docs, one for each API, and a way there from the root. Readable without a token, each page with its
- * document for machines beside it: they hold nobody's data.
+ * The reference pages below /docs, one for each API, and a redirect to them from the root. Each page has its document for
+ * machines beside it. They need no token, since they hold nobody's data.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'

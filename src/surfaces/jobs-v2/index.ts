@@ -46,7 +46,7 @@ export interface JobsV2Options {
   readonly turns?: Turns
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
-  /** What event streams of an account have in common with whatever else it holds open. */
+  /** Bounds what an account holds open, on this surface and on all others together. */
   readonly connectionLimit: ConnectionLimit
   readonly cursorSecret: Uint8Array
   /** Where the bytes of assets are, for every answer that names them. */

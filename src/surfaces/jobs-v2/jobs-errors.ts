@@ -1,5 +1,5 @@
 /**
- * The one place where refusals become HTTP on this surface. The table is total: a new refusal does not compile without its
+ * The only file where refusals become HTTP on this surface. The table is total: a new refusal does not compile without its
  * row. Whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once, with the request id.
  */
 
@@ -39,7 +39,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_stopped: [422, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
   storage_full: [500, 'upstream_error'],
-  // Clients know no other word on which they send a request again by themselves.
+  // Clients know no other code on which they send a request again by themselves.
   overloaded: [429, 'queue_full'],
   // Clients retry a full queue with the same key; by then another process may be listening.
   shutting_down: [429, 'queue_full'],
@@ -54,7 +54,7 @@ export function createAnswerError(log: Log): AnswerError {
     const refusal = error instanceof ServiceError ? error : toHttpRefusal(error)
     const isFull = refusal?.refusal === 'storage_full'
     if (refusal !== null && !isFull) return answerRefusal(refusal)
-    // How it stands with our disk is the operator's business, not the caller's.
+    // That the disk is full is for the operator to know, not for the caller.
     log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
     return toAnswer(500, 'upstream_error', GENERIC_MESSAGE, null)
   }

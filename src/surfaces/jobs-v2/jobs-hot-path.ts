@@ -1,8 +1,8 @@
 /**
- * The two requests that come in masses, polling a job and opening an event stream, answered in front of the framework: it
- * costs half of a poll's time, and a stream would hold its objects for as long as it is open. The same guards run here. Who
- * shows no good credential, or asks too often, is refused here too: a refusal must not cost more than an answer. At any other
- * irregularity the request is left, untouched, to the framework, which then refuses it properly.
+ * The two most frequent requests, polling a job and opening an event stream, answered in front of the framework: the framework
+ * takes half of a poll's time, and a stream would hold its objects for as long as it is open. The same guards run here. A caller
+ * without a good credential, or one that asks too often, is refused here too: a refusal must not cost more than an answer. At
+ * any other irregularity the request is left, untouched, to the framework, which then refuses it properly.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isUuid } from '../../../lib/ids.ts'
@@ -63,7 +63,7 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
     }
   }
 
-  // A bad credential is refused with one and the same error, again and again.
+  // Refusals of bad credentials are the same error objects again and again.
   const refusals = new WeakMap<ServiceError, ErrorAnswer>()
 
   function refuse(request: IncomingMessage, response: ServerResponse, refusal: ServiceError): true {

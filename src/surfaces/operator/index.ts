@@ -1,6 +1,7 @@
 /**
  * For whoever runs the service: liveness (the process answers), readiness (it can do its work) and metrics. The first two
- * need no token, since probes have none; metrics tell of everybody and are guarded. They lie at the root, outside any mount prefix.
+ * need no token, since probes have none; metrics cover all accounts and are guarded. All are at the root,
+ * outside any mount prefix.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Surface } from '../kit/surface.ts'

@@ -1,5 +1,5 @@
 /**
- * The one place where refusals become HTTP on this surface. Both tables are total. Every error carries its type in the header
+ * The only file where refusals become HTTP on this surface. Both tables are total. Every error carries its type in the header
  * and in the body; whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once.
  */
 
@@ -95,7 +95,7 @@ export type AnswerRouterError = AnswerError
 export function createAnswerRouterError(log: Log, brand: BrandHeaders): AnswerRouterError {
   return (error, requestId) => {
     if (error instanceof ServiceError && error.refusal === 'storage_full') {
-      // How it stands with our disk is the operator's business, not the caller's.
+      // That the disk is full is for the operator to know, not for the caller.
       log.error({ err: error, requestId }, 'nothing could be stored')
       return toAnswer(new RouterError(SHARED.storage_full, UNAVAILABLE), brand)
     }

@@ -1,6 +1,7 @@
 /**
- * Running a model, answered in front of the framework: it comes in masses, and a held call would hold the framework's objects
- * for minutes. The same guards run; at the first irregularity before the body the request is left, untouched, to the framework.
+ * Running a model, answered in front of the framework: it is the most frequent request, and a call that takes minutes would
+ * hold the framework's objects as long. The same guards run; at the first irregularity before the body the request is left,
+ * untouched, to the framework.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Caller } from '../../domain/accounts/caller.ts'

@@ -94,12 +94,12 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     try {
       const answer = await run(request, response, call)
-      if (!isSurelyThere(request, response)) logGone(log, requestId, call)
+      if (!isSurelyThere(request, response)) logDisconnect(log, requestId, call)
       if (!response.destroyed) await writeResult(response, headers, answer)
     } catch (error) {
       const told = await withSpend(error, call.caller.accountId, deps.spendOf).catch(() => error)
       if (response.destroyed || response.headersSent) {
-        logGone(log, requestId, call)
+        logDisconnect(log, requestId, call)
         response.destroy()
         return
       }
@@ -111,15 +111,15 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
 }
 
 /**
- * Whether the caller is surely there. One that ended its own side may be gone, or may wait for its answer: it is given one, but
- * its call counts as one whose answer found nobody, so that its key still collects it.
+ * Whether the caller is surely there. One that ended its own side may be gone, or may wait for its answer: the answer is sent,
+ * but the call counts as undelivered, so that a repeat with its key still collects it.
  */
 function isSurelyThere(request: IncomingMessage, response: ServerResponse): boolean {
   return !response.destroyed && !request.socket.readableEnded
 }
 
-/** The call ran on and is recorded; only its answer found nobody. */
-function logGone(log: Log, requestId: string, { provider, model }: ModelParams): void {
+/** The call ran on and is recorded; only its answer could not be delivered. */
+function logDisconnect(log: Log, requestId: string, { provider, model }: ModelParams): void {
   log.info(
     { requestId, model: `${provider}/${model}`, errorType: 'client_disconnected', status: 499 },
     'client disconnected',

@@ -13,7 +13,7 @@ import { createJobFrames } from './job-frames.ts'
 export interface ChannelOptions {
   readonly base: ViewBase
   readonly now: () => number
-  /** A frame waits for its turn: call `flush` again soon. */
+  /** A frame was held back to keep the pace: call `flush` again soon. */
   readonly onPending: (channel: EventChannel) => void
   readonly onLeft: (stream: EventStream) => void
 }
@@ -24,7 +24,7 @@ export interface EventChannel extends StreamSource, JobWatcher {
   /** The first snapshot; readers join after it. */
   begin(job: Job, preview: Preview | null): void
   join(stream: EventStream): void
-  /** Sends what its turn has come for; true when more is waiting. */
+  /** Sends the frames that are due; true when more are waiting. */
   flush(): boolean
 }
 
@@ -37,7 +37,7 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     const bytes = news.length === 1 ? news[0] : Buffer.concat(news)
     const hasEnded = frames.hasEnded()
     for (const stream of streams) {
-      // A reader that is behind gets its turn, with all that it missed, when its socket has drained.
+      // A reader that is behind gets all that it missed when its socket has drained.
       if (hasEnded && !stream.isBehind) stream.end(bytes)
       else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
     }

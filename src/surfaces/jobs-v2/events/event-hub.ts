@@ -1,7 +1,7 @@
 /**
  * Opens event streams: one domain watch per job and link base, shared by all its readers, a bound per account, and one timer
  * for everything that happens by time. The limit is checked before the job is looked up, so that a refusal tells nothing
- * about the job. A place is given back when the socket closes, however that comes about.
+ * about the job. A stream counts against the limit until its socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
 import type { Turns } from '../../../../lib/turns.ts'
@@ -69,7 +69,7 @@ export function createEventHub(options: HubOptions): EventHub {
     if (ticks % CHECK_EVERY_TICKS === 0) for (const [stream, caller] of streams) check(stream, caller)
   }
 
-  /** Whoever would not be let in any more is not told any more. */
+  /** The stream of a caller whose credential is no longer good ends. */
   function check(stream: EventStream, caller: Caller): void {
     if (!isWelcome(caller)) stream.end()
     stream.check()
@@ -108,7 +108,7 @@ export function createEventHub(options: HubOptions): EventHub {
     if (shared.readers > 0) return
     if (channels.get(shared.key) === shared) channels.delete(shared.key)
     pending.delete(shared.channel)
-    // A watch that never began has nothing to end, and whoever waited for it was told.
+    // A watch that never began has nothing to end; its failure was reported to whoever waited for it.
     shared.ready.then(
       (stop) => stop(),
       () => {},

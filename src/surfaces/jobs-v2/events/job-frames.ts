@@ -3,8 +3,8 @@
  *
  * Order: status, then outputs as they are committed, each once; the terminal status last. Of a job that has ended a reader
  * gets the outputs that it lacks and the terminal status, and no state that is no longer true. Progress never falls, and
- * progress and previews come at most twice a second. When a new attempt has taken the place of one whose outputs were told, a
- * reset comes before its outputs; it is told to later readers as well, who may have been told of the earlier ones over another
+ * progress and previews come at most twice a second. When a new attempt has replaced one whose outputs were told, a reset comes
+ * before its outputs. Later readers get the reset as well: they may have been told of the earlier outputs over another
  * connection.
  */
 
@@ -24,7 +24,7 @@ export interface JobFrames {
   /** The record is gone for good: the only end that fits, unless the job had one. */
   takeGone(): readonly Buffer[]
   offerPreview(preview: Preview): void
-  /** Progress and preview whose turn has come. */
+  /** Frames of progress and preview that are due. */
   due(): readonly Buffer[]
   isWaiting(): boolean
   hasEnded(): boolean
@@ -42,7 +42,7 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   const texts = new Map<string, string>()
   /** A reset, where there was one, and the outputs since. */
   let outputFrames: Buffer[] = []
-  /** Frames before these: what they told is over. */
+  /** How many frames came before these, about attempts that were replaced. */
   let staleFrames = 0
   let outputsReplaced = 0
   let steadyUntilMs = base.contentLinks.steadyUntilMs()

@@ -4,7 +4,10 @@ import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH } from '../views/links.ts'
 
-/** Says that the process answers. Asks no other part of the service, and needs no token. `upstream`: what runs the jobs; null: not told. */
+/**
+ * Says that the process answers. Asks no other part of the service, and needs no token. `upstream`: what runs the jobs; null:
+ * not told.
+ */
 export function getHealth(app: FastifyInstance, { upstream }: { readonly upstream: string | null }): void {
   const healthy = Buffer.from(JSON.stringify({ status: 'healthy', ...(upstream !== null && { upstream }) }))
   app.get(`${API_PATH}/health`, (_request, reply) => sendJson(reply, 200, healthy))

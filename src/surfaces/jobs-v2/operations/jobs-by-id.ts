@@ -51,7 +51,7 @@ export function getJobLogs(app: FastifyInstance, { contextOf, jobs }: JobsByIdDe
   })
 }
 
-/** Follows the job as server-sent events. Ordinarily opened in front of the framework (jobs-hot-path.ts); this is the same stream. */
+/** Follows the job as server-sent events. Ordinarily opened in front of the framework (jobs-hot-path.ts), as the same stream. */
 export function getJobEvents(app: FastifyInstance, { contextOf, gate, hub }: JobsByIdDeps): void {
   app.get(EVENTS_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
     const { requestId, ...context } = contextOf(request)

@@ -1,8 +1,8 @@
 /**
  * A job's answer as bytes, made once per snapshot. Jobs are immutable, so the bytes live exactly as long as the snapshot does;
  * the last caller's base is remembered with them, because links depend on it and callers hardly ever differ. Signed addresses
- * age: bytes that hold some are made anew in time. A job may have thousands of outputs, each with an address to be signed:
- * where that has yet to be done, it is done in steps.
+ * age: bytes that hold some are made anew in time. A job may have thousands of outputs, each with an address to be signed, so
+ * encoding is done in steps.
  */
 
 import type { Clock } from '../../../../lib/clock.ts'
@@ -67,7 +67,7 @@ function* encode(job: Job, base: ViewBase, linkStyle: JobLinkStyle): Work<Buffer
     pieces.push(toOutputText(output, job, base))
     if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
   }
-  // The first of its kind: a quote inside a text before it would stand behind a backslash.
+  // The first match is the member itself: within a text before it the quotes would be escaped.
   const at = text.indexOf(NO_OUTPUTS) + NO_OUTPUTS.length - 1
   return Buffer.from(`${text.slice(0, at)}${pieces.join(',')}${text.slice(at)}`)
 }

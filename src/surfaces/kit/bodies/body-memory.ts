@@ -1,8 +1,8 @@
 /**
- * One budget for all bodies that are held in memory, per caller and in total. Only bytes that have arrived count: whoever
- * announces much and sends nothing takes no room. A request carries its claim on the room, so that whoever reads its body finds
- * it; what the body takes is given back when the answer has gone out, or earlier by whoever is done with it. Uploads that
- * stream to where they belong are not bodies in this sense.
+ * One budget for all request bodies that are held in memory, per caller and in total. Only bytes that have arrived count: a
+ * request that declares a large body and sends nothing takes none of it. Each request carries its claim, so that whoever reads
+ * its body finds it; what the body took is given back when the answer has gone out, or earlier by whoever is done with it.
+ * Uploads that stream to disk do not count.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createTurns, type Turns } from '../../../../lib/turns.ts'
@@ -25,22 +25,22 @@ export interface BodyMemory {
 /** What one request may take and has taken. */
 export interface BodyClaim {
   readonly turns: Turns
-  /** Whoever shows who it is takes room of its own; until then all callers share one. */
+  /** Whose budget the bytes count against. Callers that have not shown who they are share one. */
   caller: string
-  /** Throws `overloaded` when so much does not fit, now; takes nothing. */
+  /** Throws `overloaded` when so many bytes do not fit now; takes nothing. */
   mustFit(bytes: number): void
   /** Throws `overloaded`, and then takes nothing. */
   take(bytes: number): void
-  /** The bytes outlive the answer; whoever holds them says when they are gone. */
+  /** For bytes that outlive the answer: returns the function that gives them back. */
   hold(): () => void
-  /** Gives back everything. */
+  /** Gives everything back, unless it is held. */
   release(): void
 }
 
-const CLAIM = Symbol('body room')
+const CLAIM = Symbol('body claim')
 type Claiming = IncomingMessage & { [CLAIM]?: BodyClaim }
 
-const NOBODY = ''
+const UNKNOWN_CALLER = ''
 // A body of the largest size arrives and is dealt with in about this time.
 const RETRY_AFTER_SECONDS = 5
 
@@ -56,7 +56,7 @@ export function createBodyMemory({ totalBytes, perCallerBytes, turns }: BodyMemo
 
   function open(): BodyClaim {
     let takenBytes = 0
-    let takenAs = NOBODY
+    let takenAs = UNKNOWN_CALLER
     let isHeld = false
     const giveBack = () => {
       if (takenBytes === 0) return
@@ -68,12 +68,12 @@ export function createBodyMemory({ totalBytes, perCallerBytes, turns }: BodyMemo
     }
     return {
       turns,
-      caller: NOBODY,
+      caller: UNKNOWN_CALLER,
       mustFit(bytes) {
         mustFit(this.caller, bytes)
       },
       take(bytes) {
-        // Room is given back to whom it was taken from.
+        // Bytes are given back to the budget that they were taken from.
         if (takenBytes === 0) takenAs = this.caller
         mustFit(takenAs, bytes)
         takenBytes += bytes
@@ -108,10 +108,10 @@ function overloaded(reason: string): ServiceError {
   })
 }
 
-/** For requests that no server of ours has admitted: nothing is counted. */
+/** For requests that were not admitted: nothing is counted. */
 const UNBOUNDED: BodyClaim = {
   turns: createTurns(),
-  caller: NOBODY,
+  caller: UNKNOWN_CALLER,
   mustFit() {},
   take() {},
   hold: () => () => {},
@@ -122,7 +122,7 @@ export function claimOf(request: IncomingMessage): BodyClaim {
   return (request as Claiming)[CLAIM] ?? UNBOUNDED
 }
 
-/** Once it is known who sends the request. */
+/** To be called once it is known who sends the request. */
 export function nameCaller(request: IncomingMessage, caller: string): void {
   const claim = (request as Claiming)[CLAIM]
   if (claim !== undefined) claim.caller = caller

@@ -25,7 +25,7 @@ const MAX_PADDING_BYTES = 1024
 export class FormReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
-  /** Read, and not yet given out. The body counts as if a line end stood before it: then every delimiter looks alike. */
+  /** Read, and not yet given out. Begins with a line end, so that the first delimiter looks like all others. */
   #held: Buffer = LINE_END
 
   constructor(chunks: AsyncIterator<Buffer>, boundary: string) {
@@ -108,7 +108,7 @@ export class FormReader {
   }
 
   async #readUntil(needle: Buffer, maxBytes: number, what: string): Promise<Buffer> {
-    // Where a search goes on after another chunk: what was searched before cannot hold the needle, but its first half.
+    // Where the search goes on after another chunk: what was searched already can only hold the needle's beginning.
     for (let from = 0; ; ) {
       const end = this.#held.indexOf(needle, from)
       if (end > maxBytes || (end < 0 && this.#held.length - needle.length > maxBytes))

@@ -1,7 +1,7 @@
 /**
- * The bytes of a body, gathered in one buffer of its own as they arrive. The declared length is believed to refuse early and to
- * reserve addresses, never memory: pages come with the bytes. Whoever sends slower than a bad line does is cut off, and the
- * bytes of a body that does not come to its end are given back to the system at once.
+ * The bytes of a body, gathered in one buffer of its own as they arrive. The declared length serves to refuse early and to
+ * reserve address space; memory is used only as bytes arrive. A sender that is slower than a bad line is cut off, and the
+ * bytes of a body that never completes are given back to the system at once.
  */
 import type { IncomingMessage } from 'node:http'
 import { passBuffer } from '../../../../lib/threads/minor-gc.ts'
@@ -14,9 +14,9 @@ export interface GatherOptions {
   readonly deadlineMs: number
 }
 
-// A sender has so long before its pace counts: names are looked up and windows open slowly.
+// How long a sender has before its pace counts: a connection starts slowly.
 const GRACE_MS = 15_000
-// About a bad mobile line. A body of the largest size takes its deadline at ten times as much.
+// About a bad mobile line. A body of the largest size needs about ten times this pace to meet its deadline.
 const MIN_BYTES_PER_MS = 16
 const FIRST_BYTES = 65_536
 
@@ -75,17 +75,17 @@ export function gatherBody(stream: IncomingMessage, claim: BodyClaim, options: G
   return promise
 }
 
-/** Grows by doubling where the length was not declared. A body of one chunk is that chunk. */
+/** Grows by doubling where the length was not declared. A body that came as one chunk is not copied. */
 class GrowingBytes {
   length = 0
   readonly #maxBytes: number
-  #room: number
+  #capacity: number
   #only: Buffer | null = null
   #bytes: Buffer | null = null
 
   constructor(declaredBytes: number | null, maxBytes: number) {
     this.#maxBytes = maxBytes
-    this.#room = declaredBytes ?? FIRST_BYTES
+    this.#capacity = declaredBytes ?? FIRST_BYTES
   }
 
   add(chunk: Buffer): void {
@@ -101,9 +101,9 @@ class GrowingBytes {
 
   #mustHold(length: number): Buffer {
     if (this.#bytes !== null && this.#bytes.length >= length) return this.#bytes
-    while (this.#room < length) this.#room *= 2
+    while (this.#capacity < length) this.#capacity *= 2
     const before = this.#bytes
-    this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#room, this.#maxBytes))
+    this.#bytes = Buffer.allocUnsafeSlow(Math.min(this.#capacity, this.#maxBytes))
     if (before !== null) {
       before.copy(this.#bytes, 0, 0, this.length)
       freeBytes(before)
@@ -120,12 +120,12 @@ class GrowingBytes {
   }
 }
 
-// Smaller ones may share their memory with others, and are collected soon enough.
+// Smaller buffers may share their memory with others, and are collected soon enough.
 const OWN_BYTES = 65_537
 
 /**
- * Gives the memory of a body back now, not when the collector comes by: that may be minutes after the last request. Only for
- * whoever knows that nobody reads the bytes any more.
+ * Gives the memory of a body back now instead of at the next garbage collection, which may be minutes after the last request.
+ * Only safe when nobody reads the bytes any more.
  */
 export function freeBytes({ buffer, byteLength }: Buffer): void {
   if (byteLength >= OWN_BYTES && buffer instanceof ArrayBuffer) buffer.transfer(0)

@@ -1,5 +1,5 @@
 /**
- * Reads a JSON body whatever its Content-Type says, losslessly and within bounds: bytes, nesting, values, time, and the room
+ * Reads a JSON body whatever its Content-Type says, losslessly and within bounds: bytes, nesting, values, time, and the memory
  * that all bodies share. Refuses with invalid_request, payload_too_large or overloaded. A large body is read into values a slice
  * at a time, so that nobody else waits for it; its bytes are given back to the system as soon as they are read.
  */
@@ -60,7 +60,7 @@ export async function readJsonBody(
   return parseLosslessBody(request.raw, bytes)
 }
 
-/** Parses a body that has been read, within the same bounds. Its bytes are not for use any more afterwards. */
+/** Parses a body that has been read, within the same bounds. Its bytes must not be used afterwards. */
 export async function parseLosslessBody(request: IncomingMessage, bytes: Buffer): Promise<JsonValue> {
   try {
     return (await parseBody(request, bytes, LOSSLESS)) as JsonValue

@@ -8,7 +8,7 @@ export interface JsonShapeLimits {
   readonly maxDepth: number
   /** Members and elements at every level together, give or take one per bracket. */
   readonly maxValues: number
-  /** Of all numbers that are longer than any seed, together: reading those takes time by the square of their length. */
+  /** Digits of all numbers that are longer than any seed, together: reading one takes time quadratic in its length. */
   readonly maxLongDigits: number
 }
 

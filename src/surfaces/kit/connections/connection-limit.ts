@@ -1,12 +1,12 @@
 /**
- * How many connections each account holds open, event streams and sockets counted together: one bound for whatever a caller
- * can keep us busy with by merely staying.
+ * How many connections each account holds open, event streams and sockets counted together: one bound for everything that
+ * costs us as long as it stays open.
  */
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 
 export interface ConnectionLimit {
-  /** Throws too_many_streams. Whoever took a place gives it back, once. */
+  /** Throws too_many_streams. Whoever took a connection gives it back, once. */
   take(accountId: string): void
   giveBack(accountId: string): void
   count(accountId: string): number

@@ -13,14 +13,14 @@ export interface Drain {
 const SWEEP_MS = 50
 
 export function prepareDrain(server: Server): Drain {
-  // To node a connection that has not sent its first request is busy; nobody would close it before the cut.
+  // Node counts a connection that has not sent its first request as busy, and would keep it until everything is cut.
   const unused = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     unused.add(socket)
     socket.once('close', forget)
   })
   server.on('request', (request) => void unused.delete(request.socket))
-  // Whoever took the connection out of HTTP ends it in its own way.
+  // An upgraded connection is ended by the surface that took it.
   server.on('upgrade', (request) => void unused.delete(request.socket))
   function forget(this: Socket): void {
     unused.delete(this)
@@ -28,7 +28,7 @@ export function prepareDrain(server: Server): Drain {
 
   return {
     async run({ withinMs, onStopped }) {
-      // The listener only: node's own close would cut event streams, idle in its eyes, before they could say goodbye.
+      // The listener only: node's own close would cut event streams, idle in its eyes, before their closing comment is sent.
       const isClosed = new Promise<void>((resolve) => void NetServer.prototype.close.call(server, () => resolve()))
       onStopped()
       for (const socket of unused) socket.destroy()

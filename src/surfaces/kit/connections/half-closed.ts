@@ -1,15 +1,15 @@
 /**
- * Peers that end their own side behind a request and wait for the answer. Node would end the connection at once, and every
- * answer that takes longer than a moment would be lost. So they get their answers; but to us a peer that is gone altogether
- * looks the same until something is written to it, so one that is owed an answer and gets none for a while is cut.
+ * Clients that end their own side of the connection after the request and wait for the answer. Node would end the connection
+ * at once, and every answer that takes longer than a moment would be lost. So they get their answers. But a client that is gone
+ * altogether looks the same until something is written to it, so a connection on which nothing is sent for a while is cut.
  */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 const GRACE_MS = 10_000
 
-const HAS_PATIENCE = Symbol('keeps its connection until it is answered')
-type Marked = Socket & { [HAS_PATIENCE]?: boolean }
+const KEEPS_OPEN = Symbol('kept open until it is answered')
+type Marked = Socket & { [KEEPS_OPEN]?: boolean }
 
 export function answerHalfClosed(server: Server): void {
   // A property of every server since the first versions, though not among the documented ones.
@@ -20,11 +20,11 @@ export function answerHalfClosed(server: Server): void {
 
 /** For requests whose answer may take long and has an end of its own: they are not cut for being silent. */
 export function keepUntilAnswered(socket: Marked): void {
-  socket[HAS_PATIENCE] = true
+  socket[KEEPS_OPEN] = true
 }
 
 function onPeerEnd(this: Marked): void {
-  if (this[HAS_PATIENCE] !== true) cutWhenSilent(this)
+  if (this[KEEPS_OPEN] !== true) cutWhenSilent(this)
 }
 
 function cutWhenSilent(socket: Socket): void {

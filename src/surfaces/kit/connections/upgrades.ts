@@ -1,6 +1,6 @@
 /**
  * Requests that ask to leave HTTP for a WebSocket. Only those that a surface takes are let out of the HTTP server; every other
- * one is answered like a request that asked for nothing. The guards run first, and a refusal is a plain answer in the surface's
+ * one is answered like an ordinary request. The guards run first, and a refusal is a plain answer in the surface's
  * envelope, before the handshake. A peer that is silent while its handshake is decided is cut.
  */
 import type { IncomingMessage, Server } from 'node:http'

@@ -64,7 +64,7 @@ function toPaths(document: OpenApiDocument): PathMethods[] {
   }))
 }
 
-/** Says of each operation what is so here: either a credential is needed, or none is. */
+/** Says of each operation whether a credential is needed here. */
 function withSecurity(document: OpenApiDocument, needsCredentials: boolean): OpenApiDocument {
   const isWay = (way: object) => Object.keys(way).length > 0
   const rule = (ways: unknown) => (needsCredentials ? (ways as readonly object[]).filter(isWay) : [])

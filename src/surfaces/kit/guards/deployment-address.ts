@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../../domain/errors.ts'
 
-/** The deployment that a host name names, well-formed or not; null when the name is not of this kind. */
+/** The deployment that a host name names; null when it names none. */
 export type DeploymentHosts = (name: string) => string | null
 
 export type RouteDeployment = (request: IncomingMessage) => void

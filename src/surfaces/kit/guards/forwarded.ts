@@ -1,7 +1,7 @@
 /**
  * What a reverse proxy says about the address that the caller used. Only proxies on the configured list are believed;
- * everybody else's `X-Forwarded-*` is ignored, because it would move the links in our answers. The first value of a list
- * counts, and a value that is not well-formed counts as absent.
+ * everybody else's `X-Forwarded-*` is ignored, because it would let any caller change the links in our answers. The first value
+ * of a list counts, and a value that is not well-formed counts as absent.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIPv6 } from 'node:net'

@@ -1,6 +1,6 @@
 /**
  * The gate as hooks of the framework, for every route and for addresses that have none: answer headers first, so that each
- * refusal carries them too, then the guards, then OPTIONS. Whoever needs a known caller adds `authenticate` on top.
+ * refusal carries them too, then the guards, then OPTIONS. Surfaces that must know the caller add `authenticate`.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -13,7 +13,7 @@ import type { Gate, ServiceAddress } from './gate.ts'
 
 export interface GuardOptions {
   readonly gate: Gate
-  /** In the words of the surface that the path belongs to. */
+  /** The error envelope of the surface that the path belongs to. */
   readonly answerErrorFor: (path: string) => AnswerError
   readonly allowedMethods: (path: string) => readonly string[]
 }

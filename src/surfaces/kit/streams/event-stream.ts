@@ -23,7 +23,7 @@ const BACKLOG_BYTES = 256 * 1024
 const STALL_MS = 60_000
 /** The contract promises a byte at least every 15 s; one look per second and this bound keep us below. */
 const SILENCE_MS = 13_000
-/** How soon a reader that ended its own side is asked for signs of life, and asked again at first. */
+/** A reader that ended its own side is probed at once, again after the shorter time, and then about every second. */
 const PROBE_MS = 1_000
 const PROBE_AGAIN_MS = 20
 
@@ -86,8 +86,8 @@ export class EventStream {
   }
 
   /**
-   * The peer ended its side. Whoever still reads gets its stream. One that is gone answers what is written to it with a
-   * reset, which only the next write meets: so there are two, and then one a second.
+   * The peer ended its side: it may still read, or be gone. One that is gone answers a write with a reset, which only the
+   * write after it meets. So there are two writes at once, and then one a second.
    */
   peerEnded(): void {
     this.silenceMs = PROBE_MS

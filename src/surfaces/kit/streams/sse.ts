@@ -40,7 +40,7 @@ export function encodeStreamHead(headers: readonly string[]): string {
  * wait until they are written; null when the connection ends before that.
  */
 export async function takeSocket(response: ServerResponse): Promise<Socket | null> {
-  if (response.socket === null) await untilItsTurn(response)
+  if (response.socket === null) await untilItHasSocket(response)
   const socket = response.socket
   if (socket === null || socket.destroyed) return null
   // What node does when a peer ends its side, namely end ours, is right for answers and wrong for a stream.
@@ -53,7 +53,7 @@ export async function takeSocket(response: ServerResponse): Promise<Socket | nul
   return socket
 }
 
-function untilItsTurn(response: ServerResponse): Promise<void> {
+function untilItHasSocket(response: ServerResponse): Promise<void> {
   const connection = response.req.socket
   if (connection.destroyed) return Promise.resolve()
   return new Promise((resolve) => {

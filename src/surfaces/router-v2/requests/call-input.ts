@@ -1,6 +1,6 @@
 /**
  * The body of a call: its bytes as they came, what they say, and what tells this request apart from another with the same
- * key. What is wrong with the JSON is kept, not thrown: checks that come first have the first word.
+ * key. What is wrong with the JSON is returned, not thrown: a call is judged by other things first.
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -18,7 +18,7 @@ export interface CallInput {
 // 100 MiB over a slow line; a sender that drips is cut off all the same.
 const BODY_MS = 600_000
 
-// Far above any input: schemas, prices and providers go over all of it in one go.
+// Far above any input: schemas, prices and providers walk over all of it without a pause.
 const PLAIN: JsonReading<number> = { parse: JSON.parse, readNumber: Number, maxValues: 50_000 }
 
 export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {

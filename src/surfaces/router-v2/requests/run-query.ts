@@ -1,7 +1,7 @@
 /**
- * The query of a call. `model_provider` may only name what runs the model anyway: no other serves it here, so nothing is ever
- * handed over to a second provider and the words about that (`strict_mode`, `fallback_provider`) hold by themselves.
- * `reject_unknown_fields=true` refuses top-level fields that the model's schema does not declare. Other words are let be.
+ * The query of a call. `model_provider` may only name what runs the model anyway. A model has no second provider to fall back
+ * to, so `strict_mode` and `fallback_provider` are accepted and change nothing. `reject_unknown_fields=true` refuses top-level
+ * fields that the model's schema does not declare. Other parameters are ignored.
  */
 import type { OpenedModel } from '../../../domain/models/access.ts'
 import { isRecord, type Model } from '../../../domain/models/model.ts'
@@ -11,7 +11,7 @@ import { readQuery } from '../../kit/request-url.ts'
 
 /** The model's own provider. */
 const NATIVE: ReadonlySet<string> = new Set(['default', 'comfy', 'comfyui'])
-/** Known words for others that could serve a model, and that serve none here. */
+/** Names that official clients know of others, which serve no model here. */
 const ELSEWHERE: ReadonlySet<string> = new Set(['fal', 'wavespeed', 'runware', 'higgsfield'])
 const SWITCHES = ['strict_mode', 'reject_unknown_fields'] as const
 const SINGLE: readonly string[] = ['model_provider', 'fallback_provider', ...SWITCHES]
