@@ -36,7 +36,7 @@ test('operation ids are unique, and each operation documents success and failure
   }
 })
 
-test('problems name the place and never the value', () => {
+test('problems name the field and never the value', () => {
   assert.equal(spec.check('Priority', 5, 'priority'), null)
   assert.match(spec.check('Priority', true, 'priority') ?? '', /^priority must be integer/)
   const problem = spec.check('ExtraData', { api_key_comfy_org: { key: 'secret' } }, 'extra_data') ?? ''
