@@ -39,7 +39,7 @@ import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
-import { type ConnectionLimit, createConnectionLimit } from './surfaces/kit/connections/connection-limit.ts'
+import { type AccountConnections, createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
 import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import {
   createDeploymentHosts,
@@ -80,7 +80,7 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
 interface AdminParts extends HttpParts {
   readonly guardAdmin: StaticTokenGuard
   readonly openStreams: () => number
-  readonly heldBy: ConnectionLimit['count']
+  readonly heldBy: AccountConnections['count']
 }
 
 function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
@@ -154,7 +154,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     trustedProxies: http.trustedProxies,
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
-  const connectionLimit = createConnectionLimit(toStreamLimit(config, shared))
+  const accountConnections = createAccountConnections(toStreamLimit(config, shared))
   const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
   const spec = loadJobsContract(contract)
   const routerSpec = loadRouterContract(contract)
@@ -170,7 +170,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     clock,
     turns: parts.turns,
     maxBodyBytes: http.maxBodyBytes,
-    connectionLimit,
+    accountConnections,
     cursorSecret: router.cursorSecret,
     contentLinks,
     linkStyle: { isAbsolute: http.absoluteUrls },
@@ -213,9 +213,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const admin =
     secrets.adminToken === null
       ? []
-      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: connectionLimit.count })]
+      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns: parts.turns })
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, connectionLimit }))
+  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, accountConnections }))
   const server = await openServer({
     host: http.host,
     port: http.port,
@@ -251,9 +251,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
 function toSurfaceParts(
   config: Config,
   gate: Gate,
-  parts: HttpParts & Pick<SurfaceParts, 'connectionLimit'>,
+  parts: HttpParts & Pick<SurfaceParts, 'accountConnections'>,
 ): SurfaceParts {
-  const { connectionLimit, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
+  const { accountConnections, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     brands: config.http.brand,
@@ -275,7 +275,7 @@ function toSurfaceParts(
       sign: signer.sign,
       servesBytes: config.kind === 'local',
     },
-    connectionLimit,
+    accountConnections,
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,
       maxUploadBytes: config.assets.maxUploadBytes,

@@ -9,7 +9,7 @@ import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../src/
 import { loadJobsContract } from '../../src/surfaces/jobs-v2/jobs-contract.ts'
 import { createAnswerError } from '../../src/surfaces/jobs-v2/jobs-errors.ts'
 import { createDirectLinks } from '../../src/surfaces/jobs-v2/views/links.ts'
-import { createConnectionLimit } from '../../src/surfaces/kit/connections/connection-limit.ts'
+import { createAccountConnections } from '../../src/surfaces/kit/connections/account-connections.ts'
 import { createGate, type GateOptions } from '../../src/surfaces/kit/guards/gate.ts'
 import { DEFAULT_BRANDS } from '../../src/surfaces/kit/request-identity.ts'
 import { createOperatorSurface } from '../../src/surfaces/operator/index.ts'
@@ -60,7 +60,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     answerError,
     clock: systemClock,
     maxBodyBytes: 1024 * 1024,
-    connectionLimit: createConnectionLimit(options.api?.maxStreamsPerAccount ?? 100),
+    accountConnections: createAccountConnections(options.api?.maxStreamsPerAccount ?? 100),
     cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,

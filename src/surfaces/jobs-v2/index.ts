@@ -9,7 +9,7 @@ import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
-import type { ConnectionLimit } from '../kit/connections/connection-limit.ts'
+import type { AccountConnections } from '../kit/connections/account-connections.ts'
 import type { Contract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods } from '../kit/contracts/path-methods.ts'
 import { createTimeCursors } from '../kit/cursor.ts'
@@ -29,8 +29,8 @@ import {
   assetFromPath,
   headAssetByHash,
 } from './operations/assets-without-upload.ts'
+import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
-import { listJobs } from './operations/list-jobs.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
@@ -47,7 +47,7 @@ export interface JobsV2Options {
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
   /** Bounds what an account holds open, on this surface and on all others together. */
-  readonly connectionLimit: ConnectionLimit
+  readonly accountConnections: AccountConnections
   readonly cursorSecret: Uint8Array
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
@@ -88,7 +88,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const hub = createEventHub({
     turns,
     watchJob: jobs.watchJob,
-    connectionLimit: options.connectionLimit,
+    accountConnections: options.accountConnections,
     isWelcome: gate.isWelcome,
     contentLinks,
     ticker: options.ticker ?? systemTicker,

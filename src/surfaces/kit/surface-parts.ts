@@ -18,7 +18,7 @@ import type { ChooseJobId } from '../../domain/jobs/chosen-id.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
-import type { ConnectionLimit } from './connections/connection-limit.ts'
+import type { AccountConnections } from './connections/account-connections.ts'
 import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
@@ -56,7 +56,7 @@ export interface SurfaceParts {
     readonly servesBytes: boolean
   }
   /** Bounds what an account holds open, on this surface and on all others together. */
-  readonly connectionLimit: ConnectionLimit
+  readonly accountConnections: AccountConnections
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

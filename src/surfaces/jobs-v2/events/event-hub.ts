@@ -9,7 +9,7 @@ import type { Ticker } from '../../../../lib/uptime.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { noSuchJob } from '../../../domain/jobs/read.ts'
 import type { WatchJob } from '../../../domain/jobs/watch-job.ts'
-import { type ConnectionLimit, tooManyStreams } from '../../kit/connections/connection-limit.ts'
+import { type AccountConnections, tooManyStreams } from '../../kit/connections/account-connections.ts'
 import { EventStream } from '../../kit/streams/event-stream.ts'
 import { encodeStreamHead, takeSocket } from '../../kit/streams/sse.ts'
 import { isReachable, type JobReach } from '../reachable-jobs.ts'
@@ -18,7 +18,7 @@ import { createEventChannel, type EventChannel } from './event-channel.ts'
 
 export interface HubOptions {
   readonly watchJob: WatchJob
-  readonly connectionLimit: ConnectionLimit
+  readonly accountConnections: AccountConnections
   readonly isWelcome: IsWelcome
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
@@ -55,7 +55,7 @@ const TICK_MS = 125
 const CHECK_EVERY_TICKS = 8
 
 export function createEventHub(options: HubOptions): EventHub {
-  const { watchJob, connectionLimit, isWelcome, contentLinks, ticker, turns } = options
+  const { watchJob, accountConnections, isWelcome, contentLinks, ticker, turns } = options
   const channels = new Map<string, Shared>()
   const pending = new Set<EventChannel>()
   const streams = new Map<EventStream, Caller>()
@@ -103,7 +103,7 @@ export function createEventHub(options: HubOptions): EventHub {
   }
 
   function giveBack(shared: Shared, accountId: string): void {
-    connectionLimit.giveBack(accountId)
+    accountConnections.giveBack(accountId)
     shared.readers--
     if (shared.readers > 0) return
     if (channels.get(shared.key) === shared) channels.delete(shared.key)
@@ -120,7 +120,7 @@ export function createEventHub(options: HubOptions): EventHub {
       const { reach, jobId, base } = request
       const { accountId, pool } = reach
       if (isClosed) throw tooManyStreams()
-      connectionLimit.take(accountId)
+      accountConnections.take(accountId)
       const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
       const shared = channels.get(key) ?? share(key, request)
       shared.readers++

@@ -1,6 +1,7 @@
 /** A job in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
 import type { Job, JobError, Output, Progress } from '../../../domain/jobs/job.ts'
 import { labelOf } from '../../../domain/jobs/metadata.ts'
+import { toWireHash } from './asset-view.ts'
 import { type ContentLinks, type JobLinkStyle, type LinkBase, toJobUrls } from './links.ts'
 
 /** How this caller reached us, and where bytes are. */
@@ -57,7 +58,7 @@ export function toOutputText(output: Output, job: Job, base: ViewBase): string {
     content_type: output.contentType,
     size_bytes: output.sizeBytes,
     id: output.assetId,
-    hash: `blake3:${output.hash}`,
+    hash: toWireHash(output.hash),
     url: link.url,
     url_expires_at: link.expiresAt.toISOString(),
     job_id: job.id,

@@ -32,7 +32,7 @@ export function openSockets(parts: SurfaceParts, { answerError, features, audien
     isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
-    connectionLimit: parts.connectionLimit,
+    accountConnections: parts.accountConnections,
   })
   return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
 }

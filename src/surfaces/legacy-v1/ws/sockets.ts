@@ -15,7 +15,7 @@ import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import type { ConnectionLimit } from '../../kit/connections/connection-limit.ts'
+import type { AccountConnections } from '../../kit/connections/account-connections.ts'
 import { refuseUpgrade } from '../../kit/connections/upgrades.ts'
 import { mustNameNoDeployment } from '../../kit/guards/deployment-address.ts'
 import type { Gate } from '../../kit/guards/gate.ts'
@@ -45,7 +45,7 @@ export interface SocketsOptions {
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
   readonly answerHeaders: readonly string[]
-  readonly connectionLimit: ConnectionLimit
+  readonly accountConnections: AccountConnections
   readonly limits?: Partial<ConnectionLimits>
 }
 
@@ -101,13 +101,13 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { audiences, isPerClient, connectionLimit } = options
+  const { audiences, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
-    connectionLimit.take(accountId)
+    accountConnections.take(accountId)
     channels.set(accountId, channel)
     channel.holders++
     return channel
@@ -115,7 +115,7 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   function release(channel: AccountChannel): void {
     channel.holders--
-    connectionLimit.giveBack(channel.accountId)
+    accountConnections.giveBack(channel.accountId)
     if (channel.holders === 0) channels.delete(channel.accountId)
   }
 

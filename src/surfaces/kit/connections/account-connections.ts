@@ -5,7 +5,7 @@
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 
-export interface ConnectionLimit {
+export interface AccountConnections {
   /** Throws too_many_streams. Whoever took a connection gives it back, once. */
   take(accountId: string): void
   giveBack(accountId: string): void
@@ -14,7 +14,7 @@ export interface ConnectionLimit {
 
 const RETRY_AFTER_SECONDS = 5
 
-export function createConnectionLimit(limit: PerAccount): ConnectionLimit {
+export function createAccountConnections(limit: PerAccount): AccountConnections {
   const held = new Map<string, number>()
   const count = (accountId: string) => held.get(accountId) ?? 0
   return {
