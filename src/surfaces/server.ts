@@ -14,11 +14,10 @@ import { createShouldUpgrade, routeUpgrades } from './kit/connections/upgrades.t
 import type { RouteDeployment } from './kit/guards/deployment-address.ts'
 import type { Gate } from './kit/guards/gate.ts'
 import { guardRequests } from './kit/guards/guard-hooks.ts'
-import { mount } from './kit/mount.ts'
 import { requestIdOf, routeOf } from './kit/request-identity.ts'
 import { pathOf } from './kit/request-url.ts'
 import { isStreamSocket } from './kit/streams/event-stream.ts'
-import type { AnswerError, Surface, UpgradeRoute } from './kit/surface.ts'
+import { type AnswerError, mount, type Surface, type UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
 
 /** One answered request, for metrics and the request log. */
