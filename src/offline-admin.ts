@@ -12,8 +12,8 @@ import { openStore } from './compose/storage/open-store.ts'
 import type { AccountsConfig, Config } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
-import { createGate } from './surfaces/kit/gate.ts'
-import { createStaticTokenGuard } from './surfaces/kit/static-token.ts'
+import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
+import { createGate } from './surfaces/kit/guards/gate.ts'
 import { openServer } from './surfaces/server.ts'
 
 export interface OfflineAdminOptions {

@@ -32,27 +32,27 @@ import { reloadModels } from './surfaces/admin/operations/models.ts'
 import { createEngineOperations } from './surfaces/admin/register-operations.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
-import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/content-links.ts'
-import { createAnswerError } from './surfaces/jobs-v2/errors.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
-import type { PoolOf } from './surfaces/jobs-v2/pool-of.ts'
-import { loadSpec } from './surfaces/jobs-v2/spec.ts'
-import { type BodyRoomOptions, createBodyRoom } from './surfaces/kit/body-room.ts'
+import { loadJobsContract } from './surfaces/jobs-v2/jobs-contract.ts'
+import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
+import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
+import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
+import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
+import { type AccountConnections, createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
+import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
   type DeploymentHosts,
-} from './surfaces/kit/deployment-address.ts'
-import { createGate, type Gate } from './surfaces/kit/gate.ts'
-import { createOperatorSurface } from './surfaces/kit/health.ts'
-import { createHeldPlaces, type HeldPlaces } from './surfaces/kit/held-places.ts'
-import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/static-token.ts'
+} from './surfaces/kit/guards/deployment-address.ts'
+import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
+import { createOperatorSurface } from './surfaces/operator/index.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { createRouterV2 } from './surfaces/router-v2/index.ts'
-import { loadRouterSpec } from './surfaces/router-v2/spec.ts'
+import { loadRouterContract } from './surfaces/router-v2/router-contract.ts'
 import { openServer } from './surfaces/server.ts'
 
 // Longer than any call, so that the answer of the last moment still finds its connection.
@@ -79,7 +79,7 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
 interface AdminParts extends HttpParts {
   readonly guardAdmin: StaticTokenGuard
   readonly openStreams: () => number
-  readonly heldBy: HeldPlaces['count']
+  readonly heldBy: AccountConnections['count']
 }
 
 function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
@@ -132,7 +132,7 @@ export interface HttpParts {
 }
 
 /** Every single body that its own limit allows fits, whatever is set here. */
-function toBodyLimits({ http, router }: Config): Omit<BodyRoomOptions, 'turns'> {
+function toBodyLimits({ http, router }: Config): Omit<BodyMemoryOptions, 'turns'> {
   const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
   return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
@@ -153,10 +153,10 @@ export async function openHttp(config: Config, parts: HttpParts) {
     trustedProxies: http.trustedProxies,
     deploymentHosts: toDeploymentHosts(config.deployments),
   })
-  const places = createHeldPlaces(toStreamLimit(config, shared))
+  const accountConnections = createAccountConnections(toStreamLimit(config, shared))
   const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
-  const spec = loadSpec(contract)
-  const routerSpec = loadRouterSpec(contract)
+  const spec = loadJobsContract(contract)
+  const routerSpec = loadRouterContract(contract)
   const answerError = createAnswerError(log)
   const contentLinks =
     config.kind === 'local'
@@ -169,7 +169,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     clock,
     turns: parts.turns,
     maxBodyBytes: http.maxBodyBytes,
-    places,
+    accountConnections,
     cursorSecret: router.cursorSecret,
     contentLinks,
     linkStyle: { isAbsolute: http.absoluteUrls },
@@ -212,9 +212,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const admin =
     secrets.adminToken === null
       ? []
-      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: places.count })]
-  const bodyRoom = createBodyRoom({ ...toBodyLimits(config), turns: parts.turns })
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, places }))
+      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
+  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns: parts.turns })
+  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, accountConnections }))
   const server = await openServer({
     host: http.host,
     port: http.port,
@@ -236,19 +236,23 @@ export async function openHttp(config: Config, parts: HttpParts) {
     answerError,
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
     trace: openTracing(),
-    bodyRoom,
+    bodyMemory,
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   const gauges = [
-    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyRoom.heldBytes },
+    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
     ...optional.flatMap(({ gauges: own }) => own ?? []),
   ]
   return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
 /** What surfaces that may be left out are given. */
-function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<SurfaceParts, 'places'>): SurfaceParts {
-  const { places, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
+function toSurfaceParts(
+  config: Config,
+  gate: Gate,
+  parts: HttpParts & Pick<SurfaceParts, 'accountConnections'>,
+): SurfaceParts {
+  const { accountConnections, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     brands: config.http.brand,
@@ -270,7 +274,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<Surf
       sign: signer.sign,
       servesBytes: config.kind === 'local',
     },
-    places,
+    accountConnections,
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,
       maxUploadBytes: config.assets.maxUploadBytes,

@@ -1,25 +1,24 @@
 /**
  * One listener for all surfaces. In front of the framework stand the hot routes; behind it, whatever it cannot parse is still
- * answered in an envelope. It bounds headers, connections and time, and ends in order: no new connections, streams told,
- * requests under way finished, and after a bounded wait everything cut.
+ * answered in an envelope. It bounds headers, connections and time, and ends in order: no new connections, event
+ * streams are told, requests under way finish, and after a bounded wait everything is cut.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
-import type { BodyRoom } from './kit/body-room.ts'
-import { answerBrokenRequests } from './kit/broken-request.ts'
-import type { RouteDeployment } from './kit/deployment-address.ts'
-import { prepareDrain } from './kit/drain.ts'
-import { isStreamSocket } from './kit/event-stream.ts'
-import type { Gate } from './kit/gate.ts'
-import { guardRequests } from './kit/guard-hooks.ts'
-import { answerHalfClosed } from './kit/half-close.ts'
-import { writeAnswer } from './kit/raw-answer.ts'
-import { requestIdOf } from './kit/request-id.ts'
-import { routeOf } from './kit/route-name.ts'
-import type { AnswerError, Surface, UpgradeRoute } from './kit/surface.ts'
+import type { BodyMemory } from './kit/bodies/body-memory.ts'
+import { prepareDrain } from './kit/connections/drain.ts'
+import { answerHalfClosed } from './kit/connections/half-closed.ts'
+import { answerBrokenRequests, writeAnswer } from './kit/connections/raw-answer.ts'
+import { createShouldUpgrade, routeUpgrades } from './kit/connections/upgrades.ts'
+import type { RouteDeployment } from './kit/guards/deployment-address.ts'
+import type { Gate } from './kit/guards/gate.ts'
+import { guardRequests } from './kit/guards/guard-hooks.ts'
+import { requestIdOf, routeOf } from './kit/request-identity.ts'
+import { pathOf } from './kit/request-url.ts'
+import { isStreamSocket } from './kit/streams/event-stream.ts'
+import { type AnswerError, mount, type Surface, type UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
-import { createShouldUpgrade, routeUpgrades } from './kit/upgrades.ts'
 
 /** One answered request, for metrics and the request log. */
 export interface AnsweredRequest {
@@ -48,7 +47,7 @@ export interface ServerOptions {
   readonly onAnswered?: ((request: AnsweredRequest) => void) | null
   readonly trace?: TraceRequest | null
   /** Bounds what bodies take in memory together; left out: each has its own bound only. */
-  readonly bodyRoom?: BodyRoom | null
+  readonly bodyMemory?: BodyMemory | null
   /** Takes a deployment's prefix off the address before anything else reads it; left out: no prefix means anything. */
   readonly routeDeployment?: RouteDeployment | null
 }
@@ -98,12 +97,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   }
 
   routeUpgrades(server, upgradesOf(options), options.gate)
-  for (const surface of surfaces) {
-    app.register((scope, _options, done) => {
-      surface.register(scope)
-      done()
-    })
-  }
+  for (const surface of surfaces) mount(app, '', (own) => surface.register(own))
   await app.ready()
   await listen(server, options)
   const { port } = server.address() as AddressInfo
@@ -136,11 +130,10 @@ function createApp(options: ServerOptions, serverFactory: (framework: Handler) =
     logger: false,
     genReqId: requestIdOf,
     requestIdHeader: false,
-    // What does not even route: a bad escape in the path, an endless segment. No hook has run for it.
+    // A path that cannot be routed: a bad escape, an endless segment. No hook has run for it.
     frameworkErrors(error, request, reply) {
       const headers = gate.answerHeaders(request.headers.origin, request.id)
-      const path = (request.raw.url ?? '').split('?', 1)[0]
-      writeAnswer(reply.raw, headers, answerErrorFor(path)(error, request.id))
+      writeAnswer(reply.raw, headers, answerErrorFor(pathOf(request.raw.url ?? ''))(error, request.id))
     },
     routerOptions: {
       maxParamLength: MAX_SEGMENT_LENGTH,
@@ -175,9 +168,9 @@ function createHttpServer(
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = options.maxConnections ?? MAX_CONNECTIONS
   server.setTimeout(options.idleMs ?? IDLE_MS)
-  const { onAnswered = null, trace = null, bodyRoom = null } = options
+  const { onAnswered = null, trace = null, bodyMemory = null } = options
   server.on('request', (request, response) => {
-    bodyRoom?.admit(request, response)
+    bodyMemory?.admit(request, response)
     if (onAnswered !== null) observe(request, response, onAnswered)
     if (trace === null) answer(framework, request, response)
     else trace(request, response, () => answer(framework, request, response))

@@ -62,7 +62,7 @@ test('the error types of the router are those of its specification, and docs/err
 })
 
 test('docs/errors.md explains every code that the service answers', () => {
-  const table = readFileSync(path.join(project, 'src/surfaces/jobs-v2/errors.ts'), 'utf8')
+  const table = readFileSync(path.join(project, 'src/surfaces/jobs-v2/jobs-errors.ts'), 'utf8')
   const codes = new Set([...table.matchAll(/\[\s*(\d{3}),\s*'([a-z_]+)'/g)].map((match) => match[2]))
   assert.ok(codes.size >= 15, 'the table of codes was found')
   const document = readFileSync(path.join(project, 'docs/errors.md'), 'utf8')

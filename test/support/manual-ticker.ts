@@ -1,4 +1,4 @@
-import type { Ticker } from '../../src/surfaces/kit/ticker.ts'
+import type { Ticker } from '../../lib/uptime.ts'
 
 export interface ManualTicker extends Ticker {
   /** Lets time pass, running what is due in between. */

@@ -53,7 +53,7 @@ test('a stream that was written to gets no needless comment', async () => {
   assert.equal((await reader.next())!.event, 'status')
 })
 
-test('over the limit a stream is refused with Retry-After, and a place is freed by an end and by a dead client', async () => {
+test('over the limit a stream is refused with Retry-After, and the end of a stream or of its client makes room for another', async () => {
   await using service = await startSurface({ api: { maxStreamsPerAccount: 2 } })
   service.jobs.put(makeJob())
   const one = openEvents(service.url, EVENTS)
@@ -68,13 +68,13 @@ test('over the limit a stream is refused with Retry-After, and a place is freed 
   assert.equal(unknown.status, 429, 'the refusal tells nothing about the job')
   assert.equal((await fetch(`${service.url}/api/v2/jobs/${JOB_ID}`)).status, 200, 'polling stays available')
   one.socket.destroy()
-  await until(() => service.api.openStreams() === 1, 'the dead client gave its place back')
+  await until(() => service.api.openStreams() === 1, 'the dead client no longer counts')
   using three = openEvents(service.url, EVENTS)
   await three.next()
   service.jobs.change({ status: 'succeeded' })
   await two.rest()
   await three.rest()
-  await until(() => service.api.openStreams() === 0, 'ended streams gave their places back')
+  await until(() => service.api.openStreams() === 0, 'ended streams no longer count')
   assert.equal(service.jobs.watcherCount(), 0, 'nobody watches any more')
 })
 
@@ -96,7 +96,7 @@ test('a stream ends within a second once its caller would not be let in any more
   service.jobs.change({ progress: makeProgress(0.5) })
   assert.deepEqual(await one.rest(), [{ event: 'comment', data: 'closing' }])
   assert.equal((await two.next())!.event, 'progress')
-  await until(() => service.api.openStreams() === 1, 'its place is free again')
+  await until(() => service.api.openStreams() === 1, 'it no longer counts')
 })
 
 test('a client that leaves while its job is looked up leaves nothing behind', async () => {
@@ -112,7 +112,7 @@ test('a client that leaves while its job is looked up leaves nothing behind', as
   assert.equal((await reader.next())!.event, 'status')
 })
 
-test('a failed look-up frees the place', async () => {
+test('a stream whose look-up failed does not count', async () => {
   await using service = await startSurface({ api: { maxStreamsPerAccount: 1 } })
   for (let round = 0; round < 3; round++) assert.equal((await fetch(service.url + EVENTS)).status, 404)
 })
@@ -244,7 +244,7 @@ for (const halfClose of [false, true]) {
     const heads = [...reader.text().matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
     assert.deepEqual(heads, ['200', '404', '200', '200'])
     assert.match(reader.text(), /event: progress\n.*event: status\ndata: \{"status":"succeeded"/s)
-    await until(() => service.api.openStreams() === 0, 'its place is free again')
+    await until(() => service.api.openStreams() === 0, 'it no longer counts')
   })
 }
 
@@ -263,7 +263,7 @@ test('a client that ended its own side gets its answers, quick and slow, and its
   assert.match(reader.text(), /data: \{"status":"canceled"/)
 })
 
-test('a connection that closes while its stream waits for its turn leaves nothing behind', async () => {
+test('a connection that closes while its stream waits behind other answers leaves nothing behind', async () => {
   await using service = await startSurface({ api: { maxStreamsPerAccount: 1 } })
   service.jobs.put(makeJob())
   for (let round = 0; round < 5; round++) {

@@ -1,6 +1,6 @@
 /**
- * The newest preview of each running job, bounded, and its way to whoever watches: at most two a second per job, always the
- * newest, and the last one is never swallowed by the limit. Previews are not stored anywhere.
+ * The newest preview of each running job, bounded, and the way of every preview to whoever watches. How many of them a reader is
+ * shown is decided where frames are made. Previews are not stored anywhere.
  */
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { EventBus, JobLive } from '../events/event-bus.ts'
@@ -22,29 +22,21 @@ export interface Previews extends Disposable {
 
 export interface PreviewsDeps {
   readonly bus: Pick<EventBus<EngineEvent>, 'onLive'>
-  readonly everyMs?: number
   readonly maxJobs?: number
 }
 
-interface Pace {
-  timer: NodeJS.Timeout | null
-  /** Came while the pace forbade sending it. */
-  waiting: Preview | null
-}
-
-export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDeps): Previews {
+export function createPreviews({ bus, maxJobs = 256 }: PreviewsDeps): Previews {
   const newest = new Map<string, Preview>()
   const listeners = new Map<string, Set<PreviewListener>>()
-  const paces = new Map<string, Pace>()
   const stop = bus.onLive(onLive)
 
   function onLive({ jobId, event }: JobLive<EngineEvent>): void {
     if (event.type === 'preview') {
-      // A delivered picture may be of any size; as a glimpse it would only fill memory.
+      // A picture that is a result may be of any size; as a preview it would only fill memory.
       if (event.bytes.byteLength > MAX_PREVIEW_BYTES) return
       const preview = { nodeId: event.displayNodeId, contentType: event.contentType, bytes: event.bytes }
       keep(jobId, preview)
-      if (listeners.has(jobId)) offer(jobId, preview)
+      for (const listener of listeners.get(jobId) ?? []) listener(preview)
     } else if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted') {
       newest.delete(jobId)
     }
@@ -57,40 +49,10 @@ export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDe
     if (newest.size > maxJobs && oldest !== undefined) newest.delete(oldest)
   }
 
-  function offer(jobId: string, preview: Preview): void {
-    const pace = paces.get(jobId)
-    if (pace !== undefined) {
-      pace.waiting = preview
-      return
-    }
-    send(jobId, preview)
-    const started: Pace = { timer: null, waiting: null }
-    paces.set(jobId, started)
-    started.timer = setTimeout(() => rest(jobId, started), everyMs)
-  }
-
-  function rest(jobId: string, pace: Pace): void {
-    const { waiting } = pace
-    pace.waiting = null
-    if (waiting === null) {
-      paces.delete(jobId)
-      return
-    }
-    send(jobId, waiting)
-    pace.timer = setTimeout(() => rest(jobId, pace), everyMs)
-  }
-
-  function send(jobId: string, preview: Preview): void {
-    for (const listener of listeners.get(jobId) ?? []) listener(preview)
-  }
-
   function leave(jobId: string, listener: PreviewListener): void {
     const set = listeners.get(jobId)
     set?.delete(listener)
-    if (set === undefined || set.size > 0) return
-    listeners.delete(jobId)
-    clearTimeout(paces.get(jobId)?.timer ?? undefined)
-    paces.delete(jobId)
+    if (set?.size === 0) listeners.delete(jobId)
   }
 
   return {
@@ -102,8 +64,6 @@ export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDe
     },
     [Symbol.dispose]() {
       stop()
-      for (const pace of paces.values()) clearTimeout(pace.timer ?? undefined)
-      paces.clear()
       listeners.clear()
       newest.clear()
     },

@@ -39,7 +39,6 @@ export interface WatchJobDeps {
   /** Heals a lost notice. */
   readonly liveFreshMs?: number
   readonly tickMs?: number
-  readonly previewEveryMs?: number
 }
 
 interface JobKey {
@@ -55,7 +54,7 @@ export interface JobWatching extends Disposable {
 
 export function createWatchJob(deps: WatchJobDeps): JobWatching {
   const hub = createWatchHub(createSource(deps), { log: deps.log, tickMs: deps.tickMs })
-  const previews = createPreviews({ bus: deps.bus, everyMs: deps.previewEveryMs })
+  const previews = createPreviews({ bus: deps.bus })
   const stopNotices = deps.bus.onChanged((notice) => hub.notice(notice, notice.version))
 
   return {

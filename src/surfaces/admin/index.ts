@@ -6,11 +6,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isJsonObject } from '../../../lib/json/lossless-json.ts'
 import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { placeOf, sendError } from '../kit/guard-hooks.ts'
-import { readJsonBody } from '../kit/json-body.ts'
-import { wrongMethod } from '../kit/path-methods.ts'
-import { openSpec } from '../kit/spec.ts'
-import type { StaticTokenGuard } from '../kit/static-token.ts'
+import { readJsonBody } from '../kit/bodies/json-body.ts'
+import { openContract } from '../kit/contracts/contract.ts'
+import { wrongMethod } from '../kit/contracts/path-methods.ts'
+import type { StaticTokenGuard } from '../kit/guards/credentials.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
 import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './operations/service.ts'
@@ -50,7 +50,7 @@ const MAX_BODY_BYTES = 4 * 1024 * 1024
 
 export function createAdmin(options: AdminOptions): Surface {
   const { guard, answerError, clock, shared } = options
-  const spec = openSpec({
+  const spec = openContract({
     source: SOURCE,
     requestSchemas: REQUEST_SCHEMAS,
     needsCredentials: true,
@@ -72,7 +72,7 @@ export function createAdmin(options: AdminOptions): Surface {
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
     app.addHook('onRequest', async (request) => {
-      if (placeOf(request).deploymentId !== null)
+      if (serviceAddressOf(request).deploymentId !== null)
         throw new ServiceError('not_found', 'there is nothing under this address')
       guard(request.raw)
     })

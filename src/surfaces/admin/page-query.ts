@@ -1,7 +1,7 @@
 /** The query of a page: `limit`, and where it begins. Strict, like every query here: what is not understood is refused. */
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../domain/errors.ts'
-import { readQuery } from '../kit/query.ts'
+import { readQuery } from '../kit/request-url.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000

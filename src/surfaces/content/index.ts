@@ -1,14 +1,15 @@
 /**
- * The bytes behind a signed address: GET and HEAD, no credential, no account of the caller's. What lies here is what strangers
- * uploaded, so it is sandboxed, never sniffed, and downloaded rather than shown where a browser could run it.
+ * The bytes behind a signed address, for GET and HEAD: the address itself is the authorisation. The bytes are uploads of
+ * strangers, so they are sandboxed, never sniffed, and downloaded rather than shown where a browser could run them.
  */
 import type { FastifyInstance } from 'fastify'
 import type { OpenContent } from '../../domain/assets/content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
-import type { Gate } from '../kit/gate.ts'
-import { PUBLIC_PAGE, sendError } from '../kit/guard-hooks.ts'
-import { ANY_ORIGIN } from '../kit/security-headers.ts'
-import { sendContent } from '../kit/send-content.ts'
+import { sendContent } from '../kit/content/send-content.ts'
+import type { Gate } from '../kit/guards/gate.ts'
+import { PUBLIC_PAGE, sendError } from '../kit/guards/guard-hooks.ts'
+import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
+import { queryOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 
 export interface ContentSurfaceOptions {
@@ -45,9 +46,4 @@ export function createContentSurface({ gate, answerError, verify, openContent }:
     allowedMethods: (path) => (path.startsWith(prefix) ? METHODS : []),
     drain() {},
   }
-}
-
-function queryOf(url: string): string {
-  const mark = url.indexOf('?')
-  return mark === -1 ? '' : url.slice(mark + 1)
 }

@@ -1,15 +1,14 @@
 /**
- * The reference pages below /docs, one for each API, and a way there from the root. Readable without a token, each page with its
- * document for machines beside it: they hold nobody's data.
+ * The reference pages below /docs, one for each API, and a redirect to them from the root. Each page has its document for
+ * machines beside it. They need no token, since they hold nobody's data.
  */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import type { Gate, Place } from '../kit/gate.ts'
-import { PUBLIC_PAGE, placeOf } from '../kit/guard-hooks.ts'
-import type { Reference, Surface } from '../kit/surface.ts'
+import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
+import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { mount, type Reference, type Surface } from '../kit/surface.ts'
 import type { DocumentNode } from './openapi-types.ts'
-import { DOCUMENT, renderPage } from './render-page.ts'
-import { STYLE } from './style.ts'
+import { DOCUMENT, renderPage, STYLE } from './render-page.ts'
 
 export interface DocsOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>
@@ -34,22 +33,23 @@ export function createDocs({ gate, document, others = [] }: DocsOptions): Surfac
   function register(app: FastifyInstance): void {
     for (const page of pages) {
       const rest = pages.filter((other) => other !== page)
-      const apiOf = ({ origin, mountPrefix }: Place) => (page.isAtRoot === true ? origin : origin + mountPrefix)
+      const apiOf = ({ origin, mountPrefix }: ServiceAddress) =>
+        page.isAtRoot === true ? origin : origin + mountPrefix
       app.get(page.path, { config: PUBLIC_PAGE }, (request, reply) => {
-        const place = placeOf(request)
-        const [docsUrl, apiUrl] = [place.origin + place.mountPrefix, apiOf(place)]
+        const address = serviceAddressOf(request)
+        const [docsUrl, apiUrl] = [address.origin + address.mountPrefix, apiOf(address)]
         return reply
           .header('Content-Security-Policy', POLICY)
           .header('Content-Type', 'text/html; charset=utf-8')
           .send(renderPage(page.document as DocumentNode, { ...page, docsUrl, apiUrl, others: rest }))
       })
       app.get(page.path + DOCUMENT, { config: PUBLIC_PAGE }, (request, reply) => {
-        const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(placeOf(request)) }] })
+        const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(serviceAddressOf(request)) }] })
         return reply.header('Content-Type', 'application/json').send(Buffer.from(text))
       })
     }
     app.get('/', { config: PUBLIC_PAGE }, (request, reply) =>
-      reply.redirect(`${placeOf(request).mountPrefix}${pages[0].path}`),
+      reply.redirect(`${serviceAddressOf(request).mountPrefix}${pages[0].path}`),
     )
   }
   const paths = [
@@ -59,15 +59,7 @@ export function createDocs({ gate, document, others = [] }: DocsOptions): Surfac
   ]
   return {
     name: 'docs',
-    register(app) {
-      app.register(
-        (mounted, _options, done) => {
-          register(mounted)
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
-    },
+    register: (app) => mount(app, gate.mountPrefix, register),
     hotRoutes: [],
     allowedMethods: (path) => (paths.includes(path) ? ['GET', 'HEAD'] : []),
     drain() {},

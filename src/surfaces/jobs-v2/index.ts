@@ -2,58 +2,51 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/turns.ts'
-import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import { systemTicker, type Ticker } from '../../../lib/uptime.ts'
+import { mustHaveScope, type Scope } from '../../domain/accounts/scopes.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { Submit } from '../../domain/jobs/submit.ts'
 import type { WatchJob } from '../../domain/jobs/watch-job.ts'
+import type { AccountConnections } from '../kit/connections/account-connections.ts'
+import type { Contract } from '../kit/contracts/contract.ts'
+import { refuseShadowedMethods } from '../kit/contracts/path-methods.ts'
 import { createTimeCursors } from '../kit/cursor.ts'
-import { mustNameNoDeployment } from '../kit/deployment-address.ts'
-import type { Gate } from '../kit/gate.ts'
-import { placeOf, sendError } from '../kit/guard-hooks.ts'
-import type { HeldPlaces } from '../kit/held-places.ts'
-import { refuseShadowedMethods } from '../kit/path-methods.ts'
-import type { Spec } from '../kit/spec.ts'
-import type { AnswerError, Surface } from '../kit/surface.ts'
-import { systemTicker, type Ticker } from '../kit/ticker.ts'
-import type { ContentLinks } from './content-links.ts'
-import { createEventHub, type EventHub } from './event-hub.ts'
-import { createHotPath } from './hot-path.ts'
-import { createJobBytes } from './job-bytes.ts'
-import type { JobLinkStyle } from './links.ts'
-import type { OperationKit, RequestContext } from './operation.ts'
-import { type AssetFromHashDeps, assetFromHash } from './operations/asset-from-hash.ts'
-import { type AssetFromPathDeps, assetFromPath } from './operations/asset-from-path.ts'
-import { cancelJob } from './operations/cancel-job.ts'
-import { type DeleteAssetDeps, deleteAsset } from './operations/delete-asset.ts'
-import { type GetAssetDeps, getAsset } from './operations/get-asset.ts'
-import { type GetAssetContentDeps, getAssetContent } from './operations/get-asset-content.ts'
-import { getHealth } from './operations/get-health.ts'
-import { getJob } from './operations/get-job.ts'
-import { getJobEvents } from './operations/get-job-events.ts'
-import { getJobLogs } from './operations/get-job-logs.ts'
-import { getJobWorkflow } from './operations/get-job-workflow.ts'
-import { getOpenapi } from './operations/get-openapi.ts'
-import { type HeadAssetByHashDeps, headAssetByHash } from './operations/head-asset-by-hash.ts'
-import { listJobs } from './operations/list-jobs.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import type { Gate } from '../kit/guards/gate.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
+import { createEventHub, type EventHub } from './events/event-hub.ts'
+import { createHotPath } from './jobs-hot-path.ts'
+import type { RequestContext } from './jobs-operation.ts'
+import { getHealth, getOpenapi } from './operations/about.ts'
+import { ASSETS_BY_ID, type AssetsByIdDeps } from './operations/assets-by-id.ts'
+import {
+  type AssetsWithoutUploadDeps,
+  assetFromHash,
+  assetFromPath,
+  headAssetByHash,
+} from './operations/assets-without-upload.ts'
+import { listJobs } from './operations/job-list.ts'
+import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
-import type { PoolOf } from './pool-of.ts'
-import { scopeOf } from './scope-of.ts'
-import { createScopedJobs, type JobScope } from './scoped-jobs.ts'
+import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
+import { createJobBytes } from './views/job-bytes.ts'
+import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
 
 export interface JobsV2Options {
   readonly gate: Gate
-  readonly spec: Spec
+  readonly spec: Contract
   readonly answerError: AnswerError
   readonly clock: Clock
   /** Shared with all other long work on this thread; left out: its own. */
   readonly turns?: Turns
   readonly ticker?: Ticker
   readonly maxBodyBytes: number
-  /** What event streams of an account have in common with whatever else it holds open. */
-  readonly places: HeldPlaces
+  /** Bounds what an account holds open, on this surface and on all others together. */
+  readonly accountConnections: AccountConnections
   readonly cursorSecret: Uint8Array
   /** Where the bytes of assets are, for every answer that names them. */
   readonly contentLinks: ContentLinks
@@ -74,68 +67,47 @@ export interface JobsV2Options {
 }
 
 /** What the operations on assets need between them. */
-type AssetOperations = Omit<
-  PostAssetsDeps &
-    AssetFromHashDeps &
-    AssetFromPathDeps &
-    HeadAssetByHashDeps &
-    GetAssetDeps &
-    DeleteAssetDeps &
-    GetAssetContentDeps,
-  'kit' | 'contentLinks'
->
+type AssetOperations = Omit<PostAssetsDeps & AssetsWithoutUploadDeps & AssetsByIdDeps, 'contextOf' | 'contentLinks'>
 
 export interface JobsV2Surface extends Surface {
   openStreams: EventHub['openStreams']
 }
 
-const ASSET_OPERATIONS = [
-  postAssets,
-  assetFromHash,
-  assetFromPath,
-  headAssetByHash,
-  getAsset,
-  deleteAsset,
-  getAssetContent,
-]
+const ASSET_OPERATIONS = [postAssets, assetFromHash, assetFromPath, headAssetByHash, ...ASSETS_BY_ID]
 
-const SCOPE = Symbol('scope')
-type Known = FastifyRequest & { [SCOPE]?: JobScope & Pick<RequestContext, 'scopes'> }
+const KNOWN = Symbol('known of the caller')
+type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes'> }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
   const { poolOf = mustNameNoDeployment } = options
-  const scoped = createScopedJobs(jobs)
+  const reachable = createReachableJobs(jobs)
   const { linkStyle = { isAbsolute: false }, turns = createTurns() } = options
   const jobBytes = createJobBytes({ contentLinks, linkStyle, clock: options.clock })
   const hub = createEventHub({
     turns,
     watchJob: jobs.watchJob,
-    places: options.places,
+    accountConnections: options.accountConnections,
     isWelcome: gate.isWelcome,
     contentLinks,
     ticker: options.ticker ?? systemTicker,
   })
-  const kit: OperationKit = { clock: options.clock, contextOf }
 
   function registerGuarded(app: FastifyInstance): void {
-    app.decorateRequest(SCOPE, undefined)
+    app.decorateRequest(KNOWN, undefined)
     app.addHook('onRequest', async (request) => {
       const caller = await gate.authenticate(request.raw, 'bearer')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
       const { accountId, scopes } = caller
-      ;(request as Known)[SCOPE] = { accountId, scopes, pool: poolOf(placeOf(request), accountId) }
+      ;(request as Known)[KNOWN] = { accountId, scopes, pool: poolOf(serviceAddressOf(request), accountId) }
     })
-    postJobs(app, { kit, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
-    listJobs(app, { kit, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
-    getJob(app, { kit, jobBytes, turns, find: scoped.find })
-    getJobWorkflow(app, { kit, findWorkflow: scoped.workflow })
-    getJobLogs(app, { kit, findLog: scoped.log })
-    getJobEvents(app, { kit, gate, hub })
-    cancelJob(app, { kit, jobBytes, cancel: scoped.cancel })
-    getOpenapi(app, { kit, specFor: spec.textFor })
-    const assets = { kit, contentLinks, ...options.assets }
+    postJobs(app, { contextOf, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
+    listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
+    const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
+    for (const register of JOBS_BY_ID) register(app, byId)
+    getOpenapi(app, { contextOf, documentFor: spec.textFor })
+    const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
     refuseShadowedMethods(app, spec.paths, spec.methodsOf)
   }
@@ -144,19 +116,12 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     name: 'jobs-v2',
     register(app) {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
-      app.register(
-        (mounted, _options, done) => {
-          getHealth(mounted, { upstream: options.upstream ?? null })
-          mounted.register((guarded, _none, ready) => {
-            registerGuarded(guarded)
-            ready()
-          })
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
+      mount(app, gate.mountPrefix, (mounted) => {
+        getHealth(mounted, { upstream: options.upstream ?? null })
+        mount(mounted, '', registerGuarded)
+      })
     },
-    hotRoutes: [createHotPath({ gate, peek: scoped.peek, poolOf, jobBytes, hub, answerError })],
+    hotRoutes: [createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError })],
     allowedMethods: (path) =>
       path.startsWith(gate.mountPrefix) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [],
     drain: hub.close,
@@ -165,8 +130,20 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 }
 
 function contextOf(request: FastifyRequest): RequestContext {
-  const { origin, mountPrefix } = placeOf(request)
-  const scope = (request as Known)[SCOPE]
-  if (scope === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return { ...scope, requestId: request.id, origin, mountPrefix }
+  const { origin, mountPrefix } = serviceAddressOf(request)
+  const known = (request as Known)[KNOWN]
+  if (known === undefined) throw new Error('this route is not behind the guards that know the caller')
+  return { ...known, requestId: request.id, origin, mountPrefix }
+}
+
+/**
+ * The scope that a request needs, known from its route alone: nothing has been looked up when it is checked. null: every caller
+ * may, as with the document that describes the API.
+ */
+function scopeOf(request: FastifyRequest): Scope | null {
+  const route = request.routeOptions.url ?? ''
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
+  if (route.includes(`${API_PATH}/jobs`)) return isRead ? 'jobs:read' : 'jobs:write'
+  return null
 }

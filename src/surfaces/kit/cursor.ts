@@ -1,6 +1,6 @@
 /**
  * Page cursors: opaque to the caller, and only those that we gave out count. Each is signed as a whole and has exactly one
- * spelling, so that one which was cut, extended or changed in any place is refused instead of leading somewhere.
+ * spelling, so that one which was cut, extended or changed anywhere is refused instead of leading to some other page.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { ServiceError } from '../../domain/errors.ts'
@@ -24,7 +24,7 @@ export function createCursorSeal(secret: Uint8Array): CursorSeal {
     open(cursor) {
       if (cursor.length > MAX_LENGTH) return null
       const bytes = Buffer.from(cursor, 'base64url')
-      // Decoding skips what is no letter of the alphabet, and the bits that the last letter has too many.
+      // Decoding ignores characters outside of the alphabet and surplus bits of the last one, so the spelling is checked.
       if (bytes.length < MAC_BYTES || bytes.toString('base64url') !== cursor) return null
       const content = bytes.subarray(MAC_BYTES)
       return timingSafeEqual(bytes.subarray(0, MAC_BYTES), sign(content)) ? content.toString() : null
@@ -37,7 +37,7 @@ export interface CursorPosition {
   readonly id: string
 }
 
-/** Cursors of a list by time. `filters` is any text that is equal exactly when the filters of the walk are. */
+/** Cursors of a list by time. `filters` is any text that is equal exactly when the filters of the list are. */
 export interface TimeCursors {
   encode(position: CursorPosition, filters: string): string
   read(cursor: string, filters: string): CursorPosition

@@ -18,8 +18,8 @@ import type { ChooseJobId } from '../../domain/jobs/chosen-id.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'
 import type { RunRecords } from '../../domain/jobs/run-records.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit-prompt.ts'
-import type { Gate } from './gate.ts'
-import type { HeldPlaces } from './held-places.ts'
+import type { AccountConnections } from './connections/account-connections.ts'
+import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
@@ -27,7 +27,7 @@ export interface SurfaceParts {
   /** Name parts of headers and fields, first the canonical one. */
   readonly brands: readonly string[]
   readonly clock: Clock
-  /** For long work: what is long must not hold everybody up. */
+  /** For long work, so that it does not hold other requests up. */
   readonly turns: Turns
   readonly log: Log
   /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
@@ -41,7 +41,7 @@ export interface SurfaceParts {
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
-    /** What a run left behind for its audience, and the account's jobs in the order of their queue. */
+    /** What a run told its readers, and the account's jobs in the order of their queue. */
     readonly records: RunRecords
   }
   /** Whether the account runs as many jobs as it may at a time. */
@@ -55,8 +55,8 @@ export interface SurfaceParts {
     /** Bytes may be served from our own routes: the local kind, where no other host stores them. */
     readonly servesBytes: boolean
   }
-  /** What sockets of an account have in common with whatever else it holds open. */
-  readonly places: HeldPlaces
+  /** Bounds what an account holds open, on this surface and on all others together. */
+  readonly accountConnections: AccountConnections
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

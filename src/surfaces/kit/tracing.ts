@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { context, INVALID_TRACEID, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { routeOf } from './route-name.ts'
+import { routeOf } from './request-identity.ts'
 
 /** Runs the handler inside a span that ends with the response. */
 export type TraceRequest = (request: IncomingMessage, response: ServerResponse, handle: () => void) => void

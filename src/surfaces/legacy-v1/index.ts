@@ -6,9 +6,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../domain/accounts/scopes.ts'
-import { mustNameNoDeployment } from '../kit/deployment-address.ts'
-import { placeOf, sendError } from '../kit/guard-hooks.ts'
-import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods } from '../kit/path-methods.ts'
+import {
+  compileMethods,
+  type MethodsOf,
+  type PathMethods,
+  refuseShadowedMethods,
+} from '../kit/contracts/path-methods.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { deprecationHeaders, pathOf } from './deprecation.ts'
@@ -54,7 +59,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     })
     app.addHook('onRequest', async (request, reply) => {
       reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
-      mustNameNoDeployment(placeOf(request))
+      mustNameNoDeployment(serviceAddressOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)

@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyRequest } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { parseLosslessBody, readBodyBytes } from '../kit/json-body.ts'
+import { parseLosslessBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 
 export async function readLooseJson(request: FastifyRequest, maxBytes: number): Promise<JsonValue> {
   const bytes = await readBodyBytes(request.raw, { maxBytes })

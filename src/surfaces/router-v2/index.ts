@@ -11,35 +11,27 @@ import type { ModelQueue } from '../../domain/models/queue-model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunModel } from '../../domain/models/run-model.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
-import { mustNameNoDeployment } from '../kit/deployment-address.ts'
-import type { Gate } from '../kit/gate.ts'
-import { placeOf, sendError } from '../kit/guard-hooks.ts'
-import { wrongMethod } from '../kit/path-methods.ts'
-import type { Surface } from '../kit/surface.ts'
-import { createBrandHeaders } from './brand-headers.ts'
-import { createCostHeaders } from './cost-headers.ts'
-import { createAnswerRouterError, withSpend } from './errors.ts'
-import { createHotPath } from './hot-path.ts'
-import { createListCursors } from './list-cursor.ts'
-import { createModelDocuments } from './model-document.ts'
-import type { OperationKit, RequestContext } from './operation.ts'
-import { cancelRequest } from './operations/cancel-request.ts'
-import { estimateModel } from './operations/estimate-model.ts'
-import { getModel } from './operations/get-model.ts'
-import { getModelOpenapi } from './operations/get-model-openapi.ts'
-import { getRequest } from './operations/get-request.ts'
-import { getRequestStatus } from './operations/get-request-status.ts'
-import { getRouterOpenapi } from './operations/get-router-openapi.ts'
-import { listModels } from './operations/list-models.ts'
-import { runModel } from './operations/run-model.ts'
-import { submitRequest } from './operations/submit-request.ts'
-import { MODEL_ROUTE, MODELS_PATH } from './paths.ts'
+import type { ServedDocument } from '../kit/contracts/openapi-document.ts'
+import { wrongMethod } from '../kit/contracts/path-methods.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import type { Gate } from '../kit/guards/gate.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { pathOf } from '../kit/request-url.ts'
+import { mount, type Surface } from '../kit/surface.ts'
+import { CALL_OPERATIONS } from './operations/calls.ts'
+import { MODEL_OPERATIONS } from './operations/models.ts'
+import { REQUEST_OPERATIONS } from './operations/requests.ts'
+import { createListCursors } from './requests/model-list-query.ts'
+import { createAnswerRouterError, withSpend } from './router-errors.ts'
+import { createBrandHeaders, createCostHeaders } from './router-headers.ts'
+import { createHotPath } from './router-hot-path.ts'
+import { MODEL_ROUTE, MODELS_PATH, type RequestContext } from './router-operation.ts'
 import { createServeRun } from './serve-run.ts'
-import type { RouterSpec } from './spec.ts'
+import { createModelDocuments } from './views/model-view.ts'
 
 export interface RouterV2Options {
   readonly gate: Gate
-  readonly spec: RouterSpec
+  readonly spec: ServedDocument
   readonly brands: readonly string[]
   readonly access: Access
   readonly runModel: RunModel
@@ -66,35 +58,34 @@ export function createRouterV2(options: RouterV2Options): Surface {
   const answerError = createAnswerRouterError(options.log, brand)
   const costHeaders = createCostHeaders(brand, options.creditsPerUsd)
   const serveRun = createServeRun({ ...options, answerError, costHeaders })
-  const kit: OperationKit = { contextOf }
   const ownPath = `${gate.mountPrefix}${MODELS_PATH}`
 
   function registerAll(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
     app.addHook('onRequest', async (request) => {
-      mustNameNoDeployment(placeOf(request))
+      mustNameNoDeployment(serviceAddressOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
       mustHaveScope(caller, WRITES.has(request.method) ? 'models:run' : 'models:read')
       ;(request as Known)[CALLER] = caller
     })
-    listModels(app, { kit, access, cursors: createListCursors(options.cursorSecret, options.clock) })
-    getRouterOpenapi(app, { kit, specFor: spec.textFor })
-    getModel(app, { kit, access })
-    getModelOpenapi(app, {
-      kit,
+    const deps = {
+      contextOf,
       access,
+      serveRun,
+      queue,
+      blobs,
+      costHeaders,
+      maxBodyBytes,
+      estimate: options.estimate,
+      pricedAt: options.pricedAt,
+      cursors: createListCursors(options.cursorSecret, options.clock),
+      documentFor: spec.textFor,
       documentOf: createModelDocuments({ brands: options.brands, needsCredentials: gate.hasCredentials }),
-    })
-    runModel(app, { kit, serveRun })
-    estimateModel(app, { kit, access, estimate: options.estimate, pricedAt: options.pricedAt, maxBodyBytes })
-    submitRequest(app, { kit, access, queue, maxBodyBytes })
-    getRequestStatus(app, { kit, access, queue })
-    getRequest(app, { kit, access, queue, blobs, costHeaders })
-    cancelRequest(app, { kit, access, queue })
+    }
+    for (const register of [...MODEL_OPERATIONS, ...CALL_OPERATIONS, ...REQUEST_OPERATIONS]) register(app, deps)
     // Everything else below this path is the id of no model, in this surface's own words.
     app.all(`${MODELS_PATH}/*`, (request, reply) => {
-      const path = (request.raw.url ?? '').split('?', 1)[0]
-      const methods = methodsOf(path)
+      const methods = methodsOf(pathOf(request.raw.url ?? ''))
       if (methods.length > 0) reply.header('allow', methods.join(', '))
       if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)
       throw new RouterError('unknown_model', 'there is no model under this address; GET /v2/models lists what there is')
@@ -113,13 +104,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
         const told = isRun(request) ? await withSpend(error, null, options.spendOf).catch(() => error) : error
         return sendError(reply, answerError(told, request.id))
       })
-      app.register(
-        (mounted, _options, done) => {
-          registerAll(mounted)
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
+      mount(app, gate.mountPrefix, registerAll)
     },
     hotRoutes: [createHotPath(gate, serveRun)],
     reference: {
@@ -135,7 +120,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
 }
 
 function contextOf(request: FastifyRequest): RequestContext {
-  const { origin, mountPrefix } = placeOf(request)
+  const { origin, mountPrefix } = serviceAddressOf(request)
   const caller = (request as Known)[CALLER]
   if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
   return { caller, requestId: request.id, baseUrl: origin + mountPrefix }

@@ -13,18 +13,18 @@ import type { CallEnd, CallResult } from '../../domain/models/call-store.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/run-model.ts'
 import type { SpendOf } from '../../domain/models/spend.ts'
-import { claimOf } from '../kit/body-room.ts'
-import type { Gate, Place } from '../kit/gate.ts'
-import { keepUntilAnswered } from '../kit/half-close.ts'
-import { dropRestOf, keepOpenFor } from '../kit/linger.ts'
-import { writeAnswer } from '../kit/raw-answer.ts'
-import { requestIdOf } from '../kit/request-id.ts'
+import { claimOf } from '../kit/bodies/body-memory.ts'
+import { dropRestOf, keepOpenFor } from '../kit/bodies/unread-body.ts'
+import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
+import { writeAnswer } from '../kit/connections/raw-answer.ts'
+import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
+import { requestIdOf } from '../kit/request-identity.ts'
 import type { AnswerError } from '../kit/surface.ts'
-import { fingerprintOf, readCallInput, readKey } from './call-input.ts'
-import { withSpend } from './errors.ts'
-import type { ModelParams } from './paths.ts'
-import { openWithQuery } from './run-query.ts'
-import { toSpendHeaders } from './spend-headers.ts'
+import { fingerprintOf, readCallInput, readKey } from './requests/call-input.ts'
+import { openWithQuery } from './requests/run-query.ts'
+import { withSpend } from './router-errors.ts'
+import { type CostHeaders, toSpendHeaders } from './router-headers.ts'
+import type { ModelParams } from './router-operation.ts'
 
 export interface ServeRunDeps {
   readonly gate: Gate
@@ -33,7 +33,7 @@ export interface ServeRunDeps {
   readonly spendOf: SpendOf
   readonly blobs: Pick<BlobStore, 'open'>
   readonly answerError: AnswerError
-  readonly costHeaders: (costMicros: number | null) => readonly string[]
+  readonly costHeaders: CostHeaders
   readonly maxBodyBytes: number
   /** How long a connection may be silent while its call runs. */
   readonly holdMs: number
@@ -42,7 +42,7 @@ export interface ServeRunDeps {
 
 export interface RunCall extends ModelParams {
   readonly caller: Caller
-  readonly place: Place
+  readonly address: ServiceAddress
 }
 
 /** Never rejects. */
@@ -52,7 +52,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   const { gate, access, runModel, answerError, log } = deps
 
   async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
-    const { caller, place } = call
+    const { caller, address } = call
     mustHaveScope(caller, 'models:run')
     const opened = openWithQuery(access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
@@ -67,7 +67,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       fingerprint: key === null ? '' : fingerprintOf(request, body),
       body,
       input,
-      baseUrl: place.origin + place.mountPrefix,
+      baseUrl: address.origin + address.mountPrefix,
       listener: { isConnected: () => isSurelyThere(request, response) },
       holdBody: () => claimOf(request).hold(),
     })
@@ -94,12 +94,12 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
     const headers = gate.answerHeaders(request.headers.origin, requestId)
     try {
       const answer = await run(request, response, call)
-      if (!isSurelyThere(request, response)) logGone(log, requestId, call)
+      if (!isSurelyThere(request, response)) logDisconnect(log, requestId, call)
       if (!response.destroyed) await writeResult(response, headers, answer)
     } catch (error) {
       const told = await withSpend(error, call.caller.accountId, deps.spendOf).catch(() => error)
       if (response.destroyed || response.headersSent) {
-        logGone(log, requestId, call)
+        logDisconnect(log, requestId, call)
         response.destroy()
         return
       }
@@ -111,15 +111,15 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
 }
 
 /**
- * Whether the caller is surely there. One that ended its own side may be gone, or may wait for its answer: it is given one, but
- * its call counts as one whose answer found nobody, so that its key still collects it.
+ * Whether the caller is surely there. One that ended its own side may be gone, or may wait for its answer: the answer is sent,
+ * but the call counts as undelivered, so that a repeat with its key still collects it.
  */
 function isSurelyThere(request: IncomingMessage, response: ServerResponse): boolean {
   return !response.destroyed && !request.socket.readableEnded
 }
 
-/** The call ran on and is recorded; only its answer found nobody. */
-function logGone(log: Log, requestId: string, { provider, model }: ModelParams): void {
+/** The call ran on and is recorded; only its answer could not be delivered. */
+function logDisconnect(log: Log, requestId: string, { provider, model }: ModelParams): void {
   log.info(
     { requestId, model: `${provider}/${model}`, errorType: 'client_disconnected', status: 499 },
     'client disconnected',

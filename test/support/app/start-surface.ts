@@ -5,14 +5,14 @@ import { type Log, silentLog } from '../../../lib/log.ts'
 import { createLocalAuthenticate } from '../../../src/domain/accounts/caller.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createDocs } from '../../../src/surfaces/docs/index.ts'
-import { createDirectLinks } from '../../../src/surfaces/jobs-v2/content-links.ts'
-import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
 import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../../src/surfaces/jobs-v2/index.ts'
-import { loadSpec } from '../../../src/surfaces/jobs-v2/spec.ts'
-import { createGate, type GateOptions } from '../../../src/surfaces/kit/gate.ts'
-import { createOperatorSurface } from '../../../src/surfaces/kit/health.ts'
-import { createHeldPlaces } from '../../../src/surfaces/kit/held-places.ts'
-import { DEFAULT_BRANDS } from '../../../src/surfaces/kit/request-id.ts'
+import { loadJobsContract } from '../../../src/surfaces/jobs-v2/jobs-contract.ts'
+import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/links.ts'
+import { createAccountConnections } from '../../../src/surfaces/kit/connections/account-connections.ts'
+import { createGate, type GateOptions } from '../../../src/surfaces/kit/guards/gate.ts'
+import { DEFAULT_BRANDS } from '../../../src/surfaces/kit/request-identity.ts'
+import { createOperatorSurface } from '../../../src/surfaces/operator/index.ts'
 import { openServer, type RunningServer, type ServerOptions } from '../../../src/surfaces/server.ts'
 import { createMemoryJobs, type MemoryJobs } from './memory-jobs.ts'
 
@@ -52,7 +52,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     ...options.gate,
   })
   const answerError = createAnswerError(options.log ?? silentLog)
-  const spec = loadSpec({ brands: options.gate?.brands, needsCredentials: gate.hasCredentials })
+  const spec = loadJobsContract({ brands: options.gate?.brands, needsCredentials: gate.hasCredentials })
   const jobs = createMemoryJobs()
   const api = createJobsV2({
     gate,
@@ -60,7 +60,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     answerError,
     clock: systemClock,
     maxBodyBytes: 1024 * 1024,
-    places: createHeldPlaces(options.api?.maxStreamsPerAccount ?? 100),
+    accountConnections: createAccountConnections(options.api?.maxStreamsPerAccount ?? 100),
     cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,

@@ -4,15 +4,8 @@ import { readdir, readlink } from 'node:fs/promises'
 import { get } from 'node:http'
 import { after, before, test } from 'node:test'
 import { patterned } from '../../contracts/blob-store.ts'
-import {
-  type AssetService,
-  asAccount,
-  errorOf,
-  FIELDS,
-  openAssetService,
-  uploaded,
-  type WireAsset,
-} from './asset-service.ts'
+import type { WireAsset } from '../../support/clients/checked-client.ts'
+import { type AssetService, asAccount, errorOf, FIELDS, openAssetService, uploaded } from './asset-service.ts'
 
 let service: AssetService
 before(async () => {

@@ -1,4 +1,4 @@
-/** The six asset operations over the real store and the real blob files, on a socket: what the tests of them talk to. */
+/** The asset operations over the real store and the real blob files, on a socket: what the tests of them talk to. */
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,16 +14,14 @@ import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/f
 import { createModelPlacement } from '../../../src/domain/assets/model-placement.ts'
 import { createStorageRooms } from '../../../src/domain/assets/storage-rooms.ts'
 import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
-import { createDirectLinks } from '../../../src/surfaces/jobs-v2/content-links.ts'
-import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
-import type { OperationKit } from '../../../src/surfaces/jobs-v2/operation.ts'
-import { assetFromHash } from '../../../src/surfaces/jobs-v2/operations/asset-from-hash.ts'
-import { deleteAsset } from '../../../src/surfaces/jobs-v2/operations/delete-asset.ts'
-import { getAsset } from '../../../src/surfaces/jobs-v2/operations/get-asset.ts'
-import { getAssetContent } from '../../../src/surfaces/jobs-v2/operations/get-asset-content.ts'
-import { headAssetByHash } from '../../../src/surfaces/jobs-v2/operations/head-asset-by-hash.ts'
+import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
+import type { ContextOf } from '../../../src/surfaces/jobs-v2/jobs-operation.ts'
+import { ASSETS_BY_ID } from '../../../src/surfaces/jobs-v2/operations/assets-by-id.ts'
+import { assetFromHash, headAssetByHash } from '../../../src/surfaces/jobs-v2/operations/assets-without-upload.ts'
 import { postAssets } from '../../../src/surfaces/jobs-v2/operations/post-assets.ts'
-import { dropRestOf } from '../../../src/surfaces/kit/linger.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/links.ts'
+import { dropRestOf } from '../../../src/surfaces/kit/bodies/unread-body.ts'
+import type { WireAsset } from '../../support/clients/checked-client.ts'
 
 export interface AssetServiceOptions {
   readonly maxUploadBytes?: number
@@ -47,17 +45,14 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
   const shared = { assets: store.assets, blobs, clock, newId: newUuidV4, placement, retentionMs: null }
 
   const app = fastify()
-  const kit: OperationKit = {
-    clock,
-    contextOf: (request) => ({
-      accountId: String(request.headers[ACCOUNT_HEADER] ?? 'local'),
-      scopes: null,
-      pool: null,
-      requestId: 'test',
-      origin: 'http://atelier.test',
-      mountPrefix: '/mounted',
-    }),
-  }
+  const contextOf: ContextOf = (request) => ({
+    accountId: String(request.headers[ACCOUNT_HEADER] ?? 'local'),
+    scopes: null,
+    pool: null,
+    requestId: 'test',
+    origin: 'http://atelier.test',
+    mountPrefix: '/mounted',
+  })
   const defects: unknown[] = []
   const answerError = createAnswerError({ ...silentLog, error: (fields) => void defects.push(fields) })
   app.removeAllContentTypeParsers()
@@ -69,7 +64,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
   })
   const contentLinks = createDirectLinks(clock)
   postAssets(app, {
-    kit,
+    contextOf,
     uploadAsset: createUploadAsset({
       ...shared,
       keys: store.keys,
@@ -79,11 +74,16 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
     maxUploadBytes,
     contentLinks,
   })
-  assetFromHash(app, { kit, contentLinks, assetFromHash: createAssetFromHash(shared) })
-  headAssetByHash(app, { kit, hasBlob: createHasBlob(shared) })
-  getAsset(app, { kit, contentLinks, findAsset: createFindAsset(shared) })
-  deleteAsset(app, { kit, removeAsset: createRemoveAsset(shared) })
-  getAssetContent(app, { kit, contentLinks, openContent: createOpenContent(shared) })
+  assetFromHash(app, { contextOf, contentLinks, assetFromHash: createAssetFromHash(shared) })
+  headAssetByHash(app, { contextOf, hasBlob: createHasBlob(shared) })
+  const byId = {
+    contextOf,
+    contentLinks,
+    findAsset: createFindAsset(shared),
+    removeAsset: createRemoveAsset(shared),
+    openContent: createOpenContent(shared),
+  }
+  for (const register of ASSETS_BY_ID) register(app, byId)
   const service = {
     aheadMs: 0,
     origin: '',
@@ -136,20 +136,6 @@ export function upload(
   }
   if (more.fileFirst !== true) form.append('file', file, more.fileName ?? 'photo.png')
   return fetch(`${service.origin}/api/v2/assets`, { method: 'POST', body: form, headers: more.headers })
-}
-
-export interface WireAsset {
-  readonly id: string
-  readonly hash: string
-  readonly size_bytes: number
-  readonly content_type: string
-  readonly file_path: string | null
-  readonly created_at: string
-  readonly expires_at: string | null
-  readonly url: string
-  readonly url_expires_at: string
-  readonly created_new?: boolean
-  readonly job_id?: string
 }
 
 export async function uploaded(service: AssetService, options: UploadFields = {}): Promise<WireAsset> {

@@ -8,7 +8,8 @@ import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
 import { openModelFiles } from '../../../src/adapters/blobs/model-files.ts'
 import { patterned, put } from '../../contracts/blob-store.ts'
-import { type AssetService, errorOf, openAssetService, upload, uploaded, type WireAsset } from './asset-service.ts'
+import type { WireAsset } from '../../support/clients/checked-client.ts'
+import { type AssetService, errorOf, openAssetService, upload, uploaded } from './asset-service.ts'
 
 function weights(seed = 1): Buffer {
   const header = Buffer.from(JSON.stringify({ w: { dtype: 'U8', shape: [300_000], data_offsets: [0, 300_000] } }))

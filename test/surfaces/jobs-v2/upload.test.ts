@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { listAll, patterned } from '../../contracts/blob-store.ts'
-import { asAccount, errorOf, FIELDS, openAssetService, upload, uploaded, type WireAsset } from './asset-service.ts'
+import type { WireAsset } from '../../support/clients/checked-client.ts'
+import { asAccount, errorOf, FIELDS, openAssetService, upload, uploaded } from './asset-service.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 

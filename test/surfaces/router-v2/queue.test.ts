@@ -16,7 +16,7 @@ async function submit(app: RouterApp, model: string, body: unknown, key?: string
   }
 }
 
-const place = (model: string, id: string) => `/v2/models/${model}/requests/${id}`
+const requestPath = (model: string, id: string) => `/v2/models/${model}/requests/${id}`
 
 /** Asks until the request is in this state. */
 async function untilStatus(app: RouterApp, path: string, wanted: string) {
@@ -34,8 +34,8 @@ test('a queued call gives what the same call at once gives, and says where it st
   app.provider.answer(held.answer)
   const { request_id: id, answer, response_url } = await submit(app, 'fake/paid', { prompt: 'x' }, 'k')
   assert.notEqual(id, answer.headers['x-service-request-id'])
-  assert.equal(response_url, `${app.client.url}${place('fake/paid', id)}`)
-  const path = place('fake/paid', id)
+  assert.equal(response_url, `${app.client.url}${requestPath('fake/paid', id)}`)
+  const path = requestPath('fake/paid', id)
   await untilStatus(app, path, 'IN_PROGRESS')
   const early = await app.client.call(path)
   assert.deepEqual([early.status, early.json.status], [202, 'IN_PROGRESS'])
@@ -64,16 +64,16 @@ test('at the limit of the pool requests wait in order, until the backlog is full
   const held = gate()
   app.provider.answer(held.answer)
   const first = await submit(app, 'fake/direct', { n: 0 })
-  await untilStatus(app, place('fake/direct', first.request_id), 'IN_PROGRESS')
+  await untilStatus(app, requestPath('fake/direct', first.request_id), 'IN_PROGRESS')
   const second = await submit(app, 'fake/direct', { n: 1 })
   const third = await submit(app, 'fake/direct', { n: 2 })
   assert.deepEqual([second.queue_position, third.queue_position], [0, 1])
-  const waiting = await app.client.call(`${place('fake/direct', third.request_id)}/status`)
+  const waiting = await app.client.call(`${requestPath('fake/direct', third.request_id)}/status`)
   assert.deepEqual([waiting.json.status, waiting.json.queue_position], ['IN_QUEUE', 1])
   refusedWith(await app.client.post('/v2/models/fake/direct/requests', {}), 429, 'queue_backlog_full')
   held.open()
   for (const { request_id } of [first, second, third])
-    await untilStatus(app, place('fake/direct', request_id), 'COMPLETED')
+    await untilStatus(app, requestPath('fake/direct', request_id), 'COMPLETED')
   assert.deepEqual(
     app.provider.submits.map(({ input }) => input['n']),
     [0, 1, 2],
@@ -85,9 +85,9 @@ test('a request that is called off while it waits is never run or charged', asyn
   const held = gate()
   app.provider.answer(held.answer)
   const first = await submit(app, 'fake/paid', { prompt: 'x' })
-  await untilStatus(app, place('fake/paid', first.request_id), 'IN_PROGRESS')
+  await untilStatus(app, requestPath('fake/paid', first.request_id), 'IN_PROGRESS')
   const second = await submit(app, 'fake/paid', { prompt: 'y' })
-  const path = place('fake/paid', second.request_id)
+  const path = requestPath('fake/paid', second.request_id)
   const cancel = await app.client.call(`${path}/cancel`, { method: 'PUT' })
   assert.deepEqual(
     [cancel.status, cancel.json],
@@ -99,7 +99,7 @@ test('a request that is called off while it waits is never run or charged', asyn
   const late = refusedWith(await app.client.call(`${path}/cancel`, { method: 'PUT' }), 409, 'already_completed')
   assert.equal(late.json.status, 'ALREADY_COMPLETED')
   held.open()
-  await untilStatus(app, place('fake/paid', first.request_id), 'COMPLETED')
+  await untilStatus(app, requestPath('fake/paid', first.request_id), 'COMPLETED')
   assert.equal(app.provider.submits.length, 1)
   assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 960_000)
 })
@@ -108,7 +108,7 @@ test('a running request is asked to stop, and ends as what the provider makes of
   await using app = await startRouter()
   app.provider.answer(accepted({ task: 1 }))
   const { request_id } = await submit(app, 'fake/polled', {})
-  const path = place('fake/polled', request_id)
+  const path = requestPath('fake/polled', request_id)
   await untilStatus(app, path, 'IN_PROGRESS')
   while (app.provider.polls.length === 0) await new Promise(setImmediate)
   await app.client.call(`${path}/cancel`, { method: 'PUT' })
@@ -122,7 +122,7 @@ test('failures are told on both reads', async () => {
   await using app = await startRouter()
   app.provider.answer(refusedBy('policy', { upstreamStatus: 200 }))
   const { request_id } = await submit(app, 'fake/direct', {})
-  const path = place('fake/direct', request_id)
+  const path = requestPath('fake/direct', request_id)
   assert.equal((await untilStatus(app, path, 'COMPLETED')).json.error_type, 'content_policy_violation')
   refusedWith(await app.client.call(path), 400, 'content_policy_violation')
   refusedWith(await app.client.post('/v2/models/fake/strict/requests', {}), 422, 'invalid_input')
@@ -131,7 +131,10 @@ test('failures are told on both reads', async () => {
 test('another id, another model and another account see no request', async () => {
   await using app = await startRouter()
   const { request_id } = await submit(app, 'fake/direct', {})
-  const wrong = [place('fake/direct', '00000000-0000-4000-8000-000000000000'), place('fake/polled', request_id)]
+  const wrong = [
+    requestPath('fake/direct', '00000000-0000-4000-8000-000000000000'),
+    requestPath('fake/polled', request_id),
+  ]
   for (const path of wrong) {
     refusedWith(await app.client.call(path), 404, 'request_not_found')
     refusedWith(await app.client.call(`${path}/status`), 404, 'request_not_found')
@@ -143,7 +146,7 @@ test('a result is kept for a day and then gone, a wait beyond the bound ends unb
   const clock = createFixedClock(new Date())
   await using app = await startRouter({ clock, settings: { routerMaxCalls: '1', routerMaxWait: '1h' } })
   const { request_id: early } = await submit(app, 'fake/direct', {})
-  await untilStatus(app, place('fake/direct', early), 'COMPLETED')
+  await untilStatus(app, requestPath('fake/direct', early), 'COMPLETED')
   const held = gate()
   app.provider.answer(held.answer)
   await submit(app, 'fake/direct', { holds: 'the place' })
@@ -151,12 +154,12 @@ test('a result is kept for a day and then gone, a wait beyond the bound ends unb
   const { request_id: waiting } = await submit(app, 'fake/direct', { waits: true })
   clock.advance(3_601_000)
   await submit(app, 'fake/direct', { rings: 'the bell' })
-  const ended = await untilStatus(app, place('fake/direct', waiting), 'COMPLETED')
+  const ended = await untilStatus(app, requestPath('fake/direct', waiting), 'COMPLETED')
   assert.equal(ended.json.error_type, 'queue_timeout')
-  refusedWith(await app.client.call(place('fake/direct', waiting)), 504, 'queue_timeout')
+  refusedWith(await app.client.call(requestPath('fake/direct', waiting)), 504, 'queue_timeout')
   clock.advance(86_400_000)
   await app.test.app.store.calls.sweep(clock.now())
-  refusedWith(await app.client.call(place('fake/direct', early)), 410, 'request_not_found')
+  refusedWith(await app.client.call(requestPath('fake/direct', early)), 410, 'request_not_found')
   held.open()
 })
 
@@ -164,17 +167,17 @@ test('what waits and what runs survives a restart, with large bodies', async () 
   const first = await startRouter({ settings: { routerMaxCalls: '1', drainTimeout: '0s' } })
   first.provider.answer(accepted({ task: 'running' }))
   const running = await submit(first, 'fake/polled', { n: 1 })
-  await untilStatus(first, place('fake/polled', running.request_id), 'IN_PROGRESS')
+  await untilStatus(first, requestPath('fake/polled', running.request_id), 'IN_PROGRESS')
   while (first.provider.polls.length === 0) await new Promise(setImmediate)
   const waiting = await submit(first, 'fake/direct', { text: 'x'.repeat(300_000) })
   await first.test.app.drain()
   first.provider.pollAnswer(done({ collected: true }))
   first.provider.answer(done({ ran: 'later' }))
   await using second = await first.restart()
-  await untilStatus(second, place('fake/polled', running.request_id), 'COMPLETED')
-  assert.deepEqual((await second.client.call(place('fake/polled', running.request_id))).json, { collected: true })
-  await untilStatus(second, place('fake/direct', waiting.request_id), 'COMPLETED')
-  assert.deepEqual((await second.client.call(place('fake/direct', waiting.request_id))).json, { ran: 'later' })
+  await untilStatus(second, requestPath('fake/polled', running.request_id), 'COMPLETED')
+  assert.deepEqual((await second.client.call(requestPath('fake/polled', running.request_id))).json, { collected: true })
+  await untilStatus(second, requestPath('fake/direct', waiting.request_id), 'COMPLETED')
+  assert.deepEqual((await second.client.call(requestPath('fake/direct', waiting.request_id))).json, { ran: 'later' })
   assert.equal(String(second.provider.submits.at(-1)?.input['text']).length, 300_000)
   assert.equal(second.provider.submits.length, 2)
 })
@@ -190,8 +193,8 @@ test('a request that waited with its account’s own key is not run for nothing 
   while (app.provider.submits.length === 0) await new Promise(setImmediate)
   access = 'service_key'
   held.open()
-  await untilStatus(app, place('fake/paid', id), 'COMPLETED')
-  const refused = refusedWith(await app.client.call(place('fake/paid', id)), 403, 'not_enabled')
+  await untilStatus(app, requestPath('fake/paid', id), 'COMPLETED')
+  const refused = refusedWith(await app.client.call(requestPath('fake/paid', id)), 403, 'not_enabled')
   assert.match(refused.json.detail, /own key.*nothing was charged/)
   assert.equal(app.provider.submits.length, 1)
 })
@@ -201,8 +204,8 @@ test('a queued result for which the account has no room is refused in words of t
   await using app = await startRouter({ account })
   app.provider.answer(done({ pad: 'x'.repeat(100_000) }))
   const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' })
-  await untilStatus(app, place('fake/paid', id), 'COMPLETED')
-  const refused = refusedWith(await app.client.call(place('fake/paid', id)), 413, 'invalid_input')
+  await untilStatus(app, requestPath('fake/paid', id), 'COMPLETED')
+  const refused = refusedWith(await app.client.call(requestPath('fake/paid', id)), 413, 'invalid_input')
   assert.match(refused.json.detail, /may still keep.*its price is due/)
   assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 960_000)
 })

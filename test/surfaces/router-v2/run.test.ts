@@ -27,12 +27,13 @@ test('the terminal document of a polled model is the answer, never its handle', 
   assert.deepEqual(app.provider.polls, [{ task: 7 }, { task: 7 }])
 })
 
-test('every failure of an input is listed, with its place, its word and its bound', async () => {
+test('every failure of an input is listed, with its location, its type and its limit', async () => {
   await using app = await startRouter()
   const body = { n: 9, size: 'huge', tags: ['a', 'b', 3], model: 'another' }
   const { json } = refusedWith(await app.client.run('fake/strict', body), 422, 'invalid_input')
   const found = new Map(json.detail.map((entry: { loc: unknown[] }) => [entry.loc.join('.'), entry]))
-  const expect = (place: string, fields: object) => assert.partialDeepStrictEqual(found.get(place), fields, place)
+  const expect = (location: string, fields: object) =>
+    assert.partialDeepStrictEqual(found.get(location), fields, location)
   expect('body.prompt', { type: 'missing' })
   expect('body.n', { type: 'less_than_equal', ctx: { limit_value: 4 }, input: 9 })
   expect('body.size', { type: 'one_of', ctx: { expected: ['small', 'large'] }, input: 'huge' })
@@ -82,7 +83,7 @@ const PROVIDER_ANSWERS = [
   ['a failure', refusedBy('failed', { upstreamStatus: 500 }), 502, 'provider_error', '500'],
   ['a failure without a status', refusedBy('failed'), 502, 'provider_error', undefined],
   ['its own time-out', refusedBy('timeout', { upstreamStatus: 504 }), 504, 'provider_timeout', '504'],
-  ['no place for it', refusedBy('unavailable'), 503, 'service_unavailable', undefined],
+  ['no capacity for it', refusedBy('unavailable'), 503, 'service_unavailable', undefined],
 ] as const
 for (const [what, outcome, status, type, upstream] of PROVIDER_ANSWERS) {
   test(`${what} is ${type}`, async () => {
@@ -200,7 +201,7 @@ test('a call that alone exceeds the ceiling is told that it never fits, and is n
   app.provider.answer(held.answer)
   const running = app.client.run('fake/paid', { prompt: 'x' })
   while (app.provider.submits.length < 1) await new Promise(setImmediate)
-  // The only place is taken too, and against that another try would help.
+  // The only call at a time is running too: against that alone another try would help.
   const beside = await app.client.run('fake/paid', tooDear, { key: 'k' })
   held.open()
   await running

@@ -6,14 +6,14 @@ import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
-import { placeOf } from '../../kit/guard-hooks.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { ADMIN_PATH, send } from '../admin-operation.ts'
 import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
 
 /** The contract, with the address at which this caller reached us. */
 export function getOpenapi(app: FastifyInstance, { specFor }: { readonly specFor: (baseUrl: string) => string }): void {
   app.get(`${ADMIN_PATH}/openapi.json`, (request, reply) =>
-    reply.header('content-type', 'application/json').send(Buffer.from(specFor(placeOf(request).origin))),
+    reply.header('content-type', 'application/json').send(Buffer.from(specFor(serviceAddressOf(request).origin))),
   )
 }
 

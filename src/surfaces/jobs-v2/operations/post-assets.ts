@@ -9,15 +9,14 @@ import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
 import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/upload.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
-import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
-import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
-import type { ContentLinks } from '../content-links.ts'
-import { API_PATH } from '../links.ts'
-import type { OperationKit } from '../operation.ts'
-import { sendJson } from '../send-json.ts'
+import { type MultipartForm, readMultipart } from '../../kit/bodies/multipart.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import type { ContextOf } from '../jobs-operation.ts'
+import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
+import { API_PATH, type ContentLinks } from '../views/links.ts'
 
 export interface PostAssetsDeps {
-  readonly kit: OperationKit
+  readonly contextOf: ContextOf
   readonly uploadAsset: UploadAsset
   readonly maxUploadBytes: PerAccount
   readonly contentLinks: ContentLinks
@@ -36,7 +35,7 @@ const FORM = {
 const REQUIRED = ['content_type', 'file_path'] as const
 
 export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
-  const { kit, uploadAsset, maxUploadBytes, contentLinks } = deps
+  const { contextOf, uploadAsset, maxUploadBytes, contentLinks } = deps
 
   async function upload(form: MultipartForm, caller: Pick<UploadRequest, 'accountId' | 'idempotencyKey'>) {
     try {
@@ -50,13 +49,13 @@ export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
   }
 
   app.post(`${API_PATH}/assets`, async (request, reply) => {
-    const context = kit.contextOf(request)
+    const context = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     refuseDeclaredLength(request.raw, forAccount(maxUploadBytes, context.accountId))
     const form = await readMultipart(request.raw, FORM)
     const { asset, createdNew } = await upload(form, { accountId: context.accountId, idempotencyKey })
     const view = toAssetView(asset, contentLinks.fresh(toLinked(asset), context), { createdNew })
-    return sendJson(reply, createdNew ? 201 : 200, JSON.stringify(view))
+    return sendJson(reply, createdNew ? 201 : 200, view)
   })
 }
 

@@ -8,7 +8,7 @@ import type { Asset } from '../../../domain/assets/asset.ts'
 import { contentTypeOf } from '../../../domain/assets/asset-fields.ts'
 import type { ShelfUpload } from '../../../domain/assets/asset-shelf.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { FormReader } from '../../kit/form-reader.ts'
+import { FormReader } from '../../kit/bodies/form-reader.ts'
 import {
   FORM_AROUND_MAX_BYTES,
   openFormChunks,
@@ -16,7 +16,7 @@ import {
   readBoundary,
   readPartHead,
   toFormRefusal,
-} from '../../kit/multipart.ts'
+} from '../../kit/bodies/multipart.ts'
 import { leavesFolder, readFolder, toBaseName } from './file-names.ts'
 
 export interface UploadForm<Taken> {

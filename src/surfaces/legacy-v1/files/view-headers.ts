@@ -3,6 +3,7 @@
 import { isActiveType, isMediaType } from '../../../../lib/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
+import { toFileNameParameters } from '../../kit/content/content-disposition.ts'
 
 export interface FileHeaderOptions {
   readonly name: string
@@ -52,11 +53,5 @@ export function toPictureHeaders({ contentType }: Picture, name: string): Header
 /** As ComfyUI writes it, without `inline`; a name beyond ASCII is sent in the extended form as well (RFC 5987). */
 function toDisposition(name: string): string {
   const ascii = name.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '\\$&')
-  const plain = `filename="${ascii}"`
-  if (/^[\x20-\x7e]*$/.test(name)) return plain
-  const encoded = encodeURIComponent(name.toWellFormed()).replace(
-    /['()*]/g,
-    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
-  return `${plain}; filename*=UTF-8''${encoded}`
+  return toFileNameParameters(name, ascii, /^[\x20-\x7e]*$/.test(name))
 }

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json
 import { mapSteps } from '../../../../lib/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { RunRecord } from '../../../domain/jobs/run-record.ts'
-import { placeOf } from '../../kit/guard-hooks.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { cancelAll } from '../jobs/cancel-prompts.ts'
 import { readJobListQuery } from '../jobs/job-list-query.ts'
 import { toJobDetail, toJobEntry } from '../jobs/job-list-view.ts'
@@ -75,7 +75,7 @@ export function getJobAssets(api: Api, deps: OperationDeps): void {
     const found = await deps.jobs.records.find(deps.accountOf(request), paramOf(request, 'id'))
     if (found === null) return sendJson(reply, { error: 'Job not found' }, 404)
     const { job, run } = found
-    const { origin, mountPrefix } = placeOf(request)
+    const { origin, mountPrefix } = serviceAddressOf(request)
     const positions = outputPositions(run)
     const assets = job.outputs.slice(offset, offset + limit).map((output) => {
       const named = new URLSearchParams({ filename: output.name, type: 'output' })

@@ -1,8 +1,8 @@
 /** What clients ask a server about itself, mostly when they connect. The shapes are ComfyUI's. */
 import { describeReplacements } from '../../../../engine/graph/replace-classes.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { placeOf } from '../../kit/guard-hooks.ts'
-import { loadOpenApi, type ServedDocument } from '../../kit/openapi-document.ts'
+import { loadOpenApi, type ServedDocument } from '../../kit/contracts/openapi-document.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { type Api, type OperationDeps, sendJson, sendJsonText, sendText } from '../legacy-operation.ts'
 import { readLooseJson } from '../lenient-body.ts'
 
@@ -62,7 +62,7 @@ export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'bra
 export function getOpenapi(api: Api, deps: OperationDeps): void {
   const { textFor } = loadContract(deps)
   api.apiOnly('GET', '/openapi.json', async (request, reply) => {
-    const { origin, mountPrefix } = placeOf(request)
+    const { origin, mountPrefix } = serviceAddressOf(request)
     return sendJsonText(reply, textFor(origin + mountPrefix))
   })
 }

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type PutOutcome, readUserPath, USER_FILE_MAX_BYTES } from '../../../domain/accounts/user-files.ts'
 import { contentTypeOf } from '../../../domain/assets/asset-fields.ts'
-import { readBodyBytes } from '../../kit/json-body.ts'
+import { readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { filesBelow, toFileInfo, toListing, toTree } from '../files/userdata-view.ts'
 import {
   type Api,

@@ -7,8 +7,8 @@ import type { Asset } from '../../../domain/assets/asset.ts'
 import type { ShelfPlace } from '../../../domain/assets/asset-shelf.ts'
 import type { Picture, PreviewFormat } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { placeOf } from '../../kit/guard-hooks.ts'
-import { readRange } from '../../kit/range.ts'
+import { readRange } from '../../kit/content/range.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { leavesFolder, readAnnotated, readFolder, toBaseName, toSubfolder } from '../files/file-names.ts'
 import { collectBytes, MAX_PICTURE_BYTES } from '../files/picture-bytes.ts'
 import { toFileHeaders, toPictureHeaders } from '../files/view-headers.ts'
@@ -65,7 +65,7 @@ export function getView(api: Api, deps: OperationDeps): void {
   }
 
   function redirect(request: FastifyRequest, reply: FastifyReply, location: string) {
-    const { origin, mountPrefix } = placeOf(request)
+    const { origin, mountPrefix } = serviceAddressOf(request)
     return reply
       .code(302)
       .header('cache-control', 'no-store')

@@ -1,7 +1,7 @@
 /** The sockets with the parts of the service that they need, and their figures for the operator. */
+import { systemTicker } from '../../../../lib/uptime.ts'
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
-import { systemTicker } from '../../kit/ticker.ts'
 import { deprecationHeaders } from '../deprecation.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
@@ -35,7 +35,7 @@ export function openSockets(
     isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
-    places: parts.places,
+    accountConnections: parts.accountConnections,
   })
   return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
 }

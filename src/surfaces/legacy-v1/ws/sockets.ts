@@ -10,17 +10,17 @@ import { WebSocketServer } from 'ws'
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { Ticker } from '../../../../lib/uptime.ts'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import { mustHaveScope } from '../../../domain/accounts/scopes.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import { mustNameNoDeployment } from '../../kit/deployment-address.ts'
-import type { Gate } from '../../kit/gate.ts'
-import type { HeldPlaces } from '../../kit/held-places.ts'
+import type { AccountConnections } from '../../kit/connections/account-connections.ts'
+import { refuseUpgrade } from '../../kit/connections/upgrades.ts'
+import { mustNameNoDeployment } from '../../kit/guards/deployment-address.ts'
+import type { Gate } from '../../kit/guards/gate.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
-import type { Ticker } from '../../kit/ticker.ts'
-import { refuseUpgrade } from '../../kit/upgrades.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
@@ -46,7 +46,7 @@ export interface SocketsOptions {
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
   readonly answerHeaders: readonly string[]
-  readonly places: HeldPlaces
+  readonly accountConnections: AccountConnections
   readonly limits?: Partial<ConnectionLimits>
 }
 
@@ -102,13 +102,13 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { jobClients, isPerClient, places } = options
+  const { jobClients, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopFollowing = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
-    places.take(accountId)
+    accountConnections.take(accountId)
     channels.set(accountId, channel)
     channel.holders++
     return channel
@@ -116,13 +116,13 @@ export function createSockets(options: SocketsOptions): Sockets {
 
   function release(channel: AccountChannel): void {
     channel.holders--
-    places.giveBack(channel.accountId)
+    accountConnections.giveBack(channel.accountId)
     if (channel.holders === 0) channels.delete(channel.accountId)
   }
 
   async function open(upgrade: Upgrade): Promise<void> {
     refuseWhenClosed()
-    mustNameNoDeployment(gate.place(upgrade.request))
+    mustNameNoDeployment(gate.addressOf(upgrade.request))
     const caller = await gate.authenticate(upgrade.request, 'socket')
     mustHaveScope(caller, 'jobs:read')
     const channel = hold(caller.accountId)

@@ -14,10 +14,10 @@ import { createLocalBus } from '../../../../adapters/bus/local.ts'
 import { ServiceError } from '../../../../domain/errors.ts'
 import type { EventBus, JobMove } from '../../../../domain/events/event-bus.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
-import { createAnswerError } from '../../../jobs-v2/errors.ts'
-import { createGate, type GateOptions } from '../../../kit/gate.ts'
-import { createHeldPlaces } from '../../../kit/held-places.ts'
-import { DEFAULT_BRANDS } from '../../../kit/request-id.ts'
+import { createAnswerError } from '../../../jobs-v2/jobs-errors.ts'
+import { createAccountConnections } from '../../../kit/connections/account-connections.ts'
+import { createGate, type GateOptions } from '../../../kit/guards/gate.ts'
+import { DEFAULT_BRANDS } from '../../../kit/request-identity.ts'
 import type { Surface } from '../../../kit/surface.ts'
 import { openServer, type RunningServer } from '../../../server.ts'
 import { createJobClients, type JobClients } from '../../prompts/job-clients.ts'
@@ -95,7 +95,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     isPerClient: false,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
-    places: createHeldPlaces(options.maxSocketsPerAccount ?? 100),
+    accountConnections: createAccountConnections(options.maxSocketsPerAccount ?? 100),
     ...options.sockets,
   })
   const surface: Surface = {

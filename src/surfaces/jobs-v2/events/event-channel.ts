@@ -1,0 +1,86 @@
+/**
+ * All streams of one job that share a link base. Every frame is made once and given to every reader; a reader that comes
+ * later, or falls behind, gets the present state first and then the same frames. What the frames say is job-frames.ts.
+ */
+
+import type { Work } from '../../../../lib/turns.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
+import type { JobWatcher, Preview } from '../../../domain/jobs/watch-job.ts'
+import type { EventStream, StreamSource } from '../../kit/streams/event-stream.ts'
+import type { ViewBase } from '../views/job-view.ts'
+import { createJobFrames } from './job-frames.ts'
+
+export interface ChannelOptions {
+  readonly base: ViewBase
+  readonly now: () => number
+  /** A frame was held back to keep the pace: call `flush` again soon. */
+  readonly onPending: (channel: EventChannel) => void
+  readonly onLeft: (stream: EventStream) => void
+}
+
+export interface EventChannel extends StreamSource, JobWatcher {
+  /** To be done before the first snapshot is given. */
+  prepare(job: Job): Work<void>
+  /** The first snapshot; readers join after it. */
+  begin(job: Job, preview: Preview | null): void
+  join(stream: EventStream): void
+  /** Sends the frames that are due; true when more are waiting. */
+  flush(): boolean
+}
+
+export function createEventChannel({ base, now, onPending, onLeft }: ChannelOptions): EventChannel {
+  const frames = createJobFrames(base, now)
+  const streams = new Set<EventStream>()
+
+  function spread(news: readonly Buffer[]): void {
+    if (news.length === 0 || streams.size === 0) return
+    const bytes = news.length === 1 ? news[0] : Buffer.concat(news)
+    const hasEnded = frames.hasEnded()
+    for (const stream of streams) {
+      // A reader that is behind gets all that it missed when its socket has drained.
+      if (hasEnded && !stream.isBehind) stream.end(bytes)
+      else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
+    }
+  }
+
+  function bringUpToDate(stream: EventStream): void {
+    const bytes = Buffer.concat(frames.present(stream.delivered))
+    if (frames.hasEnded()) stream.end(bytes)
+    else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
+  }
+
+  function flush(): boolean {
+    spread(frames.due())
+    return frames.isWaiting()
+  }
+
+  function tell(news: readonly Buffer[]): void {
+    spread(news)
+    if (flush()) onPending(channel)
+  }
+
+  const channel: EventChannel = {
+    prepare: frames.prepare,
+    begin(job, preview) {
+      if (preview !== null) frames.offerPreview(preview)
+      tell(frames.take(job))
+    },
+    join(stream) {
+      streams.add(stream)
+      bringUpToDate(stream)
+    },
+    resync: bringUpToDate,
+    left(stream) {
+      streams.delete(stream)
+      onLeft(stream)
+    },
+    flush,
+    onSnapshot: (job) => tell(frames.take(job)),
+    onPreview(preview) {
+      frames.offerPreview(preview)
+      tell([])
+    },
+    onGone: () => tell(frames.takeGone()),
+  }
+  return channel
+}

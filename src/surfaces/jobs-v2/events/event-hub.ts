@@ -1,0 +1,153 @@
+/**
+ * Opens event streams: one domain watch per job and link base, shared by all its readers, a bound per account, and one timer
+ * for everything that happens by time. The limit is checked before the job is looked up, so that a refusal tells nothing
+ * about the job. A stream counts against the limit until its socket closes, however that comes about.
+ */
+import type { ServerResponse } from 'node:http'
+import type { Turns } from '../../../../lib/turns.ts'
+import type { Ticker } from '../../../../lib/uptime.ts'
+import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
+import { noSuchJob } from '../../../domain/jobs/read.ts'
+import type { WatchJob } from '../../../domain/jobs/watch-job.ts'
+import { type AccountConnections, tooManyStreams } from '../../kit/connections/account-connections.ts'
+import { EventStream } from '../../kit/streams/event-stream.ts'
+import { encodeStreamHead, takeSocket } from '../../kit/streams/sse.ts'
+import { isReachable, type JobReach } from '../reachable-jobs.ts'
+import type { ContentLinks, LinkBase } from '../views/links.ts'
+import { createEventChannel, type EventChannel } from './event-channel.ts'
+
+export interface HubOptions {
+  readonly watchJob: WatchJob
+  readonly accountConnections: AccountConnections
+  readonly isWelcome: IsWelcome
+  readonly contentLinks: ContentLinks
+  readonly ticker: Ticker
+  readonly turns: Turns
+}
+
+export interface StreamRequest {
+  readonly caller: Caller
+  readonly reach: JobReach
+  readonly jobId: string
+  readonly base: LinkBase
+  /** name, value, name, value. */
+  readonly headers: readonly string[]
+}
+
+export interface EventHub {
+  /** Takes the response over and streams until the job ends. Throws too_many_streams or not_found before the first byte. */
+  open(response: ServerResponse, request: StreamRequest): Promise<void>
+  openStreams(): number
+  /** Ends every stream with a closing comment; new ones are refused. */
+  close(): void
+}
+
+interface Shared {
+  readonly key: string
+  readonly channel: EventChannel
+  /** Resolves with the end of the watch. */
+  readonly ready: Promise<() => void>
+  /** Streams, and requests that wait to become one. */
+  readers: number
+}
+
+const TICK_MS = 125
+const CHECK_EVERY_TICKS = 8
+
+export function createEventHub(options: HubOptions): EventHub {
+  const { watchJob, accountConnections, isWelcome, contentLinks, ticker, turns } = options
+  const channels = new Map<string, Shared>()
+  const pending = new Set<EventChannel>()
+  const streams = new Map<EventStream, Caller>()
+  let stopTicking: (() => void) | null = null
+  let ticks = 0
+  let isClosed = false
+
+  function tick(): void {
+    for (const channel of pending) if (!channel.flush()) pending.delete(channel)
+    ticks++
+    if (ticks % CHECK_EVERY_TICKS === 0) for (const [stream, caller] of streams) check(stream, caller)
+  }
+
+  /** The stream of a caller whose credential is no longer good ends. */
+  function check(stream: EventStream, caller: Caller): void {
+    if (!isWelcome(caller)) stream.end()
+    stream.check()
+  }
+
+  function share(key: string, { reach, jobId, base }: StreamRequest): Shared {
+    const { accountId } = reach
+    const channel = createEventChannel({
+      base: { origin: base.origin, mountPrefix: base.mountPrefix, contentLinks },
+      now: ticker.now,
+      onPending: (waiting) => pending.add(waiting),
+      onLeft: (stream) => {
+        streams.delete(stream)
+        giveBack(shared, accountId)
+        if (streams.size === 0) stopTicking?.()
+        if (streams.size === 0) stopTicking = null
+      },
+    })
+    const ready = watchJob(accountId, jobId, channel).then(async ({ job, preview, stop }) => {
+      if (!isReachable(reach, job)) {
+        stop()
+        throw noSuchJob()
+      }
+      if (job.outputs.length > 0) await turns.run(channel.prepare(job))
+      channel.begin(job, preview)
+      return stop
+    })
+    const shared: Shared = { key, channel, ready, readers: 0 }
+    channels.set(key, shared)
+    return shared
+  }
+
+  function giveBack(shared: Shared, accountId: string): void {
+    accountConnections.giveBack(accountId)
+    shared.readers--
+    if (shared.readers > 0) return
+    if (channels.get(shared.key) === shared) channels.delete(shared.key)
+    pending.delete(shared.channel)
+    // A watch that never began has nothing to end; its failure was reported to whoever waited for it.
+    shared.ready.then(
+      (stop) => stop(),
+      () => {},
+    )
+  }
+
+  return {
+    async open(response, request) {
+      const { reach, jobId, base } = request
+      const { accountId, pool } = reach
+      if (isClosed) throw tooManyStreams()
+      accountConnections.take(accountId)
+      const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
+      const shared = channels.get(key) ?? share(key, request)
+      shared.readers++
+      try {
+        await shared.ready
+        if (isClosed) throw tooManyStreams()
+      } catch (error) {
+        giveBack(shared, accountId)
+        throw error
+      }
+      const socket = await takeSocket(response)
+      if (socket === null) {
+        giveBack(shared, accountId)
+        return
+      }
+      stopTicking ??= ticker.every(TICK_MS, tick)
+      socket.cork()
+      socket.write(encodeStreamHead(request.headers))
+      const stream = new EventStream(socket, shared.channel, ticker)
+      streams.set(stream, request.caller)
+      shared.channel.join(stream)
+      socket.uncork()
+    },
+    openStreams: () => streams.size,
+    close() {
+      isClosed = true
+      for (const stream of streams.keys()) stream.end()
+    },
+  }
+}

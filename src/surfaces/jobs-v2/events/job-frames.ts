@@ -1,0 +1,149 @@
+/**
+ * What to tell about a job: turns its snapshots and previews into frames, each encoded once. Knows no reader and no socket.
+ *
+ * Order: status, then outputs as they are committed, each once; the terminal status last. Of a job that has ended a reader
+ * gets the outputs that it lacks and the terminal status, and no state that is no longer true. Progress never falls, and
+ * progress and previews come at most twice a second. When a new attempt has replaced one whose outputs were told, a reset comes
+ * before its outputs. Later readers get the reset as well: they may have been told of the earlier outputs over another
+ * connection.
+ */
+
+import type { Work } from '../../../../lib/turns.ts'
+import type { Job, Output } from '../../../domain/jobs/job.ts'
+import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import type { Preview } from '../../../domain/jobs/watch-job.ts'
+import { toOutputText, type ViewBase } from '../views/job-view.ts'
+import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
+import { createFramePacer } from './frame-pacer.ts'
+
+export interface JobFrames {
+  /** Makes the frames of a snapshot's outputs, of which there may be thousands, before it is taken. */
+  prepare(job: Job): Work<void>
+  /** What a newer snapshot adds, in order; ends with the terminal status when the job has ended. */
+  take(job: Job): readonly Buffer[]
+  /** The record is gone for good: the only end that fits, unless the job had one. */
+  takeGone(): readonly Buffer[]
+  offerPreview(preview: Preview): void
+  /** Frames of progress and preview that are due. */
+  due(): readonly Buffer[]
+  isWaiting(): boolean
+  hasEnded(): boolean
+  /** How many frames about outputs there were: a reader that was told everything has been given as many. */
+  outputFrameCount(): number
+  /** What brings a reader up to date that was given the first `given` of them. */
+  present(given: number): readonly Buffer[]
+}
+
+const STEP_OUTPUTS = 100
+
+export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
+  const outputs = new Map<string, Output>()
+  /** By attempt and id of the output: as JSON text, made before it is told or with it. */
+  const texts = new Map<string, string>()
+  /** A reset, where there was one, and the outputs since. */
+  let outputFrames: Buffer[] = []
+  /** How many frames came before these, about attempts that were replaced. */
+  let staleFrames = 0
+  let outputsReplaced = 0
+  let steadyUntilMs = base.contentLinks.steadyUntilMs()
+  const progress = createFramePacer(now, toProgressFrame)
+  const preview = createFramePacer(now, toPreviewFrame)
+  let job: Job | null = null
+  let shownValue = Number.NEGATIVE_INFINITY
+  let statusFrame: Buffer | null = null
+
+  function textOf(output: Output, of: Job): string {
+    // An output that is made again keeps its id.
+    const key = `${of.outputsReplaced} ${output.assetId}`
+    const known = texts.get(key)
+    if (known !== undefined) return known
+    const text = toOutputText(output, of, base)
+    texts.set(key, text)
+    return text
+  }
+
+  function* prepare(next: Job): Work<void> {
+    for (const [index, output] of next.outputs.entries()) {
+      textOf(output, next)
+      if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
+    }
+  }
+
+  function toStatus(of: Job): Buffer {
+    return toStatusFrame(of, isTerminal(of.status) ? of.outputs.map((output) => textOf(output, of)) : [])
+  }
+
+  function takeOutputs(next: Job): readonly Buffer[] {
+    const reset = takeReset(next)
+    const fresh = next.outputs.filter((output) => !outputs.has(output.assetId))
+    const frames = [...reset, ...fresh.map((output) => toOutputFrame(textOf(output, next)))]
+    for (const output of fresh) outputs.set(output.assetId, output)
+    outputFrames.push(...frames)
+    return frames
+  }
+
+  function takeReset(next: Job): readonly Buffer[] {
+    if (next.outputsReplaced === outputsReplaced) return []
+    outputsReplaced = next.outputsReplaced
+    outputs.clear()
+    staleFrames += outputFrames.length
+    outputFrames = []
+    return [toOutputsResetFrame(next)]
+  }
+
+  function takeProgress(next: Job, before: Job | null): void {
+    if (next.progress === null || next.progress === before?.progress || next.progress.value < shownValue) return
+    shownValue = next.progress.value
+    progress.offer(next.progress)
+  }
+
+  function take(next: Job): readonly Buffer[] {
+    if (hasEnded() || (job !== null && next.version < job.version)) return []
+    const before = job
+    job = next
+    const outputs = takeOutputs(next)
+    takeProgress(next, before)
+    if (before?.status === next.status && before.queuePosition === next.queuePosition) return outputs
+    const frame = toStatus(next)
+    statusFrame = frame
+    return isTerminal(next.status) ? [...outputs, ...asList(progress.take()), frame] : [frame, ...outputs]
+  }
+
+  /** Signed addresses age: whoever joins a long job late must not be given old ones. */
+  function renewLinks(): void {
+    const untilMs = base.contentLinks.steadyUntilMs()
+    if (job === null || untilMs === steadyUntilMs) return
+    const current = job
+    steadyUntilMs = untilMs
+    texts.clear()
+    const reset = outputsReplaced > 0 ? [toOutputsResetFrame(current)] : []
+    outputFrames = [...reset, ...Array.from(outputs.values(), (output) => toOutputFrame(textOf(output, current)))]
+    if (hasEnded()) statusFrame = toStatus(current)
+  }
+
+  function hasEnded(): boolean {
+    return job !== null && isTerminal(job.status)
+  }
+
+  return {
+    prepare,
+    take,
+    takeGone: () => (job === null ? [] : take({ ...job, status: 'expired', queuePosition: null })),
+    offerPreview: preview.offer,
+    due: () => (hasEnded() ? [] : [...asList(progress.take()), ...asList(preview.take())]),
+    isWaiting: () => !hasEnded() && (progress.isWaiting() || preview.isWaiting()),
+    hasEnded,
+    outputFrameCount: () => staleFrames + outputFrames.length,
+    present(given) {
+      renewLinks()
+      const status = asList(statusFrame)
+      const missing = outputFrames.slice(Math.max(0, given - staleFrames))
+      if (hasEnded()) return [...missing, ...status]
+      return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]
+    },
+  }
+}
+
+function asList(frame: Buffer | null): readonly Buffer[] {
+  return frame === null ? [] : [frame]
+}

@@ -1,0 +1,83 @@
+/**
+ * The only file where refusals become HTTP on this surface. The table is total: a new refusal does not compile without its
+ * row. Whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once, with the request id.
+ */
+
+import type { Log } from '../../../lib/log.ts'
+import { type Refusal, type RefusalDetails, ServiceError } from '../../domain/errors.ts'
+import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
+import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
+
+const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {
+  invalid_request: [400, 'invalid_request'],
+  invalid_field: [422, 'invalid_request'],
+  invalid_metadata_filter: [400, 'invalid_metadata_filter'],
+  invalid_cursor: [400, 'invalid_cursor'],
+  metadata_invalid: [422, 'metadata_invalid'],
+  unauthorized: [401, 'unauthorized'],
+  forbidden: [403, 'forbidden'],
+  forbidden_origin: [403, 'forbidden_origin'],
+  forbidden_host: [403, 'forbidden'],
+  not_found: [404, 'not_found'],
+  wrong_method: [405, 'invalid_request'],
+  blob_not_found: [404, 'blob_not_found'],
+  output_unavailable: [404, 'output_unavailable'],
+  hash_mismatch: [409, 'hash_mismatch'],
+  asset_in_use: [409, 'asset_in_use'],
+  payload_too_large: [413, 'payload_too_large'],
+  range_not_satisfiable: [416, 'invalid_request'],
+  invalid_workflow: [422, 'invalid_workflow'],
+  workflow_format_ui: [422, 'workflow_format_ui'],
+  missing_asset: [422, 'missing_asset'],
+  idempotency_key_reuse: [422, 'idempotency_key_reuse'],
+  queue_full: [429, 'queue_full'],
+  rate_limited: [429, 'rate_limited'],
+  too_many_streams: [429, 'too_many_streams'],
+  insufficient_credits: [402, 'insufficient_credits'],
+  subscription_inactive: [403, 'forbidden'],
+  deployment_not_ready: [429, 'deployment_not_ready'],
+  deployment_stopped: [422, 'deployment_stopped'],
+  link_invalid: [403, 'forbidden'],
+  storage_full: [500, 'upstream_error'],
+  // Clients know no other code on which they send a request again by themselves.
+  overloaded: [429, 'queue_full'],
+  // Clients retry a full queue with the same key; by then another process may be listening.
+  shutting_down: [429, 'queue_full'],
+}
+
+const GENERIC_MESSAGE = 'something went wrong on our side; the request id helps to find out what'
+// Old clients spin on 0, and some drop fractions and dates.
+const MIN_RETRY_SECONDS = 1
+
+export function createAnswerError(log: Log): AnswerError {
+  return (error, requestId) => {
+    const refusal = error instanceof ServiceError ? error : toHttpRefusal(error)
+    const isFull = refusal?.refusal === 'storage_full'
+    if (refusal !== null && !isFull) return answerRefusal(refusal)
+    // That the disk is full is for the operator to know, not for the caller.
+    log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
+    return toAnswer(500, 'upstream_error', GENERIC_MESSAGE, null)
+  }
+}
+
+function answerRefusal(error: ServiceError): ErrorAnswer {
+  const [status, code] = ANSWER[error.refusal]
+  const answer = toAnswer(status, code, error.message, error.details)
+  if (status === 429) return withHeader(answer, 'Retry-After', String(toRetrySeconds(error.retryAfterSeconds)))
+  return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
+}
+
+function toRetrySeconds(seconds: number | null): number {
+  return seconds === null || !Number.isFinite(seconds)
+    ? MIN_RETRY_SECONDS
+    : Math.max(MIN_RETRY_SECONDS, Math.ceil(seconds))
+}
+
+function toAnswer(status: number, code: string, message: string, details: RefusalDetails | null): ErrorAnswer {
+  const body = JSON.stringify({ error: { code, message, details } })
+  return { status, headers: { 'Content-Type': 'application/json' }, body }
+}
+
+function withHeader(answer: ErrorAnswer, name: string, value: string): ErrorAnswer {
+  return { ...answer, headers: { ...answer.headers, [name]: value } }
+}

@@ -1,0 +1,118 @@
+/**
+ * Reads a JSON body whatever its Content-Type says, losslessly and within bounds: bytes, nesting, values, time, and the memory
+ * that all bodies share. Refuses with invalid_request, payload_too_large or overloaded. A large body is read into values a slice
+ * at a time, so that nobody else waits for it; its bytes are given back to the system as soon as they are read.
+ */
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { type JsonValue, keepNumber, type NumberText, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { NumberReader, Read } from '../../../../lib/json/read-json.ts'
+import {
+  type JsonFault,
+  JsonLimitError,
+  MAX_NAME_BYTES,
+  MAX_SPACE,
+  readJsonSteps,
+} from '../../../../lib/json/read-json-steps.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { claimOf } from './body-memory.ts'
+import { freeBytes, gatherBody } from './gather-body.ts'
+import { findShapeFault } from './json-shape.ts'
+
+export interface JsonBodyOptions {
+  readonly maxBytes: number
+  /** How long the whole body may take; a sender that drips bytes must not hold a request open for hours. */
+  readonly deadlineMs?: number
+}
+
+export interface JsonReading<T> {
+  /** For texts that are read in one go. */
+  readonly parse: (text: string) => Read<T>
+  /** For numbers of texts that are read in slices. */
+  readonly readNumber: NumberReader<T>
+  readonly maxValues: number
+}
+
+const DEADLINE_MS = 60_000
+// Far above any graph; keeps every recursive walk over the parsed value within the stack.
+const MAX_DEPTH = 200
+// Above what a graph of the most nodes needs.
+const MAX_VALUES = 500_000
+// A graph has at most 20,000 nodes; much code walks over the members of an object in one go.
+const MAX_MEMBERS = 25_000
+const MAX_LONG_DIGITS = 100_000
+const BYTE_ORDER_MARK = 0xfeff
+const MARK_BYTES = Buffer.from('\ufeff')
+// Read within a few milliseconds, whatever it holds.
+const SMALL_BYTES = 65_536
+
+const LOSSLESS: JsonReading<number | bigint | NumberText> = {
+  parse: parseLosslessJson as JsonReading<number | bigint | NumberText>['parse'],
+  readNumber: keepNumber,
+  maxValues: MAX_VALUES,
+}
+
+export async function readJsonBody(
+  request: { readonly raw: IncomingMessage },
+  options: JsonBodyOptions,
+): Promise<JsonValue> {
+  const bytes = await readBodyBytes(request.raw, options)
+  return parseLosslessBody(request.raw, bytes)
+}
+
+/** Parses a body that has been read, within the same bounds. Its bytes must not be used afterwards. */
+export async function parseLosslessBody(request: IncomingMessage, bytes: Buffer): Promise<JsonValue> {
+  try {
+    return (await parseBody(request, bytes, LOSSLESS)) as JsonValue
+  } finally {
+    freeBytes(bytes)
+  }
+}
+
+/** Parses a body that has been read, within the same bounds. */
+export async function parseBody<T>(request: IncomingMessage, bytes: Buffer, reading: JsonReading<T>): Promise<Read<T>> {
+  if (bytes.length === 0) throw malformed('the body is empty; send a JSON object')
+  if (!isUtf8(bytes)) throw malformed('the body is not valid UTF-8')
+  const { maxValues } = reading
+  const limits = { maxDepth: MAX_DEPTH, maxValues, maxMembers: MAX_MEMBERS, maxLongDigits: MAX_LONG_DIGITS }
+  try {
+    if (bytes.length > SMALL_BYTES) {
+      const work = readJsonSteps(withoutMark(bytes), { readNumber: reading.readNumber, limits })
+      return await claimOf(request).turns.run(work)
+    }
+    const fault = findShapeFault(bytes, limits)
+    if (fault !== null) throw new JsonLimitError(fault)
+    const text = bytes.toString('utf8')
+    return reading.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
+  } catch (cause) {
+    if (cause instanceof JsonLimitError) throw FAULTS[cause.fault](maxValues)
+    throw new ServiceError('invalid_request', 'the body is not valid JSON', { cause })
+  }
+}
+
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes.subarray(0, MARK_BYTES.length).equals(MARK_BYTES) ? bytes.subarray(MARK_BYTES.length) : bytes
+}
+
+function malformed(message: string): ServiceError {
+  return new ServiceError('invalid_request', message)
+}
+
+function tooMuch(message: string, details: Readonly<Record<string, number>>): ServiceError {
+  return new ServiceError('payload_too_large', message, { details })
+}
+
+const FAULTS: Readonly<Record<JsonFault, (maxValues: number) => ServiceError>> = {
+  too_deep: () => malformed(`the body is nested deeper than ${MAX_DEPTH} levels`),
+  too_many_values: (max) => tooMuch(`the body holds more than ${max} values`, { max_values: max }),
+  too_many_members: () =>
+    tooMuch(`an object in the body has more than ${MAX_MEMBERS} members`, { max_members: MAX_MEMBERS }),
+  too_many_digits: () => malformed('the body holds numbers with far too many digits'),
+  too_much_space: () => malformed(`the body holds more than ${MAX_SPACE} white-space characters in a row`),
+  too_long_name: () => malformed(`the name of a member is longer than ${MAX_NAME_BYTES} bytes`),
+}
+
+/** The whole body as it came. */
+export function readBodyBytes(stream: IncomingMessage, options: JsonBodyOptions): Promise<Buffer> {
+  return gatherBody(stream, claimOf(stream), { deadlineMs: DEADLINE_MS, ...options })
+}

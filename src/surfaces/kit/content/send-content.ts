@@ -1,0 +1,65 @@
+/**
+ * Sends the bytes of an asset, whole or one range of them, for GET and HEAD. Whatever it is, it is somebody's upload on our
+ * origin: never sniffed, never run, and what a browser would run is only ever downloaded. A client that leaves ends the reading
+ * of the file at once.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { extensionFromType, isActiveType, isMediaType } from '../../../../lib/mime.ts'
+import type { Asset } from '../../../domain/assets/asset.ts'
+import type { AssetContent } from '../../../domain/assets/content.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { toFileNameParameters } from './content-disposition.ts'
+import { matchesEtag, quoteDigest } from './etag.ts'
+import { readRange } from './range.ts'
+
+const UNKNOWN_TYPE = 'application/octet-stream'
+
+export async function sendContent(request: FastifyRequest, reply: FastifyReply, { asset, open }: AssetContent) {
+  const etag = quoteDigest(asset.hash)
+  if (matchesEtag(request.headers['if-none-match'], etag)) {
+    return reply.code(304).headers(toContentHeaders(asset, etag)).removeHeader('content-type').send()
+  }
+  const range = readRange(usableRange(request, etag), asset.sizeBytes)
+  if (range.kind === 'unsatisfiable') {
+    reply.header('content-range', `bytes */${asset.sizeBytes}`)
+    throw new ServiceError(
+      'range_not_satisfiable',
+      `the range lies outside of the ${asset.sizeBytes} bytes of this asset`,
+    )
+  }
+  const span = range.kind === 'part' ? range.span : undefined
+  // Before any header is set: a refusal must not carry the headers of the content.
+  const body = request.method === 'HEAD' ? undefined : await open(span)
+  reply.headers(toContentHeaders(asset, etag))
+  const length = span === undefined ? asset.sizeBytes : span.end - span.start + 1
+  reply.code(span === undefined ? 200 : 206).header('content-length', String(length))
+  if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${asset.sizeBytes}`)
+  return reply.send(body)
+}
+
+/** A range is meant for the content that the client knows: `If-Range` with anything else asks for the whole. */
+function usableRange(request: FastifyRequest, etag: string): string | undefined {
+  const condition = request.headers['if-range']
+  return condition === undefined || condition === etag ? request.headers.range : undefined
+}
+
+function toContentHeaders(asset: Asset, etag: string): Readonly<Record<string, string>> {
+  return {
+    // The type of an output is whatever its engine said.
+    'content-type': isMediaType(asset.contentType) ? asset.contentType : UNKNOWN_TYPE,
+    'content-disposition': toDisposition(asset),
+    'accept-ranges': 'bytes',
+    etag,
+    // The bytes of an id never change, but the record may go: ask each time, and get a 304.
+    'cache-control': 'private, no-cache',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "sandbox; default-src 'none'",
+  }
+}
+
+function toDisposition(asset: Asset): string {
+  const kind = isActiveType(asset.contentType) ? 'attachment' : 'inline'
+  const name = asset.filePath?.split('/').at(-1) ?? `${asset.id}.${extensionFromType(asset.contentType) ?? 'bin'}`
+  const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  return `${kind}; ${toFileNameParameters(name, ascii, ascii === name)}`
+}

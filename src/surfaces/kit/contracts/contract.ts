@@ -1,0 +1,66 @@
+/**
+ * A surface's contract, loaded once. The same document checks requests, is served to callers, renders the reference page and
+ * tells which methods a path has.
+ */
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { type LoadOptions, loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
+
+/** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
+export type ContractCheck = (schemaName: string, value: unknown, label: string) => string | null
+
+export interface Contract extends ServedDocument {
+  readonly check: ContractCheck
+}
+
+export interface ContractOptions extends LoadOptions {
+  /** The document, as a file. */
+  readonly source: URL
+  /** The schemas that requests are checked against. */
+  readonly requestSchemas: readonly string[]
+}
+
+export function openContract({ source, requestSchemas, ...options }: ContractOptions): Contract {
+  const served = loadOpenApi(source, options)
+  return { ...served, check: compileChecks(served.document, requestSchemas) }
+}
+
+function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): ContractCheck {
+  // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false, verbose: true })
+  ajv.addSchema(document, 'spec')
+  const validators = new Map(
+    requestSchemas.map((name) => [name, ajv.compile({ $ref: `spec#/components/schemas/${name}` })] as const),
+  )
+  return (schemaName, value, label) => {
+    const validate = validators.get(schemaName)
+    if (validate === undefined) throw new Error(`the schema ${schemaName} is not compiled`)
+    if (validate(value)) return null
+    const errors = validate.errors ?? []
+    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? errors[0], label)
+  }
+}
+
+/** What the schema itself says about a value that does not fit, where a pattern would tell a person nothing. */
+function wordsOf({ parentSchema }: ErrorObject): string | null {
+  const words: unknown = parentSchema?.['x-error']
+  return typeof words === 'string' ? words : null
+}
+
+function toProblem(error: ErrorObject | undefined, label: string): string {
+  if (error === undefined) return `${label} is not valid`
+  const where = label + error.instancePath.replaceAll('/', '.')
+  const { additionalProperty, allowedValues } = error.params as {
+    readonly additionalProperty?: string
+    readonly allowedValues?: readonly unknown[]
+  }
+  if (additionalProperty !== undefined)
+    return `${where} has a key that is not allowed: ${JSON.stringify(additionalProperty.slice(0, 64))}${toKnown(error)}`
+  if (allowedValues !== undefined) return `${where} must be one of ${allowedValues.join(', ')}`
+  return `${where} ${wordsOf(error) ?? error.message ?? 'is not valid'}`
+}
+
+/** The keys that are allowed instead, as far as the schema names them. */
+function toKnown({ parentSchema }: ErrorObject): string {
+  const names = Object.keys((parentSchema as { readonly properties?: object } | undefined)?.properties ?? {})
+  return names.length === 0 ? '' : `; allowed are ${names.join(', ')}`
+}

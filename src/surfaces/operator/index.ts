@@ -1,0 +1,39 @@
+/**
+ * For whoever runs the service: liveness (the process answers), readiness (it can do its work) and metrics. The first two
+ * need no token, since probes have none; metrics cover all accounts and are guarded. All are at the root,
+ * outside any mount prefix.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { Surface } from '../kit/surface.ts'
+
+export interface OperatorOptions {
+  /** Throws, or rejects, unless this caller may see what everybody does. */
+  readonly guardMetrics: (request: IncomingMessage) => unknown
+  /** null when ready, else a reason that is safe to show. */
+  readonly notReadyReason: () => Promise<string | null>
+  /** Prometheus text and its media type. */
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
+}
+
+const PATHS = ['/healthz', '/readyz', '/metrics']
+
+export function createOperatorSurface({ guardMetrics, notReadyReason, metrics }: OperatorOptions): Surface {
+  return {
+    name: 'operator',
+    register(app) {
+      app.get('/healthz', () => ({ status: 'alive' }))
+      app.get('/readyz', async (_request, reply) => {
+        const reason = await notReadyReason()
+        return reply.code(reason === null ? 200 : 503).send({ status: reason === null ? 'ready' : 'not_ready', reason })
+      })
+      app.get('/metrics', async (request, reply) => {
+        await guardMetrics(request.raw)
+        const { contentType, text } = await metrics()
+        return reply.header('content-type', contentType).send(text)
+      })
+    },
+    hotRoutes: [],
+    allowedMethods: (path) => (PATHS.includes(path) ? ['GET', 'HEAD'] : []),
+    drain() {},
+  }
+}

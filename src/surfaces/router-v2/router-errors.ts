@@ -1,0 +1,183 @@
+/**
+ * The only file where refusals become HTTP on this surface. Both tables are total. Every error carries its type in the header
+ * and in the body; whatever is not a refusal is a defect: the caller learns nothing about it, and it is logged once.
+ */
+
+import type { Log } from '../../../lib/log.ts'
+import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
+import { type Refusal, ServiceError } from '../../domain/errors.ts'
+import {
+  ROUTER_REFUSALS,
+  RouterError,
+  type RouterErrorType,
+  type RouterRefusal,
+} from '../../domain/models/router-error.ts'
+import type { SpendOf } from '../../domain/models/spend.ts'
+import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
+import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
+import { type BrandHeaders, toSpendHeaders } from './router-headers.ts'
+
+const STATUS: Readonly<Record<RouterRefusal, number>> = {
+  malformed: 400,
+  wrong_method: 405,
+  too_large: 413,
+  invalid_fields: 422,
+  provider_refused_input: 400,
+  key_unusable: 409,
+  key_running: 409,
+  policy: 400,
+  provider_failed: 502,
+  provider_timeout: 504,
+  no_credits: 402,
+  unknown_model: 404,
+  unauthorized: 401,
+  forbidden: 403,
+  calls_exhausted: 429,
+  spend_exhausted: 429,
+  rate: 429,
+  disconnected: 499,
+  internal: 500,
+  deadline: 504,
+  not_enabled: 403,
+  unavailable: 503,
+  cancelled: 409,
+  already_completed: 409,
+  waited_too_long: 504,
+  unknown_request: 404,
+  forgotten_request: 410,
+  backlog_full: 429,
+}
+
+/** Refusals of the parts that all surfaces share. */
+const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
+  invalid_request: 'malformed',
+  invalid_field: 'malformed',
+  invalid_metadata_filter: 'malformed',
+  invalid_cursor: 'malformed',
+  metadata_invalid: 'malformed',
+  unauthorized: 'unauthorized',
+  forbidden: 'forbidden',
+  forbidden_origin: 'forbidden',
+  forbidden_host: 'forbidden',
+  not_found: 'unknown_model',
+  wrong_method: 'wrong_method',
+  blob_not_found: 'unavailable',
+  output_unavailable: 'unavailable',
+  hash_mismatch: 'internal',
+  asset_in_use: 'internal',
+  payload_too_large: 'too_large',
+  range_not_satisfiable: 'malformed',
+  invalid_workflow: 'malformed',
+  workflow_format_ui: 'malformed',
+  missing_asset: 'malformed',
+  idempotency_key_reuse: 'key_unusable',
+  queue_full: 'unavailable',
+  rate_limited: 'rate',
+  too_many_streams: 'rate',
+  storage_full: 'unavailable',
+  insufficient_credits: 'no_credits',
+  subscription_inactive: 'not_enabled',
+  deployment_not_ready: 'unavailable',
+  deployment_stopped: 'not_enabled',
+  link_invalid: 'forbidden',
+  overloaded: 'unavailable',
+  shutting_down: 'unavailable',
+}
+
+// The statuses on which a provider's own status means something to a caller.
+const WITH_UPSTREAM: ReadonlySet<number> = new Set([400, 502, 504])
+const DETAIL_MAX_LENGTH = 256
+const UNAVAILABLE = 'this is not possible at the moment; try again later'
+const GENERIC = 'something went wrong on our side; the request id helps to find out what'
+
+export type AnswerRouterError = AnswerError
+
+export function createAnswerRouterError(log: Log, brand: BrandHeaders): AnswerRouterError {
+  return (error, requestId) => {
+    if (error instanceof ServiceError && error.refusal === 'storage_full') {
+      // That the disk is full is for the operator to know, not for the caller.
+      log.error({ err: error, requestId }, 'nothing could be stored')
+      return toAnswer(new RouterError(SHARED.storage_full, UNAVAILABLE), brand)
+    }
+    const known = toRouterError(error)
+    if (known !== null) return toAnswer(known, brand)
+    log.error({ err: error, requestId }, 'a request failed unexpectedly')
+    return toAnswer(new RouterError('internal', GENERIC), brand)
+  }
+}
+
+/**
+ * A spent rate with what its account has under way. The answers of a run tell both; every other error is left as it is.
+ * `accountId`: who called, where it is known; a rate that is spent before anybody is let in says it itself.
+ */
+export async function withSpend(error: unknown, accountId: string | null, spendOf: SpendOf): Promise<unknown> {
+  const known = toRouterError(error)
+  const whose = error instanceof RateLimitedError ? error.accountId : accountId
+  if (known?.refusal !== 'rate' || known.spend !== null || whose === null) return error
+  const { message, retryAfterSeconds } = known
+  return new RouterError('rate', message, { retryAfterSeconds, spend: await spendOf(whose), cause: error })
+}
+
+export function toErrorType(error: RouterError): RouterErrorType {
+  return ROUTER_REFUSALS[error.refusal]
+}
+
+function toRouterError(error: unknown): RouterError | null {
+  if (error instanceof RouterError) return error
+  if (error instanceof ServiceError) {
+    const { message, retryAfterSeconds } = error
+    return new RouterError(SHARED[error.refusal], message, { retryAfterSeconds })
+  }
+  return ofHttpLayer(error)
+}
+
+/** No address of ours looks like one that the framework cannot route, so it names no model. */
+function ofHttpLayer(error: unknown): RouterError | null {
+  const refusal = toHttpRefusal(error)
+  if (refusal === null) return null
+  if (refusal.refusal === 'not_found') return new RouterError('unknown_model', 'there is no model under this address')
+  return new RouterError(SHARED[refusal.refusal], refusal.message)
+}
+
+function toAnswer(error: RouterError, brand: BrandHeaders): ErrorAnswer {
+  const status = STATUS[error.refusal]
+  const type = toErrorType(error)
+  const headers: Record<string, string> = { 'Content-Type': 'application/json' }
+  for (const name of brand.errorType) headers[name] = type
+  const { upstreamStatus, retryAfterSeconds } = error
+  if (upstreamStatus !== null && WITH_UPSTREAM.has(status)) {
+    for (const name of brand.upstreamStatus) headers[name] = String(upstreamStatus)
+  }
+  const upstreamDetail = error.refusal === 'provider_refused_input' ? toHeaderText(error.message) : null
+  if (upstreamDetail !== null) for (const name of brand.upstreamDetail) headers[name] = upstreamDetail
+  if (retryAfterSeconds !== null) headers['Retry-After'] = String(Math.max(1, Math.ceil(retryAfterSeconds)))
+  if (error.isReplay) headers['Idempotent-Replayed'] = 'true'
+  if (status === 401) headers['WWW-Authenticate'] = 'Bearer'
+  if (status === 429) Object.assign(headers, toPairs(toSpendHeaders(error.spend)))
+  return { status, headers, body: JSON.stringify(toBody(error, type, upstreamDetail)) }
+}
+
+function toBody(
+  { failures, message, refusal }: RouterError,
+  type: RouterErrorType,
+  upstreamDetail: string | null,
+): object {
+  if (failures !== null) return { detail: failures, error_type: type }
+  if (refusal === 'already_completed') return { detail: message, error_type: type, status: 'ALREADY_COMPLETED' }
+  return upstreamDetail === null
+    ? { detail: message, error_type: type }
+    : { detail: message, error_type: type, upstream_detail: upstreamDetail }
+}
+
+function toHeaderText(text: string): string {
+  return text
+    .replaceAll(/[^\x20-\x7e]+/g, ' ')
+    .trim()
+    .slice(0, DETAIL_MAX_LENGTH)
+}
+
+function toPairs(flat: readonly string[]): Record<string, string> {
+  const pairs: Record<string, string> = {}
+  for (let at = 0; at < flat.length; at += 2) pairs[flat[at]] = flat[at + 1]
+  return pairs
+}
