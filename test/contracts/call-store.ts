@@ -11,8 +11,8 @@ import type {
   CallRef,
   CallStore,
   NewCall,
-} from '../../src/domain/models/call-store.ts'
-import type { RequestStore } from '../../src/domain/models/request-store.ts'
+} from '../../src/domain/models/calls/call-store.ts'
+import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
 import { at, DAY_MS } from './store-under-test.ts'
 
 export interface CallStoreUnderTest {

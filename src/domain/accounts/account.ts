@@ -1,4 +1,4 @@
-import type { LimitOverrides } from './tiers.ts'
+import type { LimitOverrides } from './limits/tiers.ts'
 
 /** What the queue enforces for whoever owns jobs. The local kind has exactly one, implicit account. */
 export interface Account {

@@ -14,7 +14,7 @@ import {
   LOCAL_ACCOUNT_ID,
 } from './account.ts'
 import type { AccountDirectory, EnforcedLimits } from './account-directory.ts'
-import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './tiers.ts'
+import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './limits/tiers.ts'
 
 export interface NewAccount {
   readonly id: string

@@ -6,9 +6,9 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AccountRecord } from './account.ts'
-import { digestOf, KEY_PREFIX } from './api-key.ts'
 import type { Authenticate, Caller, IsWelcome } from './caller.ts'
-import { type KeyRing, refusedCredential } from './key-ring.ts'
+import { digestOf, KEY_PREFIX } from './keys/api-key.ts'
+import { type KeyRing, refusedCredential } from './keys/key-ring.ts'
 import type { VerifyToken } from './token-verifier.ts'
 
 export interface AuthenticateDeps {

@@ -1,5 +1,5 @@
 /** One thing that is wrong with an input: where, in words, and as a word that programs compare. */
-import type { Json, JsonRecord } from './model.ts'
+import type { Json, JsonRecord } from './catalog/model.ts'
 
 export interface ValidationFailure {
   /** Outermost first; `body` stands before the fields of the body. */

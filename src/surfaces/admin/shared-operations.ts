@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
-import type { ApiKeys } from '../../domain/accounts/api-keys.ts'
+import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createReadAccountDetail } from './account-detail.ts'

@@ -3,7 +3,7 @@
  * uploaded, so it is sandboxed, never sniffed, and downloaded rather than shown where a browser could run it.
  */
 import type { FastifyInstance } from 'fastify'
-import type { OpenContent } from '../../domain/assets/content.ts'
+import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
 import type { Gate } from '../kit/gate.ts'
 import { PUBLIC_PAGE, sendError } from '../kit/guard-hooks.ts'

@@ -1,6 +1,6 @@
 /** Sends bytes, whole or one range of them, for GET and HEAD. A client that leaves ends the reading of the file at once. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { AssetContent } from '../../domain/assets/content.ts'
+import type { AssetContent } from '../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { matchesEtag, toContentHeaders, toEtag } from './content-headers.ts'
 import { readRange } from './range.ts'

@@ -6,13 +6,13 @@
 import type { Log } from '../../../lib/log.ts'
 import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
+import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
 import {
   ROUTER_REFUSALS,
   RouterError,
   type RouterErrorType,
   type RouterRefusal,
 } from '../../domain/models/router-error.ts'
-import type { SpendOf } from '../../domain/models/spend.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 import type { BrandHeaders } from './brand-headers.ts'
 import { toSpendHeaders } from './spend-headers.ts'

@@ -3,7 +3,7 @@
  * Made once per model: the same bytes and the same tag for everybody.
  */
 import { hash } from 'node:crypto'
-import type { Json, JsonRecord, Model } from '../../domain/models/model.ts'
+import type { Json, JsonRecord, Model } from '../../domain/models/catalog/model.ts'
 import { toEtag } from '../kit/etag.ts'
 import { MODELS_PATH } from './paths.ts'
 

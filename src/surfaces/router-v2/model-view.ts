@@ -1,5 +1,5 @@
 /** A model as the catalogue shows it: billing facts only, never prices. */
-import type { Model } from '../../domain/models/model.ts'
+import type { Model } from '../../domain/models/catalog/model.ts'
 import { MODELS_PATH } from './paths.ts'
 
 const URL_MAX_LENGTH = 2048

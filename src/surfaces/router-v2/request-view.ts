@@ -1,5 +1,5 @@
 /** A queued request as its owner sees it. Failure and cancel are ends like any other: `COMPLETED`, with an error type. */
-import type { RequestState, StoredRequest } from '../../domain/models/request-store.ts'
+import type { RequestState, StoredRequest } from '../../domain/models/queue/request-store.ts'
 import { ROUTER_REFUSALS } from '../../domain/models/router-error.ts'
 import { MODELS_PATH } from './paths.ts'
 

@@ -3,8 +3,8 @@
  * handed over to a second provider and the words about that (`strict_mode`, `fallback_provider`) hold by themselves.
  * `reject_unknown_fields=true` refuses top-level fields that the model's schema does not declare. Other words are let be.
  */
-import type { OpenedModel } from '../../domain/models/access.ts'
-import { isRecord, type Model } from '../../domain/models/model.ts'
+import type { OpenedModel } from '../../domain/models/access/model-access.ts'
+import { isRecord, type Model } from '../../domain/models/catalog/model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import type { ValidationFailure } from '../../domain/models/validation-failure.ts'
 import { readQuery } from '../kit/query.ts'

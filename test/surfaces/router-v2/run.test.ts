@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
+import type { LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
 import { accepted, done, fakeModel, gate, refusedBy } from '../../support/fake-provider.ts'
 import { refusedWith } from '../../support/router-client.ts'
 import { MODELS, startRouter } from '../../support/start-router.ts'

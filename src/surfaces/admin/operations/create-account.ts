@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
-import { readOverrides } from '../../../domain/accounts/read-limits.ts'
+import { readOverrides } from '../../../domain/accounts/limits/read-limits.ts'
 import type { ReadAccountDetail } from '../account-detail.ts'
 import { ADMIN_PATH, type AdminKit, send } from '../operation.ts'
 

@@ -1,8 +1,8 @@
 /** The only answer that ever holds the text of the new key. */
 import type { FastifyInstance } from 'fastify'
-import type { StoredKey } from '../../../domain/accounts/api-key.ts'
-import type { ApiKeys } from '../../../domain/accounts/api-keys.ts'
-import type { KeyStore } from '../../../domain/accounts/key-store.ts'
+import type { StoredKey } from '../../../domain/accounts/keys/api-key.ts'
+import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
+import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
 import { toKeyView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
-import type { ApiKeys } from '../../../domain/accounts/api-keys.ts'
+import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
 import { toKeyView } from '../account-view.ts'
 import { mustFindAccount } from '../must-find.ts'
 import { ADMIN_PATH, idOf, send } from '../operation.ts'

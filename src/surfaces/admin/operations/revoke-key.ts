@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { ApiKeys } from '../../../domain/accounts/api-keys.ts'
+import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
 import { toKeyView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'
 

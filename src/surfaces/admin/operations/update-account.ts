@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { AccountRecord, AccountStatus } from '../../../domain/accounts/account.ts'
 import type { AccountChange, Accounts } from '../../../domain/accounts/accounts.ts'
-import { readOverrides } from '../../../domain/accounts/read-limits.ts'
+import { readOverrides } from '../../../domain/accounts/limits/read-limits.ts'
 import type { ReadAccountDetail } from '../account-detail.ts'
 import { mustFindAccount } from '../must-find.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'

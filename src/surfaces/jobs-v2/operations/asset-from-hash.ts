@@ -1,7 +1,7 @@
 /** A new reference to bytes that the caller already has: 201, or 200 when the very same reference existed. */
 import type { FastifyInstance } from 'fastify'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
-import type { AssetFromHash } from '../../../domain/assets/from-hash.ts'
+import type { AssetFromHash } from '../../../domain/assets/create/asset-from-hash.ts'
 import { readJsonBody } from '../../kit/json-body.ts'
 import { type AssetBody, invalidField, readAssetBody } from '../asset-body.ts'
 import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'

@@ -1,7 +1,7 @@
 /** An asset of a file on this machine: 201 for bytes that are new to the caller, 200 for bytes that it already had. */
 import type { FastifyInstance } from 'fastify'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
-import type { AssetFromPath } from '../../../domain/assets/from-path.ts'
+import type { AssetFromPath } from '../../../domain/assets/create/asset-from-path.ts'
 import { readJsonBody } from '../../kit/json-body.ts'
 import { invalidField, readAssetBody } from '../asset-body.ts'
 import { toAssetView, toLinked } from '../asset-view.ts'

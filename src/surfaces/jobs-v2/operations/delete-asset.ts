@@ -1,6 +1,6 @@
 /** Removes the record; the bytes stay as long as another record uses them. */
 import type { FastifyInstance } from 'fastify'
-import type { RemoveAsset } from '../../../domain/assets/content.ts'
+import type { RemoveAsset } from '../../../domain/assets/asset-content.ts'
 import { assetIdOf } from '../asset-id.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'

@@ -3,7 +3,7 @@
  * credential where many accounts share the service.
  */
 import type { FastifyInstance } from 'fastify'
-import type { OpenContent } from '../../../domain/assets/content.ts'
+import type { OpenContent } from '../../../domain/assets/asset-content.ts'
 import { sendContent } from '../../kit/send-content.ts'
 import { assetIdOf } from '../asset-id.ts'
 import type { ContentLinks } from '../content-links.ts'

@@ -1,6 +1,6 @@
 /** The record, always with a fresh URL. */
 import type { FastifyInstance } from 'fastify'
-import type { FindAsset } from '../../../domain/assets/content.ts'
+import type { FindAsset } from '../../../domain/assets/asset-content.ts'
 import { assetIdOf } from '../asset-id.ts'
 import { toAssetView, toLinked } from '../asset-view.ts'
 import type { ContentLinks } from '../content-links.ts'

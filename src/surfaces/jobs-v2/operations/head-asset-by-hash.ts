@@ -1,6 +1,6 @@
 /** Does the caller have these bytes already? 200 or 404, without a body; malformed and foreign hashes look unknown. */
 import type { FastifyInstance } from 'fastify'
-import type { HasBlob } from '../../../domain/assets/from-hash.ts'
+import type { HasBlob } from '../../../domain/assets/create/asset-from-hash.ts'
 import { readWireHash } from '../asset-view.ts'
 import { API_PATH } from '../links.ts'
 import type { OperationKit } from '../operation.ts'

@@ -4,9 +4,9 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
-import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
-import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/upload.ts'
+import { forAccount, type PerAccount } from '../../../domain/accounts/limits/tiers.ts'
+import { TAGS_MAX_COUNT } from '../../../domain/assets/create/asset-fields.ts'
+import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/create/upload-asset.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'

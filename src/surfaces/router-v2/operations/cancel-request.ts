@@ -1,7 +1,7 @@
 /** Calls a queued request off. While it waits that is free; later the provider is asked, and may finish all the same. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
-import type { ModelQueue } from '../../../domain/models/queue-model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type RequestParams } from '../paths.ts'
 

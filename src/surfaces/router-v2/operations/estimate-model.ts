@@ -1,9 +1,9 @@
 /** What a call would cost. Nothing is dispatched or charged, and no price is promised. */
 import type { FastifyInstance } from 'fastify'
 import { writeUsd } from '../../../domain/credits/micros.ts'
-import type { Access } from '../../../domain/models/access.ts'
-import type { EstimateModel } from '../../../domain/models/estimate-model.ts'
-import type { Estimate } from '../../../domain/models/pricing.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { EstimateModel } from '../../../domain/models/calls/estimate-call.ts'
+import type { Estimate } from '../../../domain/models/pricing/pricing.ts'
 import { readCallInput } from '../call-input.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'

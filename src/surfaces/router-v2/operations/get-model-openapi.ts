@@ -1,7 +1,7 @@
 /** One model's schemas as an OpenAPI document. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { ModelDocument } from '../model-document.ts'
 import type { OperationKit } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'

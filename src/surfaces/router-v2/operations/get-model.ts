@@ -1,6 +1,6 @@
 /** One model's entry. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
 import { toModelDetail } from '../model-view.ts'
 import type { OperationKit } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'

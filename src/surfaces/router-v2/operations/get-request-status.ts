@@ -1,7 +1,7 @@
 /** Where a queued request stands. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
-import type { ModelQueue } from '../../../domain/models/queue-model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type RequestParams } from '../paths.ts'
 import { retryAfterOf, toRequestView } from '../request-view.ts'

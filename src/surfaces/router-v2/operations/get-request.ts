@@ -1,9 +1,9 @@
 /** The result of a queued request: what the same call would have answered at once, byte for byte; 202 until then. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { BlobStore } from '../../../domain/assets/blob-store.ts'
-import type { Access } from '../../../domain/models/access.ts'
-import type { CallResult } from '../../../domain/models/call-store.ts'
-import type { ModelQueue } from '../../../domain/models/queue-model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { CallResult } from '../../../domain/models/calls/call-store.ts'
+import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type RequestParams } from '../paths.ts'

@@ -1,6 +1,6 @@
 /** A page of the catalogue, in the order of ids. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
 import { toEtag } from '../../kit/etag.ts'
 import type { ListCursors } from '../list-cursor.ts'
 import { readListQuery } from '../list-query.ts'

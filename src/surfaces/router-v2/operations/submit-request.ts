@@ -1,7 +1,7 @@
 /** Puts a call into the queue: 201 means that it is durably recorded. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
-import type { ModelQueue } from '../../../domain/models/queue-model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { fingerprintOf, readCallInput, readKey } from '../call-input.ts'
 import { type OperationKit, sendJson } from '../operation.ts'
 import { MODEL_ROUTE, type ModelParams } from '../paths.ts'

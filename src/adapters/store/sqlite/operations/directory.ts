@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { AccountRecord, AccountStatus } from '../../../../domain/accounts/account.ts'
 import type { EnforcedLimits, VersionedAccount } from '../../../../domain/accounts/account-directory.ts'
-import type { LimitOverrides } from '../../../../domain/accounts/tiers.ts'
+import type { LimitOverrides } from '../../../../domain/accounts/limits/tiers.ts'
 import { MAX_MICROS } from '../../../../domain/credits/micros.ts'
 import { prepareRows } from './statement.ts'
 

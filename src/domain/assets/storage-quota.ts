@@ -1,0 +1,112 @@
+/**
+ * How much more an account may keep. What the store counts is exact; beside it stands what is on its way there, and bytes that
+ * no record counts but that lie on the disk until they are collected. So many uploads at once do not pass a bound that each of
+ * them alone would keep.
+ */
+import type { Clock } from '../../../lib/clock.ts'
+import { ServiceError } from '../errors.ts'
+import type { AssetStore } from './asset-store.ts'
+import type { PendingBlob } from './blob-store.ts'
+import { GRACE_MS } from './collect-assets.ts'
+
+export interface StorageRooms {
+  /** In bytes; infinite where nothing is bounded. */
+  leftFor(accountId: string): Promise<number>
+  /**
+   * Takes bytes in, as many as the account may keep and no more than `maxBytes`. They count until the admission ends, which is
+   * when a record counts them or they are discarded. Throws payload_too_large.
+   */
+  admit(accountId: string, maxBytes: number, receive: (maxBytes: number) => Promise<PendingBlob>): Promise<Admission>
+  /** Bytes were stored for this account that no record counts. */
+  noteLoose(accountId: string, bytes: number): void
+}
+
+export interface Admission {
+  readonly pending: PendingBlob
+  /** Twice is harmless. */
+  end(): void
+}
+
+export interface StorageRoomsDeps {
+  readonly assets: Pick<AssetStore, 'storedBytes'>
+  readonly clock: Clock
+  /** null: no bound. */
+  limitOf(accountId: string): number | null
+}
+
+interface Loose {
+  readonly bytes: number
+  readonly until: number
+}
+
+export function createStorageRooms({ assets, clock, limitOf }: StorageRoomsDeps): StorageRooms {
+  const onTheWay = new Map<string, number>()
+  const loose = new Map<string, Loose[]>()
+
+  function count(accountId: string, bytes: number): void {
+    const sum = (onTheWay.get(accountId) ?? 0) + bytes
+    if (sum > 0) onTheWay.set(accountId, sum)
+    else onTheWay.delete(accountId)
+  }
+
+  function looseBytes(accountId: string): number {
+    const now = clock.now().getTime()
+    const lying = (loose.get(accountId) ?? []).filter(({ until }) => until > now)
+    if (lying.length > 0) loose.set(accountId, lying)
+    else loose.delete(accountId)
+    return lying.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  async function leftFor(accountId: string): Promise<number> {
+    const limit = limitOf(accountId)
+    if (limit === null) return Number.POSITIVE_INFINITY
+    const stored = await assets.storedBytes(accountId)
+    return limit - stored - (onTheWay.get(accountId) ?? 0) - looseBytes(accountId)
+  }
+
+  return {
+    leftFor,
+    async admit(accountId, maxBytes, receive) {
+      const left = await leftFor(accountId)
+      if (left <= 0) throw noRoom(limitOf(accountId))
+      const pending = await receive(Math.min(maxBytes, left)).catch((error: unknown) => {
+        throw left < maxBytes && isTooLarge(error) ? noRoom(limitOf(accountId), error) : error
+      })
+      const { sizeBytes } = pending
+      // Others may have come in meanwhile.
+      if (sizeBytes > (await leftFor(accountId))) {
+        await pending.discard()
+        throw noRoom(limitOf(accountId))
+      }
+      count(accountId, sizeBytes)
+      let isOver = false
+      return {
+        pending,
+        end() {
+          if (!isOver) count(accountId, -sizeBytes)
+          isOver = true
+        },
+      }
+    },
+    noteLoose(accountId, bytes) {
+      if (limitOf(accountId) === null) return
+      const entry = { bytes, until: clock.now().getTime() + GRACE_MS }
+      loose.set(accountId, [...(loose.get(accountId) ?? []), entry])
+    },
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ServiceError && error.refusal === 'payload_too_large'
+}
+
+export const STORAGE_QUOTA = 'storage_quota'
+
+/** The account is at its bound, not the disk. */
+export function noRoom(limitBytes: number | null, cause?: unknown): ServiceError {
+  return new ServiceError(
+    'payload_too_large',
+    `the account may keep ${limitBytes ?? 0} bytes, and there is not enough room left for this; delete assets, or wait until jobs and their outputs expire`,
+    { details: { reason: STORAGE_QUOTA, max_storage_bytes: limitBytes }, cause },
+  )
+}

@@ -1,0 +1,50 @@
+/** What an account has committed to calls under way, and what it may; told with answers, and said to whoever asks for too much. */
+import { type Micros, writeUsd } from '../../credits/micros.ts'
+import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-store.ts'
+import { RouterError, type Spend } from '../router-error.ts'
+import type { AccessRules } from './model-access.ts'
+
+/** null: the account has no limit that could be told. */
+export type SpendOf = (accountId: string) => Promise<Spend | null>
+
+export interface SpendDeps {
+  readonly store: Pick<CallStore, 'standing'>
+  readonly rules: Pick<AccessRules, 'limitsOf'>
+}
+
+export function createSpendOf({ store, rules }: SpendDeps): SpendOf {
+  // Asked for with refusals too: whoever keeps being refused shares one question at a time.
+  const asked = new Map<string, Promise<Standing>>()
+  return async (accountId) => {
+    const limits = rules.limitsOf(accountId)
+    if (limits.ceilingMicros === null && limits.maxCalls === null) return null
+    let asking = asked.get(accountId)
+    if (asking === undefined) {
+      asking = store.standing(accountId).finally(() => asked.delete(accountId))
+      asked.set(accountId, asking)
+    }
+    return toSpend(limits, await asking)
+  }
+}
+
+export function toSpend(limits: CallLimits, standing: Standing): Spend {
+  return {
+    limitMicros: limits.ceilingMicros,
+    committedMicros: standing.committedMicros,
+    maxCalls: limits.maxCalls,
+    runningCalls: standing.runningCalls,
+  }
+}
+
+/** Whether the call alone commits more than the account may, so that it has no place even when nothing else runs. */
+export function neverFits({ spendMicros }: Pick<NewCall, 'spendMicros'>, { ceilingMicros }: CallLimits): boolean {
+  return ceilingMicros !== null && spendMicros > ceilingMicros
+}
+
+/** No retry helps, so none is asked for. */
+export function toNeverFitting(spendMicros: Micros, ceilingMicros: Micros | null, spend: Spend | null): RouterError {
+  const message =
+    `this call alone may cost up to ${writeUsd(spendMicros)} USD, and the calls that this account has under way may commit ` +
+    `${writeUsd(ceilingMicros ?? 0)} USD together: it can never fit. Ask for less, or have the ceiling of committed spend raised`
+  return new RouterError('spend_exhausted', message, { spend })
+}

@@ -1,0 +1,54 @@
+/** So many requests in a window of time, by account. A window begins with the first request and ends as a whole. */
+import type { Clock } from '../../../../lib/clock.ts'
+import { RouterError } from '../router-error.ts'
+
+export interface RateRule {
+  readonly allowance: number
+  readonly windowMs: number
+}
+
+export interface RateWindow {
+  /** Throws `rate` with the time until the window rolls. */
+  take(accountId: string): void
+}
+
+export interface RateWindowDeps {
+  readonly clock: Clock
+  /** null: no limit, and no bookkeeping. */
+  readonly ruleFor: (accountId: string) => RateRule | null
+}
+
+// Above this many accounts, those whose window is over are forgotten.
+const SWEEP_ABOVE = 10_000
+
+export function createRateWindow({ clock, ruleFor }: RateWindowDeps): RateWindow {
+  const windows = new Map<string, { endsAt: number; used: number }>()
+
+  function sweep(now: number): void {
+    for (const [accountId, { endsAt }] of windows) if (endsAt <= now) windows.delete(accountId)
+  }
+
+  return {
+    take(accountId) {
+      const rule = ruleFor(accountId)
+      if (rule === null) return
+      const now = clock.now().getTime()
+      let window = windows.get(accountId)
+      if (window === undefined || window.endsAt <= now) {
+        if (windows.size > SWEEP_ABOVE) sweep(now)
+        window = { endsAt: now + rule.windowMs, used: 0 }
+        windows.set(accountId, window)
+      }
+      window.used++
+      if (window.used > rule.allowance) throw toRefusal(rule, window.endsAt - now)
+    },
+  }
+}
+
+function toRefusal({ allowance, windowMs }: RateRule, leftMs: number): RouterError {
+  return new RouterError(
+    'rate',
+    `${allowance} requests per ${Math.round(windowMs / 1000)} seconds are allowed; wait until the window is over`,
+    { retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)) },
+  )
+}

@@ -1,0 +1,202 @@
+/**
+ * One call of one model: let in, dispatched, waited for. The order of the checks is the contract's; those that need the store
+ * are made in one transaction. Whoever goes away before the end costs nothing and changes nothing: the call runs on, is
+ * recorded and is billed.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import { neverFits, toNeverFitting, toSpend } from '../access/committed-spend.ts'
+import type { AccessRules, OpenedModel } from '../access/model-access.ts'
+import type { JsonRecord } from '../catalog/model.ts'
+import { holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
+import { ROUTER_REFUSALS, RouterError, type Spend } from '../router-error.ts'
+import type { ValidationFailure } from '../validation-failure.ts'
+import type { CallObserver } from './call-observer.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
+import type { DrivenCall } from './conclude-call.ts'
+import type { DriveCall } from './drive-call.ts'
+import { type Listener, LiveCall } from './live-call.ts'
+import type { LiveCalls } from './live-calls.ts'
+
+export interface RunRequest {
+  readonly opened: OpenedModel
+  readonly accountId: string
+  readonly requestId: string
+  readonly key: string | null
+  readonly fingerprint: string
+  readonly body: Buffer
+  /** Parsed; or why it could not be, which is told only after the checks that come before it. */
+  readonly input: JsonRecord | RouterError
+  readonly baseUrl: string
+  readonly listener: Listener
+  /** Told when the body begins to be needed beyond the request; returns what is to be told when it is not any more. */
+  readonly holdBody?: () => () => void
+}
+
+export interface RunAnswer {
+  readonly end: CallEnd
+  readonly isReplay: boolean
+  /** As it stood when the request came. */
+  readonly spend: Spend | null
+}
+
+/** Throws RouterError. */
+export type RunModel = (request: RunRequest) => Promise<RunAnswer>
+
+export interface NewCallDeps {
+  readonly clock: Clock
+  readonly keyLifeMs: number
+  /** A call that costs more counts against the smaller pool too. */
+  readonly costlyMicros: number
+}
+
+export interface RunModelDeps extends NewCallDeps {
+  readonly store: CallStore
+  readonly live: LiveCalls
+  readonly access: Pick<AccessRules, 'limitsOf'>
+  readonly observer: CallObserver
+  readonly drive: DriveCall
+  readonly deadlineMs: number
+}
+
+export function createRunModel(deps: RunModelDeps): RunModel {
+  const { store, live, drive, observer } = deps
+
+  async function run(request: RunRequest): Promise<RunAnswer> {
+    live.refuseWhenClosing()
+    const failures = judge(request)
+    const limits = deps.access.limitsOf(request.accountId)
+    const isValid = failures.length === 0 && !(request.input instanceof RouterError)
+    const call = toNewCall(deps, request, isValid)
+    const outcome = await store.admit(call, limits, isValid)
+    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { call, failures, limits })
+    const end = await start(request, call, outcome.ref)
+    return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
+  }
+
+  function start(request: RunRequest, call: NewCall, ref: CallRef): Promise<CallEnd> {
+    const { model, provider, isOwnKey } = request.opened
+    const input = request.input as JsonRecord
+    const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
+    const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false, isKeyed: call.key !== null })
+    const driven: DrivenCall = {
+      live: running,
+      baseUrl: request.baseUrl,
+      isKeyed: call.key !== null,
+      isQueued: false,
+      isOwnKey,
+      quote: quoteFor(model.price, input),
+    }
+    const isRepeat = ref.id !== call.id
+    const onSent = request.holdBody?.()
+    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat, onSent }))
+    return running.wait(request.listener, deadlineMs)
+  }
+
+  function answerWithout(
+    request: RunRequest,
+    outcome: Exclude<AdmitOutcome, { outcome: 'admitted' }>,
+    context: { readonly call: NewCall; readonly failures: readonly ValidationFailure[]; readonly limits: CallLimits },
+  ): RunAnswer | Promise<RunAnswer> {
+    switch (outcome.outcome) {
+      case 'done':
+        observer.answered({ provider: request.opened.model.provider, how: 'replayed', errorType: null })
+        return { end: outcome.end, isReplay: true, spend: toSpend(context.limits, outcome.standing) }
+      case 'running':
+        return takeUp(request, outcome.ref.id, toSpend(context.limits, outcome.standing))
+      case 'waiting':
+        throw stillRunning(1)
+      case 'other_request':
+        throw keyUnusable('this Idempotency-Key was used for a different request; use a new one')
+      case 'unusable':
+        throw keyUnusable(UNTOLD)
+      case 'no_credits':
+        throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
+      case 'invalid':
+        throw request.input instanceof RouterError ? request.input : toInvalid(context.failures)
+      case 'calls_exhausted':
+      case 'spend_exhausted':
+        throw toExhausted(outcome.outcome, toSpend(context.limits, outcome.standing), context)
+    }
+  }
+
+  /** The call of this key is under way. When nobody holds on to it any more, this request waits for it instead. */
+  async function takeUp({ opened, listener }: RunRequest, callId: string, spend: Spend): Promise<RunAnswer> {
+    const running = live.find(callId)
+    if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
+    const end = await running.wait(listener, Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs))
+    return { end, isReplay: true, spend }
+  }
+
+  return (request) =>
+    run(request).catch((error: unknown) => {
+      if (error instanceof RouterError) {
+        const errorType = ROUTER_REFUSALS[error.refusal]
+        observer.answered({ provider: request.opened.model.provider, how: 'refused', errorType })
+      }
+      throw error
+    })
+}
+
+function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {
+  return input instanceof RouterError ? [] : opened.checkInput(input)
+}
+
+export function toNewCall(
+  { clock, keyLifeMs, costlyMicros }: NewCallDeps,
+  request: Omit<RunRequest, 'body' | 'listener' | 'holdBody'>,
+  isValid: boolean,
+): NewCall {
+  const { model, provider, isOwnKey } = request.opened
+  const createdAt = clock.now()
+  // Of an input that cannot run only the least price is known; an account without even that is told so first.
+  const micros = isValid ? holdFor(model.price, request.input as JsonRecord) : leastPrice(model.price)
+  const isFree = isOwnKey || model.price.kind === 'free'
+  return {
+    id: request.requestId,
+    accountId: request.accountId,
+    key: request.key,
+    fingerprint: request.fingerprint,
+    modelId: model.id,
+    baseUrl: request.baseUrl,
+    createdAt,
+    expiresAt: new Date(createdAt.getTime() + keyLifeMs),
+    holdMicros: isFree ? null : micros,
+    spendMicros: isFree ? 0 : micros,
+    isCostly: !isFree && micros > costlyMicros,
+    mayResubmit: provider.deduplicates(model, request.input instanceof RouterError ? null : request.input),
+  }
+}
+
+export function toInvalid(failures: readonly ValidationFailure[]): RouterError {
+  return new RouterError('invalid_fields', 'the input does not match the schema of the model', { failures })
+}
+
+function stillRunning(retryAfterSeconds: number): RouterError {
+  return new RouterError(
+    'key_running',
+    'the call with this Idempotency-Key is still running; try again later with the same key',
+    {
+      retryAfterSeconds,
+    },
+  )
+}
+
+export const UNTOLD =
+  'this Idempotency-Key was used by a call whose answer cannot be given again, or is not known: it was cut off after it was sent. Nothing more is charged for it; use a new key'
+
+export function keyUnusable(message: string): RouterError {
+  return new RouterError('key_unusable', message)
+}
+
+function toExhausted(
+  refusal: 'calls_exhausted' | 'spend_exhausted',
+  spend: Spend,
+  { call, limits }: { readonly call: NewCall; readonly limits: CallLimits },
+): RouterError {
+  if (neverFits(call, limits)) return toNeverFitting(call.spendMicros, limits.ceilingMicros, spend)
+  const message =
+    refusal === 'calls_exhausted'
+      ? 'as many calls are under way as this account may have; try again when one has finished'
+      : 'the calls under way have committed as much as this account may spend at a time; try again when one has finished'
+  return new RouterError(refusal, message, { spend, retryAfterSeconds: 1 })
+}
