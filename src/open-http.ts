@@ -264,7 +264,7 @@ function toSurfaceParts(config: Config, gate: Gate, parts: HttpParts & Pick<Surf
     isAtLimit: async (accountId) =>
       shared !== null &&
       ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,
-    assets: assets.shelf,
+    assets: assets.namedFiles,
     pictures: openPictures(),
     userFiles: createUserFiles({ store: store.userFiles, clock }),
     content: {

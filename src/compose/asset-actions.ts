@@ -6,13 +6,13 @@ import type { Log } from '../../lib/log.ts'
 import type { AssetsConfig } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/asset-content.ts'
+import { createStoreBlob } from '../domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect-assets.ts'
 import { createAssetFromHash, createHasBlob } from '../domain/assets/create/asset-from-hash.ts'
 import { createAssetFromPath } from '../domain/assets/create/asset-from-path.ts'
 import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
-import { openShelf } from '../domain/assets/named-files.ts'
-import { createStorageRooms } from '../domain/assets/storage-quota.ts'
-import { createStoreBlob } from '../domain/assets/store-blob.ts'
+import { createNamedFiles } from '../domain/assets/named-files.ts'
+import { createStorageQuota } from '../domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'
 import type { Blobs } from './open-blobs.ts'
 import type { Store } from './open-store.ts'
@@ -33,10 +33,10 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   const { store, opened, maxUploadBytes, clock, log } = parts
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
-  const rooms = createStorageRooms({ assets, clock, limitOf: parts.storageLimitOf })
+  const quota = createStorageQuota({ assets, clock, limitOf: parts.storageLimitOf })
   const shared = {
     assets,
-    rooms,
+    quota,
     blobs,
     clock,
     newId: newUuidV4,
@@ -45,7 +45,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   }
   const uploadAsset = createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes })
   return {
-    rooms,
+    quota,
     uploadAsset,
     assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
     assetFromHash: createAssetFromHash(shared),
@@ -54,7 +54,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
-    shelf: openShelf({ ...shared, maxBytes: maxUploadBytes }),
+    namedFiles: createNamedFiles({ ...shared, maxBytes: maxUploadBytes }),
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }

@@ -1,7 +1,7 @@
 /** Model calls as Prometheus counters. Labels are providers and catalogued models, so there are never more than the catalogue has. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { MICROS_PER_USD } from '../domain/credits/micros.ts'
-import type { CallObserver } from '../domain/models/calls/call-observer.ts'
+import type { CallObserver } from '../domain/models/calls/drive-call.ts'
 
 // From an instant refusal to a film.
 const SECONDS = [0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]

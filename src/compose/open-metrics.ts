@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { ENGINE_STATES, type EngineStatus } from '../domain/engine/engine-status.ts'
 import type { JobObserver } from '../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../domain/jobs/transitions.ts'
-import type { CallObserver } from '../domain/models/calls/call-observer.ts'
+import type { CallObserver } from '../domain/models/calls/drive-call.ts'
 import { createCallObserver } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 import { withTraces } from './provider-traces.ts'

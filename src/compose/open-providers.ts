@@ -24,7 +24,7 @@ import type { OpenProvider } from './open-models.ts'
 
 export interface ProviderParts {
   readonly secrets: Pick<Secrets, 'providers'>
-  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'rooms'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'quota'>
   readonly assetStore: Pick<AssetStore, 'mint'>
   readonly signer: ContentSigner
   readonly observeExchange: ObserveExchange
@@ -97,7 +97,7 @@ export function openProviders(parts: ProviderParts): OpenedProviders {
       clock,
       log,
       maxBytes: parts.maxAssetBytes,
-      storageLeft: assets.rooms.leftFor,
+      storageLeft: assets.quota.leftFor,
       downloadHeaders: createDownloadHeaders(() => settings, opened, clock),
     }),
     [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),

@@ -10,14 +10,12 @@ import { createSpendOf } from '../domain/models/access/committed-spend.ts'
 import { createMayUse, type MayUse } from '../domain/models/access/entitlement.ts'
 import { type AccessRules, createAccess } from '../domain/models/access/model-access.ts'
 import { createRateWindow } from '../domain/models/access/rate-window.ts'
-import type { CallObserver } from '../domain/models/calls/call-observer.ts'
 import type { CallStore } from '../domain/models/calls/call-store.ts'
-import { createDriveCall } from '../domain/models/calls/drive-call.ts'
-import { createEstimateModel } from '../domain/models/calls/estimate-call.ts'
+import { type CallObserver, createDriveCall } from '../domain/models/calls/drive-call.ts'
 import { createLiveCalls } from '../domain/models/calls/live-calls.ts'
 import { createRecoverCalls } from '../domain/models/calls/recover-calls.ts'
-import { createRunModel } from '../domain/models/calls/run-call.ts'
-import type { SendMarks } from '../domain/models/calls/sent-journal.ts'
+import { createEstimateModel, createRunModel } from '../domain/models/calls/run-call.ts'
+import type { SentJournal } from '../domain/models/calls/sent-journal.ts'
 import { createModelQueue } from '../domain/models/queue/model-queue.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { Blobs } from './open-blobs.ts'
@@ -28,11 +26,11 @@ export interface RouterParts {
   readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
   readonly models: OpenedModels
   readonly blobs: Blobs['blobs']
-  readonly assets: Pick<AssetActions, 'storeBlob' | 'rooms'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
   readonly observer: CallObserver
-  readonly marks: SendMarks
+  readonly journal: SentJournal
   readonly clock: Clock
   readonly log: Log
 }
@@ -48,7 +46,7 @@ const FOREIGN_URL_MS = 5 * MINUTE_MS
 export type RouterActions = ReturnType<typeof createRouterActions>
 
 export function createRouterActions(config: RouterConfig, parts: RouterParts) {
-  const { store, models, clock, log, observer, marks } = parts
+  const { store, models, clock, log, observer, journal } = parts
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
@@ -57,11 +55,11 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     store: store.calls,
     hostAssets: models.hostAssets,
     storeBlob: parts.assets.storeBlob,
-    rooms: parts.assets.rooms,
+    quota: parts.assets.quota,
     clock,
     log,
     observer,
-    marks,
+    journal,
     stopping,
     submitGraceMs: config.deadlineMs,
     collectForMs: DAY_MS,
@@ -107,7 +105,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     queue,
     live,
     chores,
-    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, marks, clock }),
+    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock }),
   }
 }
 

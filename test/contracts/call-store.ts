@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
+import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
 import type {
   CallEnd,
   CallFinish,

@@ -13,7 +13,7 @@ import {
   isAccountId,
   LOCAL_ACCOUNT_ID,
 } from './account.ts'
-import type { AccountDirectory, EnforcedLimits } from './account-directory.ts'
+import type { AccountDirectory, EnforcedLimits } from './account-store.ts'
 import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './limits/tiers.ts'
 
 export interface NewAccount {

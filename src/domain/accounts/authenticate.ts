@@ -9,7 +9,17 @@ import type { AccountRecord } from './account.ts'
 import type { Authenticate, Caller, IsWelcome } from './caller.ts'
 import { digestOf, KEY_PREFIX } from './keys/api-key.ts'
 import { type KeyRing, refusedCredential } from './keys/key-ring.ts'
-import type { VerifyToken } from './token-verifier.ts'
+
+/** Tokens that somebody else signs: who they speak for, and until when. */
+export interface VerifiedToken {
+  readonly accountId: string
+  /** null: everything that the account may. */
+  readonly scopes: readonly string[] | null
+  readonly expiresAt: Date
+}
+
+/** null: not a token of ours. Rejects only when the keys to check it cannot be had. */
+export type VerifyToken = (token: string) => Promise<VerifiedToken | null>
 
 export interface AuthenticateDeps {
   readonly keys: Pick<KeyRing, 'identify' | 'isGood'>

@@ -2,6 +2,7 @@
  * Who asks. A surface reads a credential out of a request, `Authenticate` says whose it is. The answer comes at once where it
  * is known (the local kind, a cached key), so that the hottest paths need not wait for a promise.
  */
+
 import { hash, timingSafeEqual } from 'node:crypto'
 import { ServiceError } from '../errors.ts'
 import { LOCAL_ACCOUNT_ID } from './account.ts'
@@ -40,4 +41,21 @@ export function createLocalAuthenticate(token: string | null): (credential: stri
 
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
+}
+
+/** What a credential may do within its account. A key without scopes may do everything. */
+
+export const SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
+export type Scope = (typeof SCOPES)[number]
+
+export function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text)
+}
+
+/** Throws forbidden. Runs before anything is looked up, so the answer is the same for every id. */
+export function mustHaveScope({ scopes }: Caller, scope: Scope): void {
+  if (scopes === null || scopes.has(scope)) return
+  throw new ServiceError('forbidden', `this credential has not the scope ${scope}; use one that has`, {
+    details: { scope },
+  })
 }

@@ -3,26 +3,74 @@
  * two names, as they would one after the other.
  */
 
+import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
 import { forAccount, type PerAccount } from '../accounts/limits/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
-import type { AssetShelf, ShelfFolder, ShelfPlace, ShelfUpload } from './asset-shelf.ts'
 import type { AssetStore } from './asset-store.ts'
-import type { BlobStore, PendingBlob } from './blob-store.ts'
+import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from './blob-store.ts'
 import { readContentType, readExpiry } from './create/asset-fields.ts'
 import { readFilePath } from './create/file-path.ts'
-import type { StorageRooms } from './storage-quota.ts'
-import { settleBlob } from './store-blob.ts'
+import type { StorageQuota } from './storage-quota.ts'
 
-export interface ShelfDeps {
+/**
+ * An account's files under plain names: one flat shelf per folder, as clients that think in `input`, `output` and `temp` see
+ * them. A name on the shelf always means the newest record under it. Folders below that are remembered where an engine made
+ * them, tried first, and otherwise ignored.
+ */
+
+export type FileFolder = 'input' | 'output' | 'temp'
+
+export interface FileLocation {
+  readonly folder: FileFolder
+  readonly name: string
+  /** '' for none. */
+  readonly subfolder: string
+}
+
+export interface NamedUpload {
+  readonly accountId: string
+  readonly folder: FileFolder
+  readonly name: string
+  readonly contentType: string
+  /** Otherwise another name is found when the bytes differ from what stands there. */
+  readonly overwrite: boolean
+}
+
+/** Bytes that have come in and wait for a name. Exactly one of the two ends must be called. */
+export interface ReceivedFile {
+  readonly sizeBytes: number
+  /** Under the name that it got in the end. */
+  place(upload: NamedUpload): Promise<Asset>
+  discard(): Promise<void>
+}
+
+export interface NamedFiles {
+  /** Throws `payload_too_large` and `storage_full`. */
+  receive(
+    source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    options: { readonly accountId: string; readonly signal?: AbortSignal },
+  ): Promise<ReceivedFile>
+  find(accountId: string, place: FileLocation): Promise<Asset | null>
+  /** The newest upload under exactly this path. */
+  findUpload(accountId: string, filePath: string): Promise<Asset | null>
+  /** The newest record of the account over these bytes. */
+  findByHash(accountId: string, hash: string): Promise<Asset | null>
+  /** Throws `output_unavailable` when the record is there and its bytes are not. */
+  open(asset: Asset, range?: ByteRange): Promise<Readable>
+  /** Names in a folder, the newest first, at most `limit`. */
+  list(accountId: string, folder: FileFolder | `models/${string}`, limit: number): Promise<readonly Asset[]>
+}
+
+export interface NamedFilesDeps {
   readonly assets: AssetStore
   readonly blobs: BlobStore
   readonly clock: Clock
   readonly newId: NewId
   readonly maxBytes: PerAccount
-  readonly rooms: Pick<StorageRooms, 'admit'>
+  readonly quota: Pick<StorageQuota, 'admit'>
   readonly retentionMs: number | null
 }
 
@@ -30,12 +78,12 @@ export interface ShelfDeps {
 const NAMES_PER_LOOK = 16
 const MAX_NUMBER = 10_000
 
-export function openShelf(deps: ShelfDeps): AssetShelf {
+export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
   const { assets, blobs, clock } = deps
   const inTurn = createTurns()
 
   /** The record that stands under each of these names, by name. */
-  async function look(upload: ShelfUpload, names: readonly string[]): Promise<ReadonlyMap<string, Asset>> {
+  async function look(upload: NamedUpload, names: readonly string[]): Promise<ReadonlyMap<string, Asset>> {
     const spellings = new Map(names.flatMap((name) => pathsOf(upload.folder, name).map((path) => [path, name])))
     const found = await assets.findNewestByPath(upload.accountId, {
       filePaths: [...spellings.keys()],
@@ -51,7 +99,7 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
   }
 
   /** The first name that is free or holds the same bytes. */
-  async function chooseName(upload: ShelfUpload, hash: string): Promise<string> {
+  async function chooseName(upload: NamedUpload, hash: string): Promise<string> {
     if (upload.overwrite) return upload.name
     for (let first = 0; first < MAX_NUMBER; first += NAMES_PER_LOOK) {
       const names = Array.from({ length: NAMES_PER_LOOK }, (_, index) => numberedName(upload.name, first + index))
@@ -64,7 +112,7 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
     })
   }
 
-  async function mint(upload: ShelfUpload, pending: PendingBlob): Promise<Asset> {
+  async function mint(upload: NamedUpload, pending: PendingBlob): Promise<Asset> {
     const name = await chooseName(upload, pending.hash)
     const now = clock.now()
     const outcome = await assets.mint({
@@ -89,7 +137,7 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
 
   return {
     async receive(source, { accountId, signal }) {
-      const admission = await deps.rooms.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
+      const admission = await deps.quota.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
         blobs.receive(toAsync(source), { maxBytes, signal }),
       )
       const { pending } = admission
@@ -117,7 +165,7 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
         },
       }
     },
-    find: (accountId, place) => findOnShelf(deps, accountId, place),
+    find: (accountId, place) => findNamed(deps, accountId, place),
     async findUpload(accountId, filePath) {
       const query = { filePaths: [filePath], origin: 'upload', now: clock.now() } as const
       return (await assets.findNewestByPath(accountId, query))[0] ?? null
@@ -147,10 +195,10 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
 }
 
 /** What an engine made in exactly this subfolder counts first; then whatever bears the name, the newest first. */
-async function findOnShelf(
-  { assets, clock }: Pick<ShelfDeps, 'assets' | 'clock'>,
+async function findNamed(
+  { assets, clock }: Pick<NamedFilesDeps, 'assets' | 'clock'>,
   accountId: string,
-  { folder, name, subfolder }: ShelfPlace,
+  { folder, name, subfolder }: FileLocation,
 ): Promise<Asset | null> {
   const now = clock.now()
   const nested = subfolder === '' ? [] : [`${subfolder}/${name}`]
@@ -165,12 +213,12 @@ async function findOnShelf(
   return output ?? upload ?? null
 }
 
-function pathOf(folder: ShelfFolder, name: string): string {
+function pathOf(folder: FileFolder, name: string): string {
   return folder === 'input' ? name : `${folder}/${name}`
 }
 
 /** An input may have been uploaded with its folder in the path; nothing else may stand for an output or a preview. */
-function pathsOf(folder: ShelfFolder, name: string): readonly string[] {
+function pathsOf(folder: FileFolder, name: string): readonly string[] {
   return folder === 'input' ? [name, `input/${name}`] : [`${folder}/${name}`]
 }
 

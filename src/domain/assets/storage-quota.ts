@@ -9,7 +9,7 @@ import type { AssetStore } from './asset-store.ts'
 import type { PendingBlob } from './blob-store.ts'
 import { GRACE_MS } from './collect-assets.ts'
 
-export interface StorageRooms {
+export interface StorageQuota {
   /** In bytes; infinite where nothing is bounded. */
   leftFor(accountId: string): Promise<number>
   /**
@@ -18,7 +18,7 @@ export interface StorageRooms {
    */
   admit(accountId: string, maxBytes: number, receive: (maxBytes: number) => Promise<PendingBlob>): Promise<Admission>
   /** Bytes were stored for this account that no record counts. */
-  noteLoose(accountId: string, bytes: number): void
+  noteUnrecorded(accountId: string, bytes: number): void
 }
 
 export interface Admission {
@@ -27,7 +27,7 @@ export interface Admission {
   end(): void
 }
 
-export interface StorageRoomsDeps {
+export interface StorageQuotaDeps {
   readonly assets: Pick<AssetStore, 'storedBytes'>
   readonly clock: Clock
   /** null: no bound. */
@@ -39,7 +39,7 @@ interface Loose {
   readonly until: number
 }
 
-export function createStorageRooms({ assets, clock, limitOf }: StorageRoomsDeps): StorageRooms {
+export function createStorageQuota({ assets, clock, limitOf }: StorageQuotaDeps): StorageQuota {
   const onTheWay = new Map<string, number>()
   const loose = new Map<string, Loose[]>()
 
@@ -88,7 +88,7 @@ export function createStorageRooms({ assets, clock, limitOf }: StorageRoomsDeps)
         },
       }
     },
-    noteLoose(accountId, bytes) {
+    noteUnrecorded(accountId, bytes) {
       if (limitOf(accountId) === null) return
       const entry = { bytes, until: clock.now().getTime() + GRACE_MS }
       loose.set(accountId, [...(loose.get(accountId) ?? []), entry])

@@ -8,7 +8,25 @@
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
-import type { LimitStore, RequestRate } from './limit-store.ts'
+
+/** Request rates in the store, so that they hold over all processes and restarts. */
+export interface RequestRate {
+  readonly perMinute: number
+  /** The most that may be taken at once after a pause. */
+  readonly burst: number
+}
+
+export interface RequestGrant {
+  /** Requests that may be made now: from none to what was asked for. */
+  readonly granted: number
+  /** When there will be another one; only meaningful when fewer than asked for were granted. */
+  readonly nextAt: Date
+}
+
+export interface LimitStore {
+  /** Over any time t the grants of an account never add up to more than `burst + perMinute * t`. */
+  takeRequests(accountId: string, rate: RequestRate, count: number, now: Date): Promise<RequestGrant>
+}
 
 export interface RateLimiter {
   /** Counts one request. At once where it can; throws, or rejects with, rate_limited. */

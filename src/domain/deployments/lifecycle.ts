@@ -9,7 +9,16 @@ import { DEFAULT_POOL, type Deployment, type DeploymentState } from './deploymen
 import type { DeploymentStore, PoolLoad } from './deployment-store.ts'
 import type { Deployments } from './deployments.ts'
 import type { PoolHooks } from './pool-hooks.ts'
-import type { PoolWorkers } from './pool-workers.ts'
+
+/** The workers of pools, as deployments need them. Whoever runs jobs implements it. */
+export interface PoolWorkers {
+  /** Resolves once they can take jobs. Harmless for a pool whose workers are there. */
+  start(pool: string, workers: number): Promise<void>
+  /** Runs under way may finish until the deadline; what is left goes back to the queue. */
+  stop(pool: string, options: { readonly deadline: Date }): Promise<void>
+  /** Workers that could take a job of this pool now. */
+  count(pool: string): number
+}
 
 export interface LifecycleDeps {
   readonly deployments: Deployments

@@ -10,7 +10,7 @@
 
 import type { Sending } from './calls/sent-journal.ts'
 import type { Json, JsonRecord, Model } from './catalog/model.ts'
-import type { ValidationFailure } from './validation-failure.ts'
+import type { ValidationFailure } from './router-error.ts'
 
 /** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
 export type ProviderAccess = 'service_key' | 'own_key' | 'none'

@@ -2,7 +2,21 @@
  * Every way in which a model call is refused or fails, as one closed set. The surface maps each to a status and to the
  * published error type; several refusals share a type. Ends that a provider caused can be stored and told again.
  */
-import type { ValidationFailure } from './validation-failure.ts'
+import type { Json, JsonRecord } from './catalog/model.ts'
+
+/** One thing that is wrong with an input: where, in words, and as a word that programs compare. */
+
+export interface ValidationFailure {
+  /** Outermost first; `body` stands before the fields of the body. */
+  readonly loc: readonly (string | number)[]
+  readonly msg: string
+  /** An open set: ours are in input-schema.ts, a provider's are passed on unchanged. */
+  readonly type: string
+  /** The bound that was broken. */
+  readonly ctx?: JsonRecord
+  /** The rejected value. */
+  readonly input?: Json
+}
 
 /** The published types: the first fifteen on every route, the last four on the queue routes only. */
 export const ROUTER_ERROR_TYPES = [

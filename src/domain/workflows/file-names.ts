@@ -3,15 +3,17 @@
  * may be found. Names are only ever compared, never used as paths.
  */
 
+import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
 import type { Graph } from '../../../engine/graph/graph.ts'
+import { type DeclaredInput, type NodeSpec, readNodeSpec } from '../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import type { CheckInput } from '../../../engine/graph/validate/check-node.ts'
 import { unwrapConstant } from '../../../engine/graph/validate/convert-constant.ts'
+import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { extensionFromType, extensionOf } from '../../../lib/mime.ts'
 import { pythonStr } from '../../../lib/python/values.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin } from '../assets/asset-store.ts'
-import { type FileInput, findFileInputs } from './file-inputs.ts'
 
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
@@ -123,4 +125,41 @@ export function createFileCheck({ inputs, folderInputs }: FileNames, known: Know
     if (input === undefined || (value === '' && input.mayBeEmpty)) return true
     return typeof value === 'string' && known.hasFile(value) ? true : `Invalid ${input.noun} file: ${pythonStr(value)}`
   }
+}
+
+/**
+ * Which inputs of a node name a file of the caller. The declaration says so with an upload option; the few nodes that take a
+ * file without one are named by the catalog.
+ */
+
+export interface FileInput {
+  readonly path: string
+  /** The word in "Invalid image file: x". */
+  readonly noun: string
+  /** An empty text means that no file is wanted: only free text inputs have that, a choice always names one. */
+  readonly mayBeEmpty: boolean
+}
+
+function toFileInput(input: DeclaredInput, named: readonly string[]): FileInput | null {
+  const noun = input.upload ?? (named.includes(input.path) ? input.name : null)
+  return noun === null ? null : { path: input.path, noun, mayBeEmpty: input.type === 'STRING' }
+}
+
+const NONE: readonly FileInput[] = []
+const known = new WeakMap<NodeSpec, readonly FileInput[]>()
+
+/** The file inputs of a node of this class; `given` matters only for classes with dynamic inputs. */
+export function findFileInputs(catalog: NodeCatalog, classType: string, given: JsonObject): readonly FileInput[] {
+  const definition = catalog.find(classType)
+  if (definition === null) return NONE
+  const spec = readNodeSpec(definition)
+  let inputs = known.get(spec)
+  if (inputs === undefined || spec.isDynamic) {
+    const named = catalog.fileInputs?.(classType) ?? catalog.selfCheckedInputs(classType)
+    inputs = declaredInputs(spec, given)
+      .map((input) => toFileInput(input, named))
+      .filter((input) => input !== null)
+    known.set(spec, inputs)
+  }
+  return inputs
 }

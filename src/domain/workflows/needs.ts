@@ -8,7 +8,6 @@ import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
 import { type DeclaredInput, readNodeSpec } from '../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { choicesOf } from '../../../engine/graph/validate/constant-rules.ts'
-import { isWeights } from './model-refs.ts'
 
 /** A value that an input of a class must offer. */
 export type Choice = readonly [classType: string, input: string, value: string]
@@ -118,4 +117,13 @@ function offers(catalog: NodeCatalog, [classType, path, value]: Choice): boolean
   const input = readNodeSpec(definition).inputs.find((declared) => declared.path === path)
   const choices = input === undefined ? null : choicesOf(input)
   return choices === null || choices.includes(value)
+}
+
+/** Which constants of a graph name weights: files that an engine must have installed and loads before it can work. */
+
+const WEIGHTS = /\.(?:safetensors|sft|ckpt|pt|pt2|pth|bin|pkl|gguf|onnx)$/i
+
+/** By its name alone; whoever asks knows that the value was picked from a list. */
+export function isWeights(name: string): boolean {
+  return WEIGHTS.test(name)
 }

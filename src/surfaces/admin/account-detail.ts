@@ -4,7 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { AccountRecord } from '../../domain/accounts/account.ts'
 import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
-import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
+import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import { toAccountView, toBalanceView, toEntryView, toHoldView, toUsageView } from './account-view.ts'
 
 export type ReadAccountDetail = (account: AccountRecord, options?: { readonly usageDays?: number }) => Promise<object>

@@ -1,8 +1,7 @@
 /** Accounts, keys and money in the words of the wire. Pure. */
 import type { AccountRecord } from '../../domain/accounts/account.ts'
 import type { ApiKey } from '../../domain/accounts/keys/api-key.ts'
-import type { Balance, Hold, LedgerEntry } from '../../domain/credits/ledger.ts'
-import type { Usage } from '../../domain/credits/ledger-store.ts'
+import type { Balance, Hold, LedgerEntry, Usage } from '../../domain/credits/ledger.ts'
 import { writeUsd } from '../../domain/credits/micros.ts'
 
 export function toAccountView({ id, name, tier, status, overrides, createdAt }: AccountRecord) {

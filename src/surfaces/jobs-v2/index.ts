@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/turns.ts'
-import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import { mustHaveScope } from '../../domain/accounts/caller.ts'
 import type { CancelJob } from '../../domain/jobs/cancel.ts'
 import type { ListJobs } from '../../domain/jobs/list.ts'
 import type { JobReader } from '../../domain/jobs/read.ts'

@@ -1,6 +1,6 @@
 /** The scope that a request needs, known from its route alone: nothing has been looked up when it is checked. */
 import type { FastifyRequest } from 'fastify'
-import type { Scope } from '../../domain/accounts/scopes.ts'
+import type { Scope } from '../../domain/accounts/caller.ts'
 import { API_PATH } from './links.ts'
 
 /** null: every caller may, as with the document that describes the API. */

@@ -1,6 +1,6 @@
 /** The scope that a request needs, known from its route alone: nothing has been looked up when it is checked. */
 import type { FastifyRequest } from 'fastify'
-import type { Scope } from '../../domain/accounts/scopes.ts'
+import type { Scope } from '../../domain/accounts/caller.ts'
 import { barePathOf } from './operation.ts'
 
 /** By the first words of a route without `/api`. Files of whatever kind, a client's settings among them, are assets. */

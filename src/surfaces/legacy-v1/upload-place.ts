@@ -2,11 +2,11 @@
 
 import { typeFromName } from '../../../lib/mime.ts'
 import type { Asset } from '../../domain/assets/asset.ts'
-import type { ShelfUpload } from '../../domain/assets/asset-shelf.ts'
+import type { NamedUpload } from '../../domain/assets/named-files.ts'
 import { leavesFolder, readFolder, refuseName, toBaseName } from './shelf-names.ts'
 import type { UploadForm } from './upload-form.ts'
 
-export interface UploadPlace extends Omit<ShelfUpload, 'accountId'> {
+export interface UploadPlace extends Omit<NamedUpload, 'accountId'> {
   /** Echoed, and otherwise of no meaning: names are flat. */
   readonly subfolder: string
   nameOf(asset: Asset): string

@@ -5,8 +5,7 @@
  */
 import type { OpenedModel } from '../../domain/models/access/model-access.ts'
 import { isRecord, type Model } from '../../domain/models/catalog/model.ts'
-import { RouterError } from '../../domain/models/router-error.ts'
-import type { ValidationFailure } from '../../domain/models/validation-failure.ts'
+import { RouterError, type ValidationFailure } from '../../domain/models/router-error.ts'
 import { readQuery } from '../kit/query.ts'
 
 /** The model's own provider. */

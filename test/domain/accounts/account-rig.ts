@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
 import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
-import { createCallers } from '../../../src/domain/accounts/authenticate.ts'
+import { createCallers, type VerifyToken } from '../../../src/domain/accounts/authenticate.ts'
 import { createApiKeys } from '../../../src/domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../../../src/domain/accounts/keys/key-ring.ts'
 import { DEFAULT_TIERS } from '../../../src/domain/accounts/limits/tiers.ts'
-import type { VerifyToken } from '../../../src/domain/accounts/token-verifier.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 
 export async function openAccountRig(options: { readonly verifyToken?: VerifyToken } = {}) {

@@ -8,11 +8,10 @@ import { newUuidV4 } from '../../../lib/ids.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
-import type { BlobStore } from '../../../src/domain/assets/blob-store.ts'
+import { type BlobStore, createStoreBlob } from '../../../src/domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans, GRACE_MS } from '../../../src/domain/assets/collect-assets.ts'
 import { createUploadAsset } from '../../../src/domain/assets/create/upload-asset.ts'
-import { createStorageRooms } from '../../../src/domain/assets/storage-quota.ts'
-import { createStoreBlob } from '../../../src/domain/assets/store-blob.ts'
+import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
 import { inChunks, listAll, patterned, put } from '../../contracts/blob-store.ts'
 
@@ -31,7 +30,7 @@ async function openParts() {
     ...shared,
     ...UNLIMITED,
     keys: store.keys,
-    rooms: createStorageRooms({ ...shared, limitOf: () => null }),
+    quota: createStorageQuota({ ...shared, limitOf: () => null }),
     placement,
     newId: newUuidV4,
     retentionMs: null,

@@ -12,7 +12,7 @@ import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.t
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../../../src/domain/assets/asset-content.ts'
 import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/create/asset-from-hash.ts'
 import { createUploadAsset } from '../../../src/domain/assets/create/upload-asset.ts'
-import { createStorageRooms } from '../../../src/domain/assets/storage-quota.ts'
+import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
 import { createDirectLinks } from '../../../src/surfaces/jobs-v2/content-links.ts'
 import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
@@ -74,7 +74,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
       ...shared,
       keys: store.keys,
       maxBytes: maxUploadBytes,
-      rooms: createStorageRooms({ ...shared, limitOf: () => null }),
+      quota: createStorageQuota({ ...shared, limitOf: () => null }),
     }),
     maxUploadBytes,
     contentLinks,

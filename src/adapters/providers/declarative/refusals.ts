@@ -2,10 +2,10 @@
  * From what an answer means to what the router is told. The point that matters for money is `generation`: whether the
  * provider may still be working on something that the caller could pay for twice.
  */
-import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
-import { findValue } from '../../../domain/models/catalog/json-path.ts'
+
+import { findValue, type JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Generation, ProviderRefusal } from '../../../domain/models/provider.ts'
-import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
+import type { ValidationFailure } from '../../../domain/models/router-error.ts'
 import { readWords } from './failure-words.ts'
 import type { Answer } from './outcome-rules.ts'
 import type { Meaning } from './rules.ts'

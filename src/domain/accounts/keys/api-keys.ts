@@ -2,7 +2,7 @@
 import { hasAtMost } from '../../../../lib/characters.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import { ServiceError } from '../../errors.ts'
-import { isScope, SCOPES } from '../scopes.ts'
+import { isScope, SCOPES } from '../caller.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { KeyStore } from './key-store.ts'

@@ -6,13 +6,11 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { forAccount, type PerAccount } from '../../accounts/limits/tiers.ts'
 import { ServiceError } from '../../errors.ts'
-import type { IdempotencyStore } from '../../idempotency/key-record.ts'
-import { keyReuse, toKeyClaim } from '../../idempotency/key-reuse.ts'
+import { type IdempotencyStore, keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
 import type { Asset } from '../asset.ts'
 import type { AssetStore } from '../asset-store.ts'
-import type { BlobStore, PendingBlob } from '../blob-store.ts'
-import type { StorageRooms } from '../storage-quota.ts'
-import { settleBlob } from '../store-blob.ts'
+import { type BlobStore, type PendingBlob, settleBlob } from '../blob-store.ts'
+import type { StorageQuota } from '../storage-quota.ts'
 import type { ModelPlacement } from '../weights/model-placement.ts'
 import { checkSafetensors } from '../weights/safetensors-header.ts'
 import { readContentType, readExpiry, readTags } from './asset-fields.ts'
@@ -54,13 +52,13 @@ export interface UploadDeps {
   readonly clock: Clock
   readonly newId: NewId
   readonly maxBytes: PerAccount
-  readonly rooms: Pick<StorageRooms, 'admit'>
+  readonly quota: Pick<StorageQuota, 'admit'>
   /** null: uploads live for ever unless they say otherwise. */
   readonly retentionMs: number | null
 }
 
 export function createUploadAsset(deps: UploadDeps): UploadAsset {
-  const { assets, blobs, keys, placement, clock, newId, maxBytes, rooms, retentionMs } = deps
+  const { assets, blobs, keys, placement, clock, newId, maxBytes, quota, retentionMs } = deps
 
   /** Everything that can be refused without reading the file is refused here. */
   async function admit(fields: UploadFields): Promise<AdmittedFields> {
@@ -138,7 +136,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     const early = request.fields === null ? null : await admit(request.fields)
     await refuseUsedKey(request)
     const source = isModel(early) ? checkSafetensors(request.source) : request.source
-    const admission = await rooms.admit(request.accountId, forAccount(maxBytes, request.accountId), (most) =>
+    const admission = await quota.admit(request.accountId, forAccount(maxBytes, request.accountId), (most) =>
       blobs.receive(source, { maxBytes: most, signal: request.signal }),
     )
     try {

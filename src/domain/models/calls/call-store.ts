@@ -6,8 +6,7 @@
 import type { Micros } from '../../credits/micros.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
-import type { RouterRefusal } from '../router-error.ts'
-import type { ValidationFailure } from '../validation-failure.ts'
+import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
 
 /** A key within an account, and what the request looked like that used it. */
 export interface CallKey {

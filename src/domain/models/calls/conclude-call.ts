@@ -5,8 +5,8 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { toBareType } from '../../../../lib/mime.ts'
-import type { StorageRooms } from '../../assets/storage-quota.ts'
-import type { StoreBlob } from '../../assets/store-blob.ts'
+import type { StoreBlob } from '../../assets/blob-store.ts'
+import type { StorageQuota } from '../../assets/storage-quota.ts'
 import { ServiceError } from '../../errors.ts'
 import { sourcesOf } from '../pricing/price-rule.ts'
 import { type Consumption, capCost, priceOf, type Quote } from '../pricing/pricing.ts'
@@ -14,13 +14,13 @@ import type { ProviderRefusal, ProviderResult } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
 import { type HostAssets, mayNameAssets } from './host-assets.ts'
-import type { LiveCall } from './live-call.ts'
+import type { LiveCall } from './live-calls.ts'
 
 export interface ConcludeDeps {
   readonly store: Pick<CallStore, 'finish'>
   readonly hostAssets: HostAssets
   readonly storeBlob: StoreBlob
-  readonly rooms: Pick<StorageRooms, 'leftFor' | 'noteLoose'>
+  readonly quota: Pick<StorageQuota, 'leftFor' | 'noteUnrecorded'>
   readonly clock: Clock
   readonly log: Log
   readonly limits: ResultLimits
@@ -174,12 +174,12 @@ function putAway(
 }
 
 async function storeBody(
-  { storeBlob, rooms, limits, log }: ConcludeDeps,
+  { storeBlob, quota, limits, log }: ConcludeDeps,
   call: DrivenCall,
   { body, contentType }: Pick<ProviderResult, 'body' | 'contentType'>,
 ): Promise<Stored | RouterError> {
   const { accountId } = call.live.ref
-  const left = await rooms.leftFor(accountId)
+  const left = await quota.leftFor(accountId)
   // What is in hand is delivered, once, also to an account that can keep no more.
   if (Buffer.isBuffer(body) && body.length > left && !call.isQueued) {
     return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
@@ -189,7 +189,7 @@ async function storeBody(
     const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
     const { hash, sizeBytes } = await storeBlob(source, { maxBytes })
     // Without a key no record holds it; it lies there all the same until it is collected.
-    if (!call.isKeyed && !call.isQueued) rooms.noteLoose(accountId, sizeBytes)
+    if (!call.isKeyed && !call.isQueued) quota.noteUnrecorded(accountId, sizeBytes)
     return { contentType, body: { kind: 'blob', hash }, sizeBytes, isKept: true }
   } catch (error) {
     const isFull =

@@ -5,8 +5,7 @@
 import { sleep } from '../../../../lib/sleep.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
-import { ROUTER_REFUSALS, RouterError } from '../router-error.ts'
-import type { CallObserver } from './call-observer.ts'
+import { ROUTER_REFUSALS, RouterError, type RouterErrorType } from '../router-error.ts'
 import type { CallStore } from './call-store.ts'
 import {
   type ConcludeDeps,
@@ -15,12 +14,41 @@ import {
   createConcludeResult,
   type DrivenCall,
 } from './conclude-call.ts'
-import { createSending, SendMarkError, type SendMarks } from './sent-journal.ts'
+import { createSending, SentJournalError, type SentJournal } from './sent-journal.ts'
+
+/** Plain callbacks for metrics and logs. They are called after the fact, must not throw and must not wait. */
+
+export interface CallObserver {
+  /** A call that was let in has ended, whoever still listens. `errorType` is null for a result. */
+  ended(call: {
+    readonly provider: string
+    readonly model: string
+    readonly errorType: RouterErrorType | null
+    readonly durationMs: number
+    readonly chargedMicros: number | null
+  }): void
+  /** A request that was answered without a call of its own. */
+  answered(request: {
+    readonly provider: string
+    readonly how: 'replayed' | 'refused'
+    readonly errorType: RouterErrorType | null
+  }): void
+  polled(poll: { readonly provider: string; readonly outcome: string }): void
+  /** The provider has a problem that only the operator can mend, or an outcome nobody knows. */
+  unresolved(call: { readonly provider: string; readonly model: string; readonly callId: string }): void
+}
+
+export const silentCallObserver: CallObserver = {
+  ended() {},
+  answered() {},
+  polled() {},
+  unresolved() {},
+}
 
 export interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
   readonly observer: CallObserver
-  readonly marks: Pick<SendMarks, 'set' | 'retract' | 'forget'>
+  readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
   /** How long a submit may take beyond the time that its caller waits: its answer is paid for. */
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
@@ -55,7 +83,7 @@ const MIN_POLL_PAUSE_MS = 10
 const STOPPED_FOR_SECONDS = 5
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
-  const { store, clock, observer, marks, log, stopping } = deps
+  const { store, clock, observer, journal, log, stopping } = deps
   const concludeResult = createConcludeResult(deps)
   const concludeRefusal = createConcludeRefusal(deps)
 
@@ -65,7 +93,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     if (outcome.outcome === 'accepted') {
       // Stored before the first poll: from here on the generation cannot be lost.
       await store.keepProgress(call.live.ref, { handle: outcome.handle, quote: call.quote, isOwnKey: call.isOwnKey })
-      marks.forget(call.live.ref.id)
+      journal.forget(call.live.ref.id)
       call.live.isCollectable = true
       await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
       return
@@ -74,7 +102,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       outcome.outcome === 'finished'
         ? await concludeResult(call, outcome.result)
         : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
-    marks.forget(call.live.ref.id)
+    journal.forget(call.live.ref.id)
     end(call, conclusion, startedAt)
   }
 
@@ -89,12 +117,12 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
       const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
-      const sending = provider.deduplicates(live.model, null) ? undefined : createSending(marks, submitKey)
+      const sending = provider.deduplicates(live.model, null) ? undefined : createSending(journal, submitKey)
       if (provider.announcesSends !== true) sending?.begins()
       return await provider.submit(call, { signal: live.signal, deadline, sending })
     } catch (error) {
-      if (error instanceof SendMarkError) {
-        log.error({ err: error.cause, callId: submitKey }, 'a call could not be marked as sent, so it was not sent')
+      if (error instanceof SentJournalError) {
+        log.error({ err: error.cause, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
         return { outcome: 'refused', refusal: NOT_SENT }
       }
       log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')

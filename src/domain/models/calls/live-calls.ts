@@ -1,7 +1,144 @@
 /** All calls under way in this process: found by their id, waited for when the service stops. */
 import { settlesWithin } from '../../../../lib/sleep.ts'
-import { RouterError } from '../router-error.ts'
-import type { LiveCall } from './live-call.ts'
+import type { Model } from '../catalog/model.ts'
+import { RouterError, type RouterRefusal } from '../router-error.ts'
+import type { CallEnd, CallRef } from './call-store.ts'
+
+/**
+ * A call under way in this process, as those see it who wait for its end. The call itself goes on whether or not anybody
+ * waits. At most one request waits at a time; a call that was let go of (its time was over, the service restarted) may be
+ * taken up by the next request with the same key.
+ */
+
+export interface Listener {
+  /** Whether the answer would still reach somebody. */
+  isConnected(): boolean
+  /** Aborted when whoever waits has left for good and somebody else may wait instead; left out: only the deadline says so. */
+  readonly left?: AbortSignal
+}
+
+const NOBODY: Listener = { isConnected: () => false }
+
+export interface LiveCallOptions {
+  readonly hasWaiter: boolean
+  readonly isCollectable: boolean
+  /** Whether its caller can ask for it again; without a key every retry is a call of its own. */
+  readonly isKeyed: boolean
+}
+
+const CHARGED = 'it goes on, and is charged once if it ends well'
+const LOST =
+  'it was sent without an Idempotency-Key, so its result cannot be had any more, and sending it again would be a second call with a price of its own'
+
+export class LiveCall {
+  readonly ref: CallRef
+  readonly model: Model
+  readonly #isKeyed: boolean
+  /** Whether another process could collect it: its handle is stored. */
+  isCollectable: boolean
+  /** When it is looked at next, for `Retry-After`. */
+  pollAfterMs = 1000
+  /** Whoever submitted it does not want it any more. */
+  isAskedToStop = false
+  #listener: Listener = NOBODY
+  #hasWaiter: boolean
+  #settle: ((outcome: CallEnd | RouterError) => void) | null = null
+  #outcome: CallEnd | RouterError | null = null
+  // One of its own: a signal shared by all calls would chain every call that ended to the next, and with it all it holds.
+  readonly #ending = new AbortController()
+
+  constructor(ref: CallRef, model: Model, { hasWaiter, isCollectable, isKeyed }: LiveCallOptions) {
+    this.ref = ref
+    this.model = model
+    this.#isKeyed = isKeyed
+    this.#hasWaiter = hasWaiter
+    this.isCollectable = isCollectable
+  }
+
+  /** Aborted when what is asked of the provider must end at once. */
+  get signal(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  interrupt(reason?: unknown): void {
+    this.#ending.abort(reason)
+  }
+
+  get isAwaited(): boolean {
+    return this.#hasWaiter && this.#listener.isConnected()
+  }
+
+  /** False while a request holds on to it. */
+  get canBeTakenUp(): boolean {
+    return !this.#hasWaiter
+  }
+
+  /** Integer seconds, at least one. */
+  get retryAfterSeconds(): number {
+    return Math.max(1, Math.ceil(this.pollAfterMs / 1000))
+  }
+
+  /** Resolves with the end; rejects when it cannot be had in time, or not at all. */
+  wait(listener: Listener, deadlineMs: number): Promise<CallEnd> {
+    this.#listener = listener
+    this.#hasWaiter = true
+    return new Promise((resolve, reject) => {
+      const leave = () => this.#letGo(new RouterError('disconnected', 'whoever waited for this call has left'))
+      const timer = setTimeout(() => this.#letGo(this.#toLate()), deadlineMs)
+      listener.left?.addEventListener('abort', leave)
+      this.#settle = (outcome) => {
+        clearTimeout(timer)
+        listener.left?.removeEventListener('abort', leave)
+        this.#settle = null
+        if (outcome instanceof RouterError) reject(outcome)
+        else resolve(outcome)
+      }
+      if (this.#outcome !== null) this.#settle(this.#outcome)
+    })
+  }
+
+  /** The end, for whoever waits and whoever may still come. */
+  end(outcome: CallEnd | RouterError): void {
+    this.#outcome = outcome
+    this.#settle?.(outcome)
+    this.#listener = NOBODY
+  }
+
+  askToStop(): void {
+    this.isAskedToStop = true
+  }
+
+  /** Tells the waiting request that it is not worth waiting now; the call goes on and may be taken up again. */
+  discourage(refusal: RouterRefusal, reason: string): void {
+    this.#letGo(this.#toLeft(refusal, reason, { retryAfterSeconds: null }))
+  }
+
+  /** The same, for good: nobody in this process looks after the call any more. */
+  abandon(refusal: RouterRefusal, reason: string, retryAfterSeconds: number): void {
+    this.end(this.#toLeft(refusal, reason, { retryAfterSeconds }))
+  }
+
+  #letGo(error: RouterError): void {
+    this.#hasWaiter = false
+    this.#listener = NOBODY
+    this.#settle?.(error)
+  }
+
+  #toLate(): RouterError {
+    // Only a stored handle makes a promise that outlives this process.
+    const retryAfterSeconds = this.isCollectable ? this.retryAfterSeconds : null
+    return this.#toLeft('deadline', 'the call took longer than this service holds a connection', { retryAfterSeconds })
+  }
+
+  /** What a caller is told whose call goes on: what becomes of the money, and whether it can come back for the result. */
+  #toLeft(refusal: RouterRefusal, reason: string, options: { readonly retryAfterSeconds: number | null }): RouterError {
+    if (!this.#isKeyed) return new RouterError(refusal, `${reason}: ${CHARGED}; ${LOST}`)
+    const again = this.isCollectable
+      ? 'the same Idempotency-Key collects its result and pays nothing more'
+      : 'the same Idempotency-Key tells how it ended, as far as that is known, and pays nothing more'
+    return new RouterError(refusal, `${reason}: ${CHARGED}; ${again}`, options)
+  }
+}
 
 export interface LiveCalls {
   find(callId: string): LiveCall | null

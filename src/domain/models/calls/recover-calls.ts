@@ -11,9 +11,8 @@ import type { Provider } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
 import type { CallProgress, CallStore, StoredRefusal, UnfinishedCall } from './call-store.ts'
 import type { DriveCall } from './drive-call.ts'
-import { LiveCall } from './live-call.ts'
-import type { LiveCalls } from './live-calls.ts'
-import type { SendMarks } from './sent-journal.ts'
+import { LiveCall, type LiveCalls } from './live-calls.ts'
+import type { SentJournal } from './sent-journal.ts'
 
 export interface RecoverDeps {
   readonly store: Pick<CallStore, 'unfinished' | 'finish'>
@@ -22,7 +21,7 @@ export interface RecoverDeps {
   readonly providerOf: (name: string) => Provider | null
   readonly live: LiveCalls
   readonly drive: DriveCall
-  readonly marks: Pick<SendMarks, 'mayHaveLeft' | 'begin'>
+  readonly journal: Pick<SentJournal, 'mayHaveLeft' | 'dropEarlier'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -68,7 +67,7 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
         if (last === undefined || calls.length < SLICE) break
         after = last.ref.seq
       }
-      deps.marks.begin()
+      deps.journal.dropEarlier()
       if (Object.values(counts).some((count) => count > 0))
         deps.log.info(counts, 'took up model calls that were under way')
       return counts
@@ -95,7 +94,7 @@ function findRunner({ catalog, providerOf }: RecoverDeps, { modelId }: Unfinishe
 async function recoverWithoutHandle(deps: RecoverDeps, call: UnfinishedCall): Promise<'unsent' | 'interrupted'> {
   const { model, provider } = findRunner(deps, call)
   const isHarmless = model !== null && provider?.deduplicates(model, null) === true
-  const isUnsent = !isHarmless && !deps.marks.mayHaveLeft(call.ref.id)
+  const isUnsent = !isHarmless && !deps.journal.mayHaveLeft(call.ref.id)
   if (call.isQueued && (isHarmless || isUnsent)) await deps.requests.putBack(call.ref)
   else if (isUnsent) await giveUpUnsent(deps, call)
   else await interrupt(deps, call)

@@ -7,15 +7,12 @@ import type { Clock } from '../../../../lib/clock.ts'
 import { neverFits, toNeverFitting, toSpend } from '../access/committed-spend.ts'
 import type { AccessRules, OpenedModel } from '../access/model-access.ts'
 import type { JsonRecord } from '../catalog/model.ts'
-import { holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
-import { ROUTER_REFUSALS, RouterError, type Spend } from '../router-error.ts'
-import type { ValidationFailure } from '../validation-failure.ts'
-import type { CallObserver } from './call-observer.ts'
+import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
+import { ROUTER_REFUSALS, RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
 import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
 import type { DrivenCall } from './conclude-call.ts'
-import type { DriveCall } from './drive-call.ts'
-import { type Listener, LiveCall } from './live-call.ts'
-import type { LiveCalls } from './live-calls.ts'
+import type { CallObserver, DriveCall } from './drive-call.ts'
+import { type Listener, LiveCall, type LiveCalls } from './live-calls.ts'
 
 export interface RunRequest {
   readonly opened: OpenedModel
@@ -199,4 +196,28 @@ function toExhausted(
       ? 'as many calls are under way as this account may have; try again when one has finished'
       : 'the calls under way have committed as much as this account may spend at a time; try again when one has finished'
   return new RouterError(refusal, message, { spend, retryAfterSeconds: 1 })
+}
+
+/** What a call would cost, after the same checks as a call; dispatches and charges nothing. */
+
+export interface EstimateRequest {
+  readonly opened: OpenedModel
+  readonly accountId: string
+  readonly input: JsonRecord | RouterError
+}
+
+/** Throws RouterError. */
+export type EstimateModel = (request: EstimateRequest) => Promise<Estimate>
+
+export function createEstimateModel(store: Pick<CallStore, 'canPay'>): EstimateModel {
+  return async function estimateModel({ opened, accountId, input }) {
+    const { model, isOwnKey } = opened
+    const canPay = isOwnKey || (await store.canPay(accountId, leastPrice(model.price)))
+    if (!canPay)
+      throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
+    if (input instanceof RouterError) throw input
+    const failures = opened.checkInput(input)
+    if (failures.length > 0) throw toInvalid(failures)
+    return isOwnKey ? { source: 'exact', micros: 0 } : estimatePrice(model.price, input)
+  }
 }

@@ -1,43 +1,43 @@
 /**
- * Which calls may have reached their provider. A call is let in some time before its first byte leaves: it waits for a place,
- * its media are fetched, a busy provider is waited for. A process that dies in that time has made nothing, and only a mark
- * that is set before the first byte, and outlives the process, can tell such a call from one whose answer was lost.
+ * Which calls may have reached their provider. A call is admitted some time before its first byte leaves: it waits for a free
+ * slot, its media are fetched, a busy provider is waited for. A process that dies in that time has made nothing. Only an entry
+ * that is written before the first byte, and outlives the process, tells such a call from one whose answer was lost.
  */
-export interface SendMarks {
-  /** Returns when the mark outlives this process; throws when it cannot be set, and then nothing may be sent. */
-  set(callId: string): void
-  /** The provider surely took nothing: as if it had never been set. */
+export interface SentJournal {
+  /** Returns when the entry outlives this process; throws when it cannot be written, and then nothing may be sent. */
+  record(callId: string): void
+  /** The provider surely took nothing: as if the call had never been recorded. */
   retract(callId: string): void
-  /** How the call stands is stored elsewhere; its mark is of no further use. */
+  /** How the call stands is stored elsewhere; its entry is of no further use. */
   forget(callId: string): void
-  /** Whether a call that a process before us left may have reached its provider; true where nobody can tell. */
+  /** Whether a call that an earlier process left may have reached its provider; true where nobody can tell. */
   mayHaveLeft(callId: string): boolean
-  /** What processes before us left has been dealt with. */
-  begin(): void
+  /** The calls that earlier processes left have been dealt with: their entries are dropped. */
+  dropEarlier(): void
 }
 
-/** The mark could not be set, so nothing was sent. */
-export class SendMarkError extends Error {
-  override readonly name = 'SendMarkError'
+/** The entry could not be written, so nothing was sent. */
+export class SentJournalError extends Error {
+  override readonly name = 'SentJournalError'
 }
 
-/** What a provider tells about a submit while it runs. */
+/** What a provider reports about a submit while it runs. */
 export interface Sending {
-  /** To be called before the first byte leaves; throws SendMarkError, to be passed on, when nothing may be sent. */
+  /** To be called before the first byte leaves; throws SentJournalError, to be passed on, when nothing may be sent. */
   begins(): void
-  /** What was sent was surely not taken; the provider may wait and send again. */
+  /** The provider surely did not take what was sent; it may be sent again later. */
   leftNothing(): void
 }
 
-export function createSending(marks: Pick<SendMarks, 'set' | 'retract'>, callId: string): Sending {
+export function createSending(journal: Pick<SentJournal, 'record' | 'retract'>, callId: string): Sending {
   return {
     begins() {
       try {
-        marks.set(callId)
+        journal.record(callId)
       } catch (error) {
-        throw new SendMarkError('what is about to be sent could not be written down', { cause: error })
+        throw new SentJournalError('what is about to be sent could not be written down', { cause: error })
       }
     },
-    leftNothing: () => marks.retract(callId),
+    leftNothing: () => journal.retract(callId),
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { findUnbounded } from '../pricing/pricing.ts'
-import type { ValidationFailure } from '../validation-failure.ts'
+import type { ValidationFailure } from '../router-error.ts'
 import type { JsonPath } from './json-path.ts'
 import type { JsonRecord, Model } from './model.ts'
 

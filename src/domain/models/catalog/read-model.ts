@@ -7,9 +7,20 @@ import { findOtherDefaults } from '../pricing/price-rule.ts'
 import { readPriceRule } from '../pricing/read-price-rule.ts'
 import { FieldReader } from './field-reader.ts'
 import type { JsonPath } from './json-path.ts'
-import type { Hosting, Json, Model, ModelInput, ModelOutput } from './model.ts'
-import { isRecord, MODALITIES, MODEL_STATES, POLICY_CHARGES, RETURN_MODES } from './model.ts'
-import { type ModelId, readModelId } from './model-id.ts'
+import {
+  type Hosting,
+  isRecord,
+  type Json,
+  MODALITIES,
+  MODEL_STATES,
+  type Model,
+  type ModelId,
+  type ModelInput,
+  type ModelOutput,
+  POLICY_CHARGES,
+  RETURN_MODES,
+  readModelId,
+} from './model.ts'
 
 export type ReadModel =
   | { readonly model: Model; readonly problems: readonly [] }

@@ -2,6 +2,7 @@
  * A partner's model inside a workflow: the same call as over HTTP, billed to the job's account. Who may is decided by the key
  * in the job's `extra_data`; which call it is by the node's own key, so that no attempt of a job pays twice.
  */
+
 import { hash } from 'node:crypto'
 import {
   isJsonObject,
@@ -9,17 +10,14 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
-import type { Authenticate, Caller } from '../../accounts/caller.ts'
-import { mustHaveScope } from '../../accounts/scopes.ts'
+import { type Authenticate, type Caller, mustHaveScope } from '../../accounts/caller.ts'
 import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../../engine/run-model.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
 import type { Access } from '../access/model-access.ts'
-import type { CallResult } from '../calls/call-store.ts'
+import type { CallBody, CallResult } from '../calls/call-store.ts'
 import type { RunModel } from '../calls/run-call.ts'
-import { isRecord, type JsonRecord } from '../catalog/model.ts'
-import { readModelId } from '../catalog/model-id.ts'
+import { isRecord, type JsonRecord, readModelId } from '../catalog/model.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
-import { findImages, type ReadBody } from './node-images.ts'
 
 export interface NodeModelsDeps {
   readonly access: Pick<Access, 'open' | 'mustBeEntitled'>
@@ -187,4 +185,49 @@ function toServiceError(error: RouterError): ServiceError {
   const message = list === undefined ? error.message : `${error.message} (${list})`
   const options = retryAfterSeconds === null ? {} : { retryAfterSeconds }
   return new ServiceError(REFUSALS[refusal] ?? 'output_unavailable', message, { ...options, cause: error })
+}
+
+/**
+ * The pictures in a model's answer: written out as base64, or lying on our own storage. Others stay addresses, and so do those
+ * for which there is no room: an answer may name the same large file again and again.
+ */
+
+/** A body of ours, or the content behind an address of ours; null for any other address and for what is larger than allowed. */
+export interface ReadBody {
+  (body: CallBody): Promise<Buffer>
+  readonly hosted: (url: string, maxBytes: number) => Promise<Buffer | null>
+}
+
+const DATA_URI = /^data:image\/[a-z0-9.+-]+;base64,/i
+// The beginnings of PNG, JPEG, WebP and GIF files in base64.
+const IMAGE_BASE64 = /^(?:iVBORw0KGgo|\/9j\/|UklGR|R0lGOD)/
+const MIN_BASE64_LENGTH = 64
+const MAX_IMAGES = 64
+// Of one answer together, while they are on their way to the engine.
+const MAX_HOSTED_BYTES = 268_435_456
+
+export async function findImages(output: JsonValue, readBody: ReadBody): Promise<readonly Uint8Array[]> {
+  const images: Uint8Array[] = []
+  let leftBytes = MAX_HOSTED_BYTES
+  for (const text of textsOf(output)) {
+    if (images.length >= MAX_IMAGES) break
+    const image = await toImage(text, readBody, leftBytes)
+    if (image === null) continue
+    images.push(image)
+    leftBytes -= image.byteLength
+  }
+  return images
+}
+
+async function toImage(text: string, readBody: ReadBody, leftBytes: number): Promise<Uint8Array | null> {
+  const head = DATA_URI.exec(text)?.[0]
+  if (head !== undefined) return Buffer.from(text.slice(head.length), 'base64')
+  if (text.length >= MIN_BASE64_LENGTH && IMAGE_BASE64.test(text)) return Buffer.from(text, 'base64')
+  return text.startsWith('http') && leftBytes > 0 ? readBody.hosted(text, leftBytes) : null
+}
+
+function* textsOf(value: JsonValue): Generator<string> {
+  if (typeof value === 'string') yield value
+  else if (Array.isArray(value)) for (const item of value) yield* textsOf(item)
+  else if (isJsonObject(value)) for (const item of Object.values(value)) yield* textsOf(item)
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
+import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import { ADMIN_PATH, send } from '../operation.ts'
 
 export function checkLedger(app: FastifyInstance, { ledger }: { readonly ledger: Pick<LedgerStore, 'check'> }): void {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
-import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
+import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import { toEntryView } from '../account-view.ts'
 import { mustFindAccount } from '../must-find.ts'
 import { ADMIN_PATH, idOf, send } from '../operation.ts'

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { RefundOutcome } from '../../../domain/credits/ledger-store.ts'
+import type { RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { ADMIN_PATH, type AdminKit, send } from '../operation.ts'
 

@@ -8,7 +8,7 @@ import { forAccount, type PerAccount } from '../../../domain/accounts/limits/tie
 import { TAGS_MAX_COUNT } from '../../../domain/assets/create/asset-fields.ts'
 import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/create/upload-asset.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
+import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
 import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
 import type { ContentLinks } from '../content-links.ts'

@@ -1,6 +1,6 @@
 /** Accepts a workflow. 201 means that the job is durably recorded and queued. */
 import type { FastifyInstance } from 'fastify'
-import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
+import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
 import type { Submit } from '../../../domain/jobs/submit.ts'
 import { readJsonBody } from '../../kit/json-body.ts'
 import type { SpecCheck } from '../../kit/spec.ts'

@@ -4,7 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Asset } from '../../../domain/assets/asset.ts'
-import type { ShelfPlace } from '../../../domain/assets/asset-shelf.ts'
+import type { FileLocation } from '../../../domain/assets/named-files.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { placeOf } from '../../kit/guard-hooks.ts'
@@ -89,7 +89,7 @@ export function getView(api: Api, deps: OperationDeps): void {
 }
 
 /** In ComfyUI's order: no name is a miss, a bad one a mistake, and a folder outside is forbidden. */
-function readPlace(query: URLSearchParams): ShelfPlace {
+function readPlace(query: URLSearchParams): FileLocation {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
   const { name, folder: annotated } = readAnnotated(given)

@@ -1,6 +1,6 @@
 /** Takes a file in under the caller's own name, or the next free one. The answer's `name` is what a graph has to say. */
 
-import type { ReceivedFile } from '../../../domain/assets/asset-shelf.ts'
+import type { ReceivedFile } from '../../../domain/assets/named-files.ts'
 import { type Api, type OperationDeps, sendJson } from '../operation.ts'
 import { readUploadForm, type UploadForm } from '../upload-form.ts'
 import { readUploadPlace, type UploadPlace } from '../upload-place.ts'

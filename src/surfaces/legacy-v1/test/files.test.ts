@@ -1,4 +1,4 @@
-/** Files of the v1 API: uploads into one flat shelf, masks, views in every form, files of the user. */
+/** Files of the v1 API: uploads under flat names, masks, views in every form, files of the user. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { writeUsd } from '../../../domain/credits/micros.ts'
 import type { Access } from '../../../domain/models/access/model-access.ts'
-import type { EstimateModel } from '../../../domain/models/calls/estimate-call.ts'
+import type { EstimateModel } from '../../../domain/models/calls/run-call.ts'
 import type { Estimate } from '../../../domain/models/pricing/pricing.ts'
 import { readCallInput } from '../call-input.ts'
 import { type OperationKit, sendJson } from '../operation.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findImages } from './node-images.ts'
+import { findImages } from './node-models.ts'
 
 const MIB = 2 ** 20
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../errors.ts'
-import { readIdempotencyKey } from './read-key.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
 
 const refused = (error: unknown) => error instanceof ServiceError && error.refusal === 'invalid_request'
 
