@@ -3,6 +3,7 @@
  * once. A token costs a signature check the first time and is then remembered until it expires; what is remembered, and what
  * is being checked at a time, is bounded. All refusals of a credential have one wording.
  */
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AccountRecord } from './account.ts'
@@ -79,14 +80,8 @@ interface TokenCheckDeps extends AuthenticateDeps {
 
 function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: string) => Caller | Promise<Caller> {
   const { clock, tokenEnds, maxRememberedTokens = 10_000, maxChecksAtOnce = 256 } = deps
-  const remembered = new Map<string, RememberedToken>()
+  const remembered = new BoundedMap<string, RememberedToken>(maxRememberedTokens)
   const underway = new Map<string, Promise<Caller>>()
-
-  function remember(digest: string, token: RememberedToken): void {
-    const oldest = remembered.size < maxRememberedTokens ? undefined : remembered.keys().next().value
-    if (oldest !== undefined) remembered.delete(oldest)
-    remembered.set(digest, token)
-  }
 
   async function check(token: string, digest: string): Promise<Caller> {
     try {
@@ -95,7 +90,7 @@ function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: st
       const { accountId, scopes, expiresAt } = verified
       const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
       tokenEnds.set(caller, expiresAt.getTime())
-      remember(digest, { caller, expiresAt: expiresAt.getTime() })
+      remembered.set(digest, { caller, expiresAt: expiresAt.getTime() })
       return caller
     } finally {
       underway.delete(digest)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { MAX_MICROS } from '../../../lib/usd.ts'
 import { ServiceError } from '../errors.ts'
-import { MAX_MICROS } from './micros.ts'
 import { priceOfTime, readPrices } from './prices.ts'
 
 test('a pool has its own price, else the common one; what costs nothing has none', () => {

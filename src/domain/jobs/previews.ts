@@ -2,7 +2,9 @@
  * The newest preview of each running job, bounded, and its way to whoever watches: at most two a second per job, always the
  * newest, and the last one is never swallowed by the limit. Previews are not stored anywhere.
  */
+
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { EventBus, JobLive } from '../events/event-bus.ts'
 import { MAX_PREVIEW_BYTES } from './run-notices.ts'
 
@@ -33,7 +35,7 @@ interface Pace {
 }
 
 export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDeps): Previews {
-  const newest = new Map<string, Preview>()
+  const newest = new BoundedMap<string, Preview>(maxJobs)
   const listeners = new Map<string, Set<PreviewListener>>()
   const paces = new Map<string, Pace>()
   const stop = bus.onLive(onLive)
@@ -43,18 +45,11 @@ export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDe
       // A delivered picture may be of any size; as a glimpse it would only fill memory.
       if (event.bytes.byteLength > MAX_PREVIEW_BYTES) return
       const preview = { nodeId: event.displayNodeId, contentType: event.contentType, bytes: event.bytes }
-      keep(jobId, preview)
+      newest.set(jobId, preview)
       if (listeners.has(jobId)) offer(jobId, preview)
     } else if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted') {
       newest.delete(jobId)
     }
-  }
-
-  function keep(jobId: string, preview: Preview): void {
-    newest.delete(jobId)
-    newest.set(jobId, preview)
-    const [oldest] = newest.keys()
-    if (newest.size > maxJobs && oldest !== undefined) newest.delete(oldest)
   }
 
   function offer(jobId: string, preview: Preview): void {

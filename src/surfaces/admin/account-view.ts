@@ -1,8 +1,9 @@
 /** Accounts, keys and money in the words of the wire. Pure. */
+
+import { writeUsd } from '../../../lib/usd.ts'
 import type { AccountRecord } from '../../domain/accounts/account.ts'
 import type { ApiKey } from '../../domain/accounts/keys/api-key.ts'
 import type { Balance, Hold, LedgerEntry, Usage } from '../../domain/credits/ledger.ts'
-import { writeUsd } from '../../domain/credits/micros.ts'
 
 export function toAccountView({ id, name, tier, status, overrides, createdAt }: AccountRecord) {
   return { id, name, tier, status, overrides, created_at: createdAt.toISOString() }

@@ -3,7 +3,9 @@
  * own hooks share them: where did the caller reach us (`place`), may it (`admit`), who is it (`authenticate`), and which
  * headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
+
 import type { IncomingMessage } from 'node:http'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Authenticate, Caller, IsWelcome } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { nameCaller } from './body-room.ts'
@@ -141,7 +143,7 @@ function createPlace(options: GateOptions): Gate['place'] {
   })
   const isTrusted = createTrustedProxies(options.trustedProxies)
   const believesProxies = options.trustedProxies.length > 0
-  const places = new Map<string, Place>()
+  const places = new BoundedMap<string, Place>(PLACES_MAX)
 
   function open(scheme: string, hostText: string, { prefix, named }: PlacePath): Place {
     const host = readHost(hostText)
@@ -168,7 +170,6 @@ function createPlace(options: GateOptions): Gate['place'] {
     const known = places.get(key)
     if (known !== undefined) return known
     const made = open(scheme, host, path)
-    if (places.size >= PLACES_MAX) places.clear()
     places.set(key, made)
     return made
   }

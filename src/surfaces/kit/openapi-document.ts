@@ -2,7 +2,9 @@
  * A contract as this service serves it: with the address at which the caller reached us, with its branded names once per brand,
  * and as the source of which methods a path has.
  */
+
 import { readFileSync } from 'node:fs'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { compileMethods, type MethodsOf, type PathMethods } from './path-methods.ts'
 import { DEFAULT_BRANDS } from './request-id.ts'
 
@@ -41,14 +43,13 @@ export function loadOpenApi(source: URL, options: LoadOptions): ServedDocument {
   const existing = Object.entries(whole.paths).filter(([template]) => hasPath(template))
   const document = withSecurity({ ...whole, paths: Object.fromEntries(existing) }, needsCredentials)
   const paths = toPaths(document)
-  const texts = new Map<string, string>()
+  const texts = new BoundedMap<string, string>(TEXTS_MAX)
   return {
     document,
     textFor(baseUrl) {
       const known = texts.get(baseUrl)
       if (known !== undefined) return known
       const text = JSON.stringify({ ...document, servers: [{ url: baseUrl }] })
-      if (texts.size >= TEXTS_MAX) texts.clear()
       texts.set(baseUrl, text)
       return text
     },

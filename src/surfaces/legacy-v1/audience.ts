@@ -2,6 +2,8 @@
  * Which client submitted a job. Known from the submit on, before any event of the run, and until the job has ended. What was
  * submitted before this process began, or was pushed out by very many others, is asked of the store once.
  */
+import { BoundedMap } from '../../../lib/bounded-map.ts'
+
 export interface Audiences {
   /** null: nobody in particular. */
   remember(jobId: string, clientId: string | null): void
@@ -25,13 +27,11 @@ export function toAudience(clientId: string | null): string | null {
 }
 
 export function createAudiences({ lookUp, maxJobs = MAX_JOBS }: AudiencesOptions): Audiences {
-  const known = new Map<string, string | null>()
+  const known = new BoundedMap<string, string | null>(maxJobs)
   const asked = new Map<string, Promise<string | null>>()
 
   function remember(jobId: string, clientId: string | null): void {
     known.set(jobId, clientId)
-    const [oldest] = known.keys()
-    if (known.size > maxJobs && oldest !== undefined) known.delete(oldest)
   }
 
   async function ask(accountId: string, jobId: string): Promise<string | null> {

@@ -1,5 +1,5 @@
 /** What a call cost, in credits for our clients and in dollars for gateways that read those; nothing when it is not reported. */
-import { MICROS_PER_USD } from '../../domain/credits/micros.ts'
+import { MICROS_PER_USD } from '../../../lib/usd.ts'
 import type { BrandHeaders } from './brand-headers.ts'
 
 export function createCostHeaders(brand: BrandHeaders, creditsPerUsd: number) {

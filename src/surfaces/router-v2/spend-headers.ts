@@ -1,5 +1,5 @@
 /** What the account has committed to calls under way, as headers; only limits that exist are told. */
-import { MICROS_PER_USD } from '../../domain/credits/micros.ts'
+import { MICROS_PER_USD } from '../../../lib/usd.ts'
 import type { Spend } from '../../domain/models/router-error.ts'
 
 const MICROS_PER_CENT = MICROS_PER_USD / 100

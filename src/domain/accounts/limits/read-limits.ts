@@ -1,12 +1,12 @@
 /** Reads tiers and the overrides of an account from JSON. Closed: a name that nobody knows is refused, never ignored. */
 import { hasAtMost } from '../../../../lib/characters.ts'
+import { MAX_MICROS } from '../../../../lib/usd.ts'
 import { ServiceError } from '../../errors.ts'
 import { type AccountLimits, BASE_LIMITS, type LimitOverrides, type Tiers } from './tiers.ts'
 
 type Reader<Value> = (value: unknown) => Value
 
 const MAX_COUNT = 1_000_000
-const MAX_MICROS = 1_000_000_000_000_000
 const MAX_BYTES = 2 ** 46
 const MAX_SECONDS = 365 * 86_400
 const MAX_CLASSES = 10_000

@@ -1,5 +1,5 @@
 /** What an account has committed to calls under way, and what it may; told with answers, and said to whoever asks for too much. */
-import { type Micros, writeUsd } from '../../credits/micros.ts'
+import { type Micros, writeUsd } from '../../../../lib/usd.ts'
 import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-store.ts'
 import { RouterError, type Spend } from '../router-error.ts'
 import type { AccessRules } from './model-access.ts'

@@ -3,7 +3,7 @@
  * committed spend and the hold, in this order, so that of two equal requests exactly one goes on. Ending it is one
  * transaction too: the answer, the charge and the place in the pool.
  */
-import type { Micros } from '../../credits/micros.ts'
+import type { Micros } from '../../../../lib/usd.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'

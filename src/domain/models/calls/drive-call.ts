@@ -14,7 +14,7 @@ import {
   createConcludeResult,
   type DrivenCall,
 } from './conclude-call.ts'
-import { createSending, SentJournalError, type SentJournal } from './sent-journal.ts'
+import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
 
 /** Plain callbacks for metrics and logs. They are called after the fact, must not throw and must not wait. */
 

@@ -135,7 +135,7 @@ export class FieldReader {
   refuseOthers(): void {
     for (const field of Object.keys(this.#object)) {
       if (this.#known.has(field)) continue
-      const meant = closestWord(field, [...this.#known])
+      const meant = closestWord(field, this.#known)
       const hint = meant === null ? `known here: ${[...this.#known].join(', ')}` : `did you mean ${meant}?`
       this.problem(field, `is no known field; ${hint}`)
     }

@@ -3,8 +3,8 @@
  * mistypes one. A catalogue never changes; a reload makes a new one, and calls under way keep the model they began with.
  */
 
+import { editDistance } from '../../../../lib/closest-word.ts'
 import type { CheckInput } from './check-input.ts'
-import { closestIds } from './closest-ids.ts'
 import type { Model } from './model.ts'
 
 export interface CataloguedModel {
@@ -33,6 +33,10 @@ export interface Catalog {
 }
 
 const MAX_SUGGESTIONS = 3
+// Longer texts are cut: the cost grows with the square, and nobody mistypes that much.
+const MAX_COMPARED_LENGTH = 96
+/** Letters of an id that may differ, as a share of its length. */
+const TOLERANCE = 0.4
 
 export function createCatalog(entries: readonly CataloguedModel[], loadedAt: Date): Catalog {
   const byId = new Map(entries.map((entry) => [entry.model.id, entry]))
@@ -58,7 +62,6 @@ export function createCatalog(entries: readonly CataloguedModel[], loadedAt: Dat
       return closestIds(
         id,
         visible.map((model) => model.id),
-        MAX_SUGGESTIONS,
       )
     },
     all: () => models,
@@ -78,4 +81,24 @@ function firstBehind(models: readonly Model[], id: string): number {
     else low = middle + 1
   }
   return low
+}
+
+/** The ids that somebody may have meant: few letters apart, or the right name under another provider. */
+function closestIds(wanted: string, ids: readonly string[]): string[] {
+  const text = wanted.toLowerCase().slice(0, MAX_COMPARED_LENGTH)
+  return ids
+    .map((id) => ({ id, distance: distanceTo(text, id) }))
+    .filter(({ id, distance }) => distance <= Math.max(text.length, id.length) * TOLERANCE)
+    .toSorted((a, b) => a.distance - b.distance || compare(a.id, b.id))
+    .slice(0, MAX_SUGGESTIONS)
+    .map(({ id }) => id)
+}
+
+/** Between the whole ids; nearer where the model's own name is right or cut short, because the provider is easily forgotten. */
+function distanceTo(wanted: string, id: string): number {
+  const [, model = ''] = id.split('/', 2)
+  const name = wanted.slice(wanted.indexOf('/') + 1)
+  if (name !== '' && model === name) return 1
+  if (name.length > 3 && (model.startsWith(name) || name.startsWith(model))) return 2
+  return editDistance(wanted, id)
 }

@@ -1,9 +1,9 @@
 /** Gives credit, or takes granted credit back with an amount below zero. With an id of its own a repetition is harmless. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { readUsd } from '../../../../lib/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome } from '../../../domain/credits/ledger.ts'
-import { readUsd } from '../../../domain/credits/micros.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { toBalanceView } from '../account-view.ts'
 import { mustFindAccount } from '../must-find.ts'

@@ -2,7 +2,9 @@
  * Accepts a prompt. The job is in the queue, and its audience known, before the answer leaves; a prompt of which only a part
  * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
  */
+
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
@@ -109,13 +111,10 @@ function toPlace({ number, isFront }: PromptFields, count: () => number): QueueP
 
 /** Counts per account: a number must not tell how much others submit. */
 function createCounters(): (accountId: string) => number {
-  const counters = new Map<string, number>()
+  const counters = new BoundedMap<string, number>(MAX_COUNTERS)
   return (accountId) => {
     const number = counters.get(accountId) ?? 0
-    counters.delete(accountId)
     counters.set(accountId, number + 1)
-    const [oldest] = counters.keys()
-    if (counters.size > MAX_COUNTERS && oldest !== undefined) counters.delete(oldest)
     return number
   }
 }

@@ -4,7 +4,9 @@
  * move and as the run's own last word, in this order; where the last word is lost (the worker died with the run), the job's
  * record tells it.
  */
+
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import { BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
@@ -38,7 +40,7 @@ const RETURNED =
 export function followJobs(deps: NoticesDeps): () => void {
   const { bus, stories, channelOf, audiences, isPerClient, findJob, log } = deps
   const endings = new Map<string, NodeJS.Immediate>()
-  const earlyEnds = new Set<string>()
+  const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
 
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
@@ -129,8 +131,6 @@ export function followJobs(deps: NoticesDeps): () => void {
   function remember(jobId: string, channel: AccountChannel | undefined): void {
     channel?.moved(-1)
     earlyEnds.add(jobId)
-    const [oldest] = earlyEnds
-    if (earlyEnds.size > MAX_EARLY_ENDS && oldest !== undefined) earlyEnds.delete(oldest)
   }
 
   async function tellLostEnd(key: RunKey): Promise<void> {

@@ -2,7 +2,9 @@
  * What the sockets of an account hear of its runs: every engine event in the order and the words that ComfyUI uses. Runs are
  * followed whether or not anybody listens, so that a client which comes in the middle is told the truth.
  */
+
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Batch } from './batch.ts'
 import { encodeNodeText } from './frames.ts'
@@ -62,15 +64,12 @@ function pauseFor(nodes: number): number {
 }
 
 export function createRunStories({ clock, maxRuns = MAX_RUNS }: RunStoriesDeps): RunStories {
-  const runs = new Map<string, RunProgress>()
+  const runs = new BoundedMap<string, RunProgress>(maxRuns)
   const nowMs = () => clock.now().getTime()
 
   function begin({ jobId, accountId }: RunKey): RunProgress {
     const run = new RunProgress(jobId, accountId)
-    runs.delete(jobId)
     runs.set(jobId, run)
-    const [oldest] = runs.keys()
-    if (runs.size > maxRuns && oldest !== undefined) runs.delete(oldest)
     return run
   }
 

@@ -1,6 +1,6 @@
 /** What a call would cost. Nothing is dispatched or charged, and no price is promised. */
 import type { FastifyInstance } from 'fastify'
-import { writeUsd } from '../../../domain/credits/micros.ts'
+import { writeUsd } from '../../../../lib/usd.ts'
 import type { Access } from '../../../domain/models/access/model-access.ts'
 import type { EstimateModel } from '../../../domain/models/calls/run-call.ts'
 import type { Estimate } from '../../../domain/models/pricing/pricing.ts'

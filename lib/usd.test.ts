@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_MICROS, readUsd, writeUsd } from './micros.ts'
+import { MAX_MICROS, readUsd, writeUsd } from './usd.ts'
 
 test('dollars are read exactly or not at all', () => {
   assert.deepEqual(

@@ -1,8 +1,11 @@
-/** Money is counted in whole millionths of a US dollar, so that sums are exact; the bound keeps every sum exact in JavaScript too. */
+/**
+ * Money, counted in whole millionths of a US dollar, so that sums are exact. The bound keeps them within what a JavaScript
+ * number holds exactly.
+ */
 export type Micros = number
 
 export const MICROS_PER_USD = 1_000_000
-/** A billion dollars: the most that one entry may move and one account may have. */
+/** A billion dollars. */
 export const MAX_MICROS: Micros = 1_000_000_000 * MICROS_PER_USD
 
 export function isMicros(value: unknown): value is Micros {
