@@ -27,6 +27,8 @@ test('what was deleted leaves room for another', () => {
   assert.deepEqual([map.delete('a'), map.delete('a')], [true, false])
   map.set('c', 3)
   assert.deepEqual([...map.values()], [2, 3])
+  map.clear()
+  assert.equal(map.size, 0)
 })
 
 test('an entry without a value is an entry', () => {

@@ -39,6 +39,10 @@ export class BoundedMap<Key, Value> {
     return this.#entries.delete(key)
   }
 
+  clear(): void {
+    this.#entries.clear()
+  }
+
   /** From the oldest to the newest. */
   values(): IterableIterator<Value> {
     return this.#entries.values()
