@@ -15,7 +15,7 @@ import type { Authenticate, Caller, IsWelcome } from '../domain/accounts/caller.
 import { type ApiKeys, createApiKeys } from '../domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../domain/accounts/keys/key-ring.ts'
 import { readTiers } from '../domain/accounts/limits/read-limits.ts'
-import { type AccountLimits, DEFAULT_TIERS } from '../domain/accounts/limits/tiers.ts'
+import { type AccountLimits, DEFAULT_TIERS, mustHaveSubscription } from '../domain/accounts/limits/tiers.ts'
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -67,10 +67,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     clock,
   })
   const callers = createCallers({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
-  function mustBeActive(accountId: string): void {
-    if (accounts.limitsOf(accountId).subscriptionActive) return
-    throw new ServiceError('subscription_inactive', 'this account has no active subscription and cannot run anything')
-  }
+  const mustBeActive = (accountId: string) => mustHaveSubscription(accounts.limitsOf(accountId))
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),

@@ -14,9 +14,7 @@ export interface AccountStore {
   repairCounters(): Promise<number>
 }
 
-/** The accounts of the cloud and serverless kinds, as the store keeps them: the record, and the limits that the queue enforces. */
-
-/** What an account's tier and overrides come down to inside the store. */
+/** What an account's tier and overrides come down to inside the store: the limits that the queue enforces. */
 export interface EnforcedLimits {
   readonly maxRunning: number
   readonly maxQueued: number
@@ -30,12 +28,13 @@ export interface VersionedAccount {
   readonly version: number
 }
 
+/** The accounts of the cloud and serverless kinds. */
 export interface AccountDirectory {
   /** false: the id is taken. */
   create(account: AccountRecord, limits: EnforcedLimits): Promise<boolean>
   /** Replaces everything but `createdAt`; false: there is no such account. */
   replace(account: AccountRecord, limits: EnforcedLimits): Promise<boolean>
-  /** Changes limits alone, where a tier was changed. */
+  /** Changes only limits: their tier was changed. */
   enforce(limits: readonly (EnforcedLimits & { readonly accountId: string })[]): Promise<void>
   find(accountId: string): Promise<AccountRecord | null>
   /** Accounts whose version is above `version`, in the order of their changes. */

@@ -9,7 +9,7 @@ export interface Account {
 
 export const LOCAL_ACCOUNT_ID = 'local'
 
-/** `suspended`: every credential of the account is refused; what runs, runs on. */
+/** `suspended`: every credential of the account is refused; jobs that run go on. */
 export type AccountStatus = 'active' | 'suspended'
 
 /** An account of the cloud and serverless kinds, as an operator sees it. */

@@ -43,8 +43,7 @@ function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
 
-/** What a credential may do within its account. A key without scopes may do everything. */
-
+/** What a credential may be limited to within its account. */
 export const SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
 export type Scope = (typeof SCOPES)[number]
 

@@ -50,11 +50,6 @@ export function jobHoldId(jobId: string): string {
   return `job:${jobId}`
 }
 
-/**
- * The ledger as accounts and operators use it. Holds are not taken here: they belong into the transaction that admits the
- * work, and settle in the one that ends it.
- */
-
 export interface Grant {
   /** Makes a repetition harmless. */
   readonly id: string
@@ -125,6 +120,10 @@ export interface LedgerReport {
   readonly faults: readonly LedgerFault[]
 }
 
+/**
+ * The ledger as accounts and operators use it. Holds are taken elsewhere: in the transaction that admits the work, and settled
+ * in the one that ends it.
+ */
 export interface LedgerStore {
   /** null for an account that is unknown or unmetered. */
   balance(accountId: string): Promise<Balance | null>

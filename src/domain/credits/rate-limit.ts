@@ -100,7 +100,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
     share.waiting++
     try {
       while (!takeNow(accountId, share, rate)) {
-        // Asked in the next turn, so that all requests of this one are asked for together.
+        // Asked in a microtask, so that requests which arrive together are counted in one write.
         share.asking ??= Promise.resolve().then(() => ask(accountId, share, rate))
         await share.asking
       }
@@ -112,7 +112,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   function askAhead(accountId: string, share: Share, rate: RequestRate): void {
     if (share.asking !== null || clock.now().getTime() < share.refusedUntil) return
     share.asking = ask(accountId, share, rate)
-    // Whoever finds nothing left asks again, and hears what is wrong.
+    // A failure is told to the next request that finds nothing left: it asks again.
     share.asking.catch(() => {})
   }
 

@@ -1,7 +1,7 @@
 /**
- * Every key that can still be used, in memory, found by the id in its text. So a right key and a wrong one cost the same few
- * microseconds, nobody can fill a cache with guesses, and a revoked key is refused from the moment its revocation is stored.
- * About 300 bytes per key, and only operators make keys.
+ * Every key that can still be used, in memory, found by the id in its text. A right key and a wrong one therefore cost the same
+ * few microseconds, nobody can fill a cache with guesses, and a revoked key is refused from the moment its revocation is
+ * stored. About 300 bytes per key, and only operators make keys.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -13,11 +13,11 @@ import type { KeyStore } from './key-store.ts'
 export interface KeyRing {
   /** Whose key this is. Throws unauthorized, in one wording whatever is wrong. */
   identify(text: string): Caller
-  /** Whether the text that `identify` gave this very caller for would still be good. */
+  /** Whether the key for which `identify` returned this very caller object would still be accepted. */
   isGood(caller: Caller): boolean
-  /** A key changed; what is stored counts from now on. */
+  /** A key was made or changed in the store: from now on this version of it counts. */
   put(key: StoredKey): void
-  /** Brings in what other processes changed. */
+  /** Reads what was changed in the store since the last refresh. Opening does so once; later changes come by `put`. */
   refresh(): Promise<void>
   /** Writes when keys were last used. */
   flushUses(): Promise<void>
@@ -27,7 +27,7 @@ export interface KeyRing {
 interface LiveKey {
   readonly caller: Caller
   readonly digest: Uint8Array
-  /** Whoever came with the text before the last rotation: told apart, since that text ends before the key does. */
+  /** Whoever shows the text from before the last rotation: another caller, because that text expires before the key does. */
   readonly previousCaller: Caller
   readonly previousDigest: Uint8Array
   readonly previousUntil: number
@@ -36,9 +36,9 @@ interface LiveKey {
 }
 
 const PAGE = 1000
-// Compared with when there is nothing to compare with, so that an unknown id takes as long as a known one.
+// Stands in for a missing digest, so that an unknown id takes as long as a known one.
 const NO_DIGEST = new Uint8Array(32)
-// One for all refusals: the stack of a refusal tells nothing, and collecting it would make a wrong key dearer than a right one.
+// One object for all refusals: its stack is of no use, and recording one each time would make a wrong key cost more than a right one.
 const REFUSED = new ServiceError('unauthorized', 'a valid API key or token is required')
 
 export async function openKeyRing(deps: { readonly store: KeyStore; readonly clock: Clock }): Promise<KeyRing> {
@@ -102,7 +102,7 @@ function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly cl
   }
 }
 
-/** `before`: what is known of it already. Whoever came with a text that is still good stays the same caller. */
+/** `before`: the key as it was known until now. Whoever shows a text that is still accepted stays the same caller. */
 function toLiveKey(key: StoredKey, expiresAt: number, before: LiveKey | undefined): LiveKey {
   const { id, accountId, scopes, digest } = key
   const previousDigest = key.previousDigest ?? NO_DIGEST

@@ -1,39 +1,47 @@
 /**
  * What an account may use. A tier is a named set of limits in the configuration; an account names its tier and may have single
- * limits of its own. Where a limit is enforced stands beside each.
+ * limits of its own. Each limit says where it is enforced.
  */
+import { ServiceError } from '../../errors.ts'
+
 export interface AccountLimits {
   /** Jobs that run at a time; further ones wait. In the claim. */
   readonly concurrentJobs: number
   /** Jobs that wait; further ones get `queue_full`. In the submitting transaction. */
   readonly queuedJobs: number
-  /** Requests to every surface, refilled evenly; null: no limit, and no bookkeeping. */
+  /** Requests to every surface, refilled evenly; null: no limit, and no bookkeeping. Where the caller is authenticated. */
   readonly requestsPerMinute: number | null
   /** How many of them may come at once after a pause. */
   readonly requestBurst: number
-  /** Calls of partner models under way. */
+  /** Calls of partner models under way. In the transaction that admits a call. */
   readonly routerConcurrency: number
-  /** The most that calls of partner models under way may cost together; null: no ceiling. */
+  /** The most that calls of partner models under way may cost together; null: no ceiling. In the same transaction. */
   readonly committedSpendMicros: number | null
-  /** Event streams and sockets open at a time. */
+  /** Event streams and sockets open at a time. Where one is opened. */
   readonly streams: number
-  /** The largest uploaded file; null: the service's own limit. */
+  /** The largest uploaded file; null: the service's own limit. Where its bytes are received. */
   readonly uploadBytes: number | null
-  /** What it may keep: uploads, outputs and answers of models, the same bytes once; null: no limit. Where bytes are taken in. */
+  /** What it may keep: uploads, outputs and answers of models, the same bytes once; null: no limit. Where bytes are received. */
   readonly storageBytes: number | null
   /** How long one job may run; null: the service's own limit. In the worker. */
   readonly runSeconds: number | null
-  /** Node classes that workflows may use; null: all. */
+  /** Node classes that workflows may use; null: all. Where a workflow is prepared. */
   readonly allowNodes: readonly string[] | null
-  /** Node classes that they may not, also when allowed above. */
+  /** Node classes that they may not use, even when allowed above. */
   readonly denyNodes: readonly string[]
-  /** Partner models that the account may use, by id or pattern (`bfl/*`); null: all that ask for no entitlement. */
+  /**
+   * Partner models that the account may use, by id or pattern (`bfl/*`); null: all that ask for no entitlement. Where a model
+   * is looked up.
+   */
   readonly allowModels: readonly string[] | null
-  /** Partner models that it may not, also when allowed above. */
+  /** Partner models that it may not use, even when allowed above. */
   readonly denyModels: readonly string[]
-  /** Without it nothing runs; what is there stays readable. */
+  /** Without it nothing runs; what is there stays readable. Before a submit and before a call of a partner model. */
   readonly subscriptionActive: boolean
-  /** How far the balance may fall: 0, or less for accounts that pay later; null: the account is not metered at all. */
+  /**
+   * How far the balance may fall: 0, or less for accounts that pay later; null: the account is not metered at all. In every
+   * transaction that holds or takes back credit.
+   */
   readonly creditFloorMicros: number | null
 }
 
@@ -89,9 +97,15 @@ export const DEFAULT_TIERS: Tiers = {
   ]),
 }
 
-/** An account may outlive its tier's name; until an operator gives it another it has the least. */
+/** An account whose tier does not exist any more has the least, and no subscription, until an operator gives it another tier. */
 export function limitsFor(tiers: Tiers, tier: string, overrides: LimitOverrides): AccountLimits {
   return { ...(tiers.byName.get(tier) ?? { ...BASE_LIMITS, subscriptionActive: false }), ...overrides }
+}
+
+/** Throws subscription_inactive. */
+export function mustHaveSubscription({ subscriptionActive }: Pick<AccountLimits, 'subscriptionActive'>): void {
+  if (subscriptionActive) return
+  throw new ServiceError('subscription_inactive', 'this account has no active subscription and cannot run anything')
 }
 
 /** The local kind: one machine, one account, nothing to meter. The workers bound what runs. */

@@ -1,11 +1,11 @@
 /**
- * Takes a call that was let in to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never
- * throws; whatever happens ends in the store, or, when the process stops, is left to the next one.
+ * Takes an admitted call to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never throws:
+ * whatever happens ends in the store, or, when the process stops, is left to the next process.
  */
 import { sleep } from '../../../../lib/sleep.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
-import { ROUTER_REFUSALS, RouterError, type RouterErrorType } from '../router-error.ts'
+import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallStore } from './call-store.ts'
 import {
   type ConcludeDeps,
@@ -16,14 +16,13 @@ import {
 } from './conclude-call.ts'
 import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
 
-/** Plain callbacks for metrics and logs. They are called after the fact, must not throw and must not wait. */
-
+/** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
 export interface CallObserver {
-  /** A call that was let in has ended, whoever still listens. `errorType` is null for a result. */
+  /** A call that was admitted has ended, whoever still listens. `refusal` is null for a result. */
   ended(call: {
     readonly provider: string
     readonly model: string
-    readonly errorType: RouterErrorType | null
+    readonly refusal: RouterRefusal | null
     readonly durationMs: number
     readonly chargedMicros: number | null
   }): void
@@ -31,18 +30,11 @@ export interface CallObserver {
   answered(request: {
     readonly provider: string
     readonly how: 'replayed' | 'refused'
-    readonly errorType: RouterErrorType | null
+    readonly refusal: RouterRefusal | null
   }): void
   polled(poll: { readonly provider: string; readonly outcome: string }): void
   /** The provider has a problem that only the operator can mend, or an outcome nobody knows. */
   unresolved(call: { readonly provider: string; readonly model: string; readonly callId: string }): void
-}
-
-export const silentCallObserver: CallObserver = {
-  ended() {},
-  answered() {},
-  polled() {},
-  unresolved() {},
 }
 
 export interface DriveDeps extends ConcludeDeps {
@@ -53,7 +45,7 @@ export interface DriveDeps extends ConcludeDeps {
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
   readonly collectForMs: number
-  /** Aborted when calls under way must let go. */
+  /** Aborted when the process stops and calls under way must be left to the next one. */
   readonly stopping: AbortSignal
 }
 
@@ -74,12 +66,12 @@ export interface DriveCall {
   collect(call: DrivenCall, provider: Provider, handle: Json): Promise<void>
 }
 
-/** Failed polls in a row after which a waiting caller is told. */
+/** After so many failed polls in a row a waiting caller is told. */
 const TOLERATED_POLLS = 5
 const MAX_POLL_PAUSE_MS = 150_000
 const POLL_MS = 120_000
 const MIN_POLL_PAUSE_MS = 10
-/** When the next process may have taken up what this one leaves. */
+/** By then the next process may have taken up what this one leaves. */
 const STOPPED_FOR_SECONDS = 5
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
@@ -208,7 +200,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     observer.ended({
       provider,
       model,
-      errorType: refusal === null ? null : ROUTER_REFUSALS[refusal],
+      refusal,
       durationMs: clock.now().getTime() - startedAt.getTime(),
       chargedMicros,
     })
@@ -228,7 +220,7 @@ const UNKNOWN_OUTCOME: ProviderRefusal = {
   generation: 'possible',
 }
 
-/** That this try left nothing says nothing about the one before. */
+/** This submit left nothing at the provider; the one before may have. */
 function asRepeat(refusal: ProviderRefusal): ProviderRefusal {
   return refusal.generation === 'none' ? { ...refusal, generation: 'possible' } : refusal
 }

@@ -8,7 +8,7 @@ import { neverFits, toNeverFitting, toSpend } from '../access/committed-spend.ts
 import type { AccessRules, OpenedModel } from '../access/model-access.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
-import { ROUTER_REFUSALS, RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
+import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
 import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
 import type { DrivenCall } from './conclude-call.ts'
 import type { CallObserver, DriveCall } from './drive-call.ts'
@@ -96,7 +96,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   ): RunAnswer | Promise<RunAnswer> {
     switch (outcome.outcome) {
       case 'done':
-        observer.answered({ provider: request.opened.model.provider, how: 'replayed', errorType: null })
+        observer.answered({ provider: request.opened.model.provider, how: 'replayed', refusal: null })
         return { end: outcome.end, isReplay: true, spend: toSpend(context.limits, outcome.standing) }
       case 'running':
         return takeUp(request, outcome.ref.id, toSpend(context.limits, outcome.standing))
@@ -127,8 +127,8 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   return (request) =>
     run(request).catch((error: unknown) => {
       if (error instanceof RouterError) {
-        const errorType = ROUTER_REFUSALS[error.refusal]
-        observer.answered({ provider: request.opened.model.provider, how: 'refused', errorType })
+        const { refusal } = error
+        observer.answered({ provider: request.opened.model.provider, how: 'refused', refusal })
       }
       throw error
     })
