@@ -1,3 +1,4 @@
+/** Where bytes are kept, and how they are stored before any record points at them. */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { AssetStore } from './asset-store.ts'
@@ -49,11 +50,6 @@ export interface BlobListing {
   list(): AsyncIterable<readonly string[]>
 }
 
-/**
- * Puts bytes away for good, before any record points at them: received and hashed, announced, then given their final name.
- * Announced bytes that no record takes up are collected after the grace period, so a crash in between leaves nothing.
- */
-
 export interface StoreBlobDeps {
   readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly blobs: BlobStore
@@ -65,6 +61,10 @@ export interface StoredBlob {
   readonly sizeBytes: number
 }
 
+/**
+ * Stores bytes before any record points at them: they are received and hashed, announced, then given their final name.
+ * Announced bytes that no record refers to are collected after the grace period, so a crash in between leaves nothing behind.
+ */
 export type StoreBlob = (source: AsyncIterable<Uint8Array>, options: PutOptions) => Promise<StoredBlob>
 
 export function createStoreBlob(deps: StoreBlobDeps): StoreBlob {

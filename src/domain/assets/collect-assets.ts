@@ -1,7 +1,7 @@
 /**
- * Ends what is over: records past their life, and bytes that nothing has referenced for a grace period. The grace period
- * covers whoever has stored bytes and not yet written the record. Work comes in bounded portions, so that a large backlog
- * never blocks the store for long.
+ * Removes what is over: records past their expiry, and bytes that nothing has referenced for a grace period. The grace period
+ * protects bytes that are stored and whose record is not yet written. The work is done in bounded portions, so that a large
+ * backlog never blocks the store for long.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -10,7 +10,7 @@ import type { BlobListing, BlobStore } from './blob-store.ts'
 
 export const GRACE_MS = 60 * 60 * 1000
 const PORTION = 500
-// One call ends at most this much; the next call goes on.
+// One call removes at most so many portions; the next call goes on.
 const MAX_PORTIONS = 200
 
 export interface CollectDeps {
@@ -68,7 +68,7 @@ export interface SweepDeps {
 export type SweepOrphans = (options?: { readonly signal?: AbortSignal }) => Promise<number>
 
 /**
- * Removes bytes that no record has ever heard of: what a crash between forgetting a blob and removing it leaves. Meant for
+ * Removes bytes that no record knows: what a crash between forgetting a blob and removing its bytes leaves behind. Meant to run
  * once after a start; safe at any time, because bytes are announced before they get their name.
  */
 export function createSweepOrphans({ assets, blobs, log }: SweepDeps): SweepOrphans {

@@ -1,8 +1,9 @@
 /**
- * The shelf over the asset records. Names are given under a lock per account: two uploads of one name at the same moment get
- * two names, as they would one after the other.
+ * An account's files under plain names, as clients see them that think in the folders `input`, `output` and `temp`: one flat
+ * list of names per folder. A name always means the newest record under it. Subfolders are remembered where an engine made
+ * them, tried first, and otherwise ignored. Names are given one after the other per account: two uploads of one name at the
+ * same moment get two names.
  */
-
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
@@ -14,12 +15,6 @@ import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from './
 import { readContentType, readExpiry } from './create/asset-fields.ts'
 import { readFilePath } from './create/file-path.ts'
 import type { StorageQuota } from './storage-quota.ts'
-
-/**
- * An account's files under plain names: one flat shelf per folder, as clients that think in `input`, `output` and `temp` see
- * them. A name on the shelf always means the newest record under it. Folders below that are remembered where an engine made
- * them, tried first, and otherwise ignored.
- */
 
 export type FileFolder = 'input' | 'output' | 'temp'
 
@@ -35,14 +30,14 @@ export interface NamedUpload {
   readonly folder: FileFolder
   readonly name: string
   readonly contentType: string
-  /** Otherwise another name is found when the bytes differ from what stands there. */
+  /** False: another name is chosen when the name is taken by other bytes. */
   readonly overwrite: boolean
 }
 
 /** Bytes that have come in and wait for a name. Exactly one of the two ends must be called. */
 export interface ReceivedFile {
   readonly sizeBytes: number
-  /** Under the name that it got in the end. */
+  /** Returns the asset under the name that was chosen. */
   place(upload: NamedUpload): Promise<Asset>
   discard(): Promise<void>
 }
@@ -53,7 +48,7 @@ export interface NamedFiles {
     source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     options: { readonly accountId: string; readonly signal?: AbortSignal },
   ): Promise<ReceivedFile>
-  find(accountId: string, place: FileLocation): Promise<Asset | null>
+  find(accountId: string, location: FileLocation): Promise<Asset | null>
   /** The newest upload under exactly this path. */
   findUpload(accountId: string, filePath: string): Promise<Asset | null>
   /** The newest record of the account over these bytes. */
@@ -82,7 +77,7 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
   const { assets, blobs, clock } = deps
   const inTurn = createTurns()
 
-  /** The record that stands under each of these names, by name. */
+  /** The newest record under each of these names, by name. */
   async function look(upload: NamedUpload, names: readonly string[]): Promise<ReadonlyMap<string, Asset>> {
     const spellings = new Map(names.flatMap((name) => pathsOf(upload.folder, name).map((path) => [path, name])))
     const found = await assets.findNewestByPath(upload.accountId, {
@@ -165,7 +160,7 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
         },
       }
     },
-    find: (accountId, place) => findNamed(deps, accountId, place),
+    find: (accountId, location) => findNamed(deps, accountId, location),
     async findUpload(accountId, filePath) {
       const query = { filePaths: [filePath], origin: 'upload', now: clock.now() } as const
       return (await assets.findNewestByPath(accountId, query))[0] ?? null

@@ -1,7 +1,7 @@
 /**
- * How much more an account may keep. What the store counts is exact; beside it stands what is on its way there, and bytes that
- * no record counts but that lie on the disk until they are collected. So many uploads at once do not pass a bound that each of
- * them alone would keep.
+ * How much more an account may keep. To what the store counts come the bytes that are being received, so that many uploads at
+ * once do not pass a bound that each of them alone keeps, and the bytes that no record counts but that are on the disk until
+ * they are collected.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
@@ -13,8 +13,8 @@ export interface StorageQuota {
   /** In bytes; infinite where nothing is bounded. */
   leftFor(accountId: string): Promise<number>
   /**
-   * Takes bytes in, as many as the account may keep and no more than `maxBytes`. They count until the admission ends, which is
-   * when a record counts them or they are discarded. Throws payload_too_large.
+   * Receives as many bytes as the account may keep, and no more than `maxBytes`. They count until the admission ends: when a
+   * record counts them, or when they are discarded. Throws payload_too_large.
    */
   admit(accountId: string, maxBytes: number, receive: (maxBytes: number) => Promise<PendingBlob>): Promise<Admission>
   /** Bytes were stored for this account that no record counts. */
@@ -34,34 +34,34 @@ export interface StorageQuotaDeps {
   limitOf(accountId: string): number | null
 }
 
-interface Loose {
+interface Unrecorded {
   readonly bytes: number
   readonly until: number
 }
 
 export function createStorageQuota({ assets, clock, limitOf }: StorageQuotaDeps): StorageQuota {
-  const onTheWay = new Map<string, number>()
-  const loose = new Map<string, Loose[]>()
+  const incoming = new Map<string, number>()
+  const unrecorded = new Map<string, Unrecorded[]>()
 
   function count(accountId: string, bytes: number): void {
-    const sum = (onTheWay.get(accountId) ?? 0) + bytes
-    if (sum > 0) onTheWay.set(accountId, sum)
-    else onTheWay.delete(accountId)
+    const sum = (incoming.get(accountId) ?? 0) + bytes
+    if (sum > 0) incoming.set(accountId, sum)
+    else incoming.delete(accountId)
   }
 
-  function looseBytes(accountId: string): number {
+  function unrecordedBytes(accountId: string): number {
     const now = clock.now().getTime()
-    const lying = (loose.get(accountId) ?? []).filter(({ until }) => until > now)
-    if (lying.length > 0) loose.set(accountId, lying)
-    else loose.delete(accountId)
-    return lying.reduce((sum, { bytes }) => sum + bytes, 0)
+    const uncollected = (unrecorded.get(accountId) ?? []).filter(({ until }) => until > now)
+    if (uncollected.length > 0) unrecorded.set(accountId, uncollected)
+    else unrecorded.delete(accountId)
+    return uncollected.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
   async function leftFor(accountId: string): Promise<number> {
     const limit = limitOf(accountId)
     if (limit === null) return Number.POSITIVE_INFINITY
     const stored = await assets.storedBytes(accountId)
-    return limit - stored - (onTheWay.get(accountId) ?? 0) - looseBytes(accountId)
+    return limit - stored - (incoming.get(accountId) ?? 0) - unrecordedBytes(accountId)
   }
 
   return {
@@ -73,7 +73,7 @@ export function createStorageQuota({ assets, clock, limitOf }: StorageQuotaDeps)
         throw left < maxBytes && isTooLarge(error) ? noRoom(limitOf(accountId), error) : error
       })
       const { sizeBytes } = pending
-      // Others may have come in meanwhile.
+      // Other uploads may have arrived meanwhile.
       if (sizeBytes > (await leftFor(accountId))) {
         await pending.discard()
         throw noRoom(limitOf(accountId))
@@ -91,7 +91,7 @@ export function createStorageQuota({ assets, clock, limitOf }: StorageQuotaDeps)
     noteUnrecorded(accountId, bytes) {
       if (limitOf(accountId) === null) return
       const entry = { bytes, until: clock.now().getTime() + GRACE_MS }
-      loose.set(accountId, [...(loose.get(accountId) ?? []), entry])
+      unrecorded.set(accountId, [...(unrecorded.get(accountId) ?? []), entry])
     },
   }
 }

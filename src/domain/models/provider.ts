@@ -37,12 +37,12 @@ export interface ProviderTask {
 export interface ProviderOptions {
   /** Aborted when nobody may wait any longer: at the hard end of the call, or when the process stops. */
   readonly signal: AbortSignal
-  /** Retries and waits for a free place at the provider end before this. */
+  /** Retries, and waiting for capacity at the provider, end before this. */
   readonly deadline: Date
 }
 
 export interface SubmitOptions extends ProviderOptions {
-  /** Absent where it does not matter what a crash leaves behind: a second submit makes no second generation. */
+  /** Absent where a second submit makes no second generation, so that nobody has to know whether one was sent. */
   readonly sending?: Sending
 }
 
@@ -84,7 +84,7 @@ export type ProviderRefusal =
   | ({ readonly reason: 'failed' } & Refused)
   /** It did not answer within its own bound. */
   | ({ readonly reason: 'timeout' } & Refused)
-  /** We did not even try: circuit open, no free place before the deadline. `generation` is `none`. */
+  /** Nothing was sent: the circuit is open, or there was no capacity before the deadline. `generation` is `none`. */
   | ({ readonly reason: 'unavailable'; readonly retryAfterSeconds: number | null } & Refused)
 
 export type SubmitOutcome =
@@ -110,7 +110,7 @@ export interface Provider {
    * null, whether that holds for every input.
    */
   deduplicates(model: Model, input: JsonRecord | null): boolean
-  /** Whether it says through `sending` when bytes leave. One that does not counts as having sent from the beginning. */
+  /** Whether it calls `sending` when bytes leave. A submit of one that does not counts as sent from the beginning. */
   readonly announcesSends?: boolean
   submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>
   poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>

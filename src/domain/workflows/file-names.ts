@@ -18,7 +18,7 @@ import type { AssetOrigin } from '../assets/asset-store.ts'
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
 const MODEL_PATH = /^models\/[^/]+\/(.+)$/
-// Nobody means a file of ours by these.
+// Such a path cannot mean a file of the caller's.
 const LEADS_ELSEWHERE = /^\/|\\|(^|\/)\.\.(\/|$)/
 // Longer than any path that an asset can have: such a name is unknown without a look-up.
 const MAX_NAME_LENGTH = 1_024
@@ -128,10 +128,9 @@ export function createFileCheck({ inputs, folderInputs }: FileNames, known: Know
 }
 
 /**
- * Which inputs of a node name a file of the caller. The declaration says so with an upload option; the few nodes that take a
- * file without one are named by the catalog.
+ * An input that names a file of the caller. Its declaration says so with an upload option; the few inputs that take a file
+ * without one are named by the catalog.
  */
-
 export interface FileInput {
   readonly path: string
   /** The word in "Invalid image file: x". */

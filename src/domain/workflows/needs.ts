@@ -1,6 +1,6 @@
 /**
  * What a graph needs of an engine: its node classes, and those choices that not every engine offers, above all weights. Graphs
- * with the same needs share a key, so that a queue can keep them in one lane and ask once per lane who can run it.
+ * with the same needs share a key: they wait in one lane of the queue, and which engines can run them is found out per lane.
  */
 import { hash } from 'node:crypto'
 import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
@@ -119,11 +119,9 @@ function offers(catalog: NodeCatalog, [classType, path, value]: Choice): boolean
   return choices === null || choices.includes(value)
 }
 
-/** Which constants of a graph name weights: files that an engine must have installed and loads before it can work. */
-
 const WEIGHTS = /\.(?:safetensors|sft|ckpt|pt|pt2|pth|bin|pkl|gguf|onnx)$/i
 
-/** By its name alone; whoever asks knows that the value was picked from a list. */
+/** Whether a value that was picked from a list names weights, judged by the name alone. */
 export function isWeights(name: string): boolean {
   return WEIGHTS.test(name)
 }

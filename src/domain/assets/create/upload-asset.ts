@@ -1,6 +1,7 @@
 /**
- * Takes an upload in: what is known of it is judged before the first byte, the rest when the last one has come; bytes are stored
- * before the record. Whatever refuses or breaks it on the way mints nothing and leaves the idempotency key free; bytes that had already got their name are collected later.
+ * Receives an upload. What is known of it is judged before the first byte, the rest after the last one; bytes are stored before
+ * the record. An upload that is refused or breaks off makes no record and leaves the idempotency key free; bytes that had
+ * already got their name are collected later.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
@@ -69,7 +70,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     return { ...admitted, filePath }
   }
 
-  /** The claim itself is made with the record; this only spares a repeated sender the gigabytes. */
+  /** The key is claimed together with the record; this check only spares a sender who repeats himself the gigabytes. */
   async function refuseUsedKey({ accountId, idempotencyKey }: UploadRequest): Promise<void> {
     if (idempotencyKey === null) return
     const holder = await keys.findKey(accountId, idempotencyKey, clock.now())
@@ -147,7 +148,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   }
 }
 
-/** Known to be one before its bytes came. */
+/** Whether it was known to be a model before its bytes came. */
 function isModel(early: AdmittedFields | null): boolean {
   return early !== null && early.filePath.model !== null
 }

@@ -1,6 +1,6 @@
 /**
- * Weights that a caller uploads to `models/<root>/…` also get a place among the models of this machine, where loaders find
- * them. That needs an operator who has named the folder; nothing is ever overwritten, and only safetensors files come in.
+ * Weights that a caller uploads to `models/<root>/…` are also put into the models folder of this machine, where loaders find
+ * them. That needs an operator who has named the folder; nothing is ever overwritten, and only safetensors files are taken.
  */
 import { ServiceError } from '../../errors.ts'
 import type { BlobStore } from '../blob-store.ts'
@@ -16,7 +16,7 @@ export interface StoredBytes {
 }
 
 export interface ModelFiles {
-  /** Throws `invalid_field` when the way to the place leads out of the models folder. */
+  /** Throws `invalid_field` when the path leads out of the models folder. */
   inspect(model: ModelPath, bytes: StoredBytes | null): Promise<PlaceState>
   /** Appears whole and durable, or not at all. Never replaces a file. */
   place(model: ModelPath, bytes: StoredBytes): Promise<'placed' | 'same' | 'taken'>
@@ -25,9 +25,9 @@ export interface ModelFiles {
 }
 
 export interface ModelPlacement {
-  /** Before any byte has come: is this place possible at all? */
+  /** Before any byte has come: throws when no file can be put under this path at all. */
   admit(model: ModelPath): Promise<void>
-  /** The bytes are known but not yet stored: refuses when another file is in the place. */
+  /** The bytes are known but not yet stored: refuses when another file has this path. */
   reserve(model: ModelPath, bytes: StoredBytes): Promise<void>
   /** The bytes are stored. Gives back how to undo it, should the record be refused. */
   place(model: ModelPath, bytes: StoredBytes): Promise<() => Promise<void>>

@@ -1,4 +1,4 @@
-/** What an account has committed to calls under way, and what it may; told with answers, and said to whoever asks for too much. */
+/** What the calls under way of an account may cost together, and the ceiling for it. Answers and refusals tell both. */
 import { type Micros, writeUsd } from '../../../../lib/usd.ts'
 import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-store.ts'
 import { RouterError, type Spend } from '../router-error.ts'
@@ -13,7 +13,7 @@ export interface SpendDeps {
 }
 
 export function createSpendOf({ store, rules }: SpendDeps): SpendOf {
-  // Asked for with refusals too: whoever keeps being refused shares one question at a time.
+  // Refusals tell it too: an account that keeps being refused asks the store one question at a time.
   const asked = new Map<string, Promise<Standing>>()
   return async (accountId) => {
     const limits = rules.limitsOf(accountId)
@@ -36,7 +36,7 @@ export function toSpend(limits: CallLimits, standing: Standing): Spend {
   }
 }
 
-/** Whether the call alone commits more than the account may, so that it has no place even when nothing else runs. */
+/** Whether the call alone commits more than the account may: it is refused even when nothing else is under way. */
 export function neverFits({ spendMicros }: Pick<NewCall, 'spendMicros'>, { ceilingMicros }: CallLimits): boolean {
   return ceilingMicros !== null && spendMicros > ceilingMicros
 }

@@ -7,7 +7,7 @@ import type { Model } from '../catalog/model.ts'
 
 export type MayUse = (model: Pick<Model, 'id' | 'entitlement'>) => boolean
 
-/** Remembers what it said about each model, which holds as long as the limits do. */
+/** Remembers its answer about each model: it stays right as long as the limits are the same. */
 export function createMayUse({ allowModels, denyModels }: Pick<AccountLimits, 'allowModels' | 'denyModels'>): MayUse {
   const known = new Map<string, boolean>()
   const isIn = (patterns: readonly string[], id: string) => patterns.some((pattern) => matchesModel(pattern, id))
@@ -33,7 +33,7 @@ export function matchesModel(pattern: string, id: string): boolean {
   return matchesPart(provider, idProvider) && matchesPart(name, idName)
 }
 
-/** Takes the shortest stretch for every star: in time with the lengths of both, whatever an operator wrote. */
+/** Every star takes as little as possible, so the time grows with the two lengths only, whatever an operator wrote. */
 function matchesPart(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   if (rest.length === 0) return pattern === text

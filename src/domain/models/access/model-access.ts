@@ -34,7 +34,7 @@ export interface Access {
   find(caller: Caller, provider: string, model: string): { readonly model: Model; readonly checkInput: CheckInput }
   /** The same, for a model that is to run. */
   open(caller: Caller, provider: string, model: string): OpenedModel
-  /** Throws forbidden for a model that there is and that this account may not use; counts nothing. */
+  /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
   mustBeEntitled(caller: Caller, id: string): void
 }
 

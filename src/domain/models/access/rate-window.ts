@@ -1,4 +1,8 @@
-/** So many requests in a window of time, by account. A window begins with the first request and ends as a whole. */
+/**
+ * So many requests of an account in a window of time. A window begins with the first request and ends as a whole, so a refusal
+ * can say when the next request is allowed. This is the router's own limit in this process; the rate of an account over all
+ * surfaces is in credits/rate-limit.ts.
+ */
 import type { Clock } from '../../../../lib/clock.ts'
 import { RouterError } from '../router-error.ts'
 
@@ -8,7 +12,7 @@ export interface RateRule {
 }
 
 export interface RateWindow {
-  /** Throws `rate` with the time until the window rolls. */
+  /** Counts one request. Throws `rate` with the time until the window ends. */
   take(accountId: string): void
 }
 
@@ -18,7 +22,7 @@ export interface RateWindowDeps {
   readonly ruleFor: (accountId: string) => RateRule | null
 }
 
-// Above this many accounts, those whose window is over are forgotten.
+// Above this many accounts, those whose window has ended are forgotten.
 const SWEEP_ABOVE = 10_000
 
 export function createRateWindow({ clock, ruleFor }: RateWindowDeps): RateWindow {

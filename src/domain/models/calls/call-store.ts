@@ -1,7 +1,7 @@
 /**
- * Where calls are remembered. Letting a call in is one transaction: the key's record, credits, the call pool, the ceiling of
- * committed spend and the hold, in this order, so that of two equal requests exactly one goes on. Ending it is one
- * transaction too: the answer, the charge and the place in the pool.
+ * Where calls are stored. Admitting a call is one transaction: the key's record, credits, the number of calls under way, the
+ * ceiling of committed spend and the hold, in this order, so that of two equal requests exactly one goes on. Ending it is one
+ * transaction too: the answer, the charge, and what the call counted for in the limits of its account.
  */
 import type { Micros } from '../../../../lib/usd.ts'
 import type { Json } from '../catalog/model.ts'
@@ -17,7 +17,7 @@ export interface CallKey {
 export interface CallLimits {
   /** null: no limit. */
   readonly maxCalls: number | null
-  /** Of calls that cost much; tracked apart. */
+  /** Of calls that cost much, which count here as well. */
   readonly maxCostlyCalls: number | null
   readonly ceilingMicros: Micros | null
 }
@@ -64,7 +64,7 @@ export interface StoredRefusal {
   readonly failures: readonly ValidationFailure[] | null
 }
 
-/** Where a call stands in the store, to be named again when it changes. */
+/** Identifies a stored call. */
 export interface CallRef {
   readonly seq: number
   readonly id: string
@@ -93,14 +93,15 @@ export type AdmitOutcome =
   | { readonly outcome: 'other_request' }
   | { readonly outcome: 'unusable' }
   | { readonly outcome: 'no_credits' }
-  /** Nothing stands against it but the input, which the caller of this said is not valid. */
+  /** Only the input is wrong, as `isValid` said. */
   | { readonly outcome: 'invalid' }
   | { readonly outcome: 'calls_exhausted' | 'spend_exhausted'; readonly standing: Standing }
 
 /**
- * How a call leaves the pool. `keep`: its end is remembered under its key. `forget`: the key is free again, nothing is
- * charged. `interrupt`: nobody knows whether a generation exists; its end, where it has one, is what the provider
- * answered, and is told to whoever repeats the key and must not submit again. `spend`: charged, and the key cannot be told its answer.
+ * What becomes of a call and its key at the end. `keep`: the end is remembered under the key. `forget`: the key is free again,
+ * nothing is charged. `interrupt`: nobody knows whether a generation exists; the end, where there is one, is what the provider
+ * answered, and is told to whoever repeats the key and must not submit again. `spend`: it is charged, and its answer cannot be
+ * told again.
  */
 export type CallFate = 'keep' | 'forget' | 'interrupt' | 'spend'
 

@@ -1,6 +1,6 @@
 /**
- * The end of a call: assets copied, bytes put away, the price found, and then one transaction that remembers the answer and
- * settles the money. What it gives back goes to whoever waits.
+ * The end of a call: assets are copied, bytes are stored, the price is found, and then one transaction stores the answer and
+ * settles the money. What is returned goes to whoever waits.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -37,7 +37,7 @@ export interface ResultLimits {
   readonly keepQueuedMs: number
 }
 
-/** What is known of a call that has been let in. */
+/** What is known of a call that was admitted. */
 export interface DrivenCall {
   readonly live: LiveCall
   readonly baseUrl: string
@@ -55,9 +55,9 @@ export interface Conclusion {
 export type ConcludeResult = (call: DrivenCall, result: ProviderResult) => Promise<Conclusion>
 export type ConcludeRefusal = (call: DrivenCall, refusal: ProviderRefusal) => Promise<Conclusion>
 
-// Small enough to travel to the writer and back without anybody noticing.
+// Small enough to be stored in the call's own record.
 const INLINE_BYTES = 65_536
-// Copying happens while the caller waits, but a hanging asset host must not hold the answer for ever.
+// The caller waits while assets are copied: a host that hangs must not hold the answer for ever.
 const HOSTING_MS = 300_000
 
 export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
@@ -65,7 +65,7 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
   const finish = createFinish(deps)
 
   return async function concludeResult(call, result) {
-    // Most results need neither: such a call then costs no turn of the event loop on top.
+    // Most results need neither, and are then concluded without waiting for another turn of the event loop.
     const hosting = host(deps, call, result)
     const hosted = hosting instanceof Promise ? await hosting : hosting
     const storing = putAway(deps, call, hosted.result)
@@ -73,7 +73,7 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
     const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
     warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
     if (stored instanceof RouterError) {
-      // The provider did its work; that the account has no room for it is the account's own affair.
+      // The provider did its work: the price is due even where the account has no room for the result.
       return finish(call, {
         fate: 'spend',
         end: stored,
@@ -89,7 +89,7 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
   }
 }
 
-/** Nobody is charged more than was set aside: where a provider's own figure is larger, the rule's hold is too small. */
+/** Nobody is charged more than was set aside. Where a provider's own figure is larger, the rule's hold is too small. */
 function warnOfLoss(
   log: Log,
   { live }: DrivenCall,
@@ -139,7 +139,7 @@ async function copyAssets(
     const hosted = await hostAssets(request, { signal: live.signal, deadline })
     return { result: { ...result, body: hosted.body }, hasForeignUrls: hosted.hasForeignUrls, consumption }
   } catch (error) {
-    // Best effort: the generation is there and paid for.
+    // The generation is there and paid for: its caller gets it with the provider's own addresses.
     log.warn({ err: error, callId, model: live.model.id }, 'assets of a result could not be copied')
     return { result, hasForeignUrls: true, consumption }
   }
@@ -157,7 +157,7 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** `isKept`: it may be told again. */
+/** `isKept`: the result may be told again to whoever repeats the key. */
 type Stored = Omit<CallResult, 'costMicros'> & { readonly isKept: boolean }
 
 /** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
@@ -180,7 +180,7 @@ async function storeBody(
 ): Promise<Stored | RouterError> {
   const { accountId } = call.live.ref
   const left = await quota.leftFor(accountId)
-  // What is in hand is delivered, once, also to an account that can keep no more.
+  // An account that may keep no more still gets what is in memory, once.
   if (Buffer.isBuffer(body) && body.length > left && !call.isQueued) {
     return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
   }
@@ -188,7 +188,7 @@ async function storeBody(
     const source = Buffer.isBuffer(body) ? toChunks(body) : body
     const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
     const { hash, sizeBytes } = await storeBlob(source, { maxBytes })
-    // Without a key no record holds it; it lies there all the same until it is collected.
+    // No record counts the bytes of a call without a key, and they are on the disk until they are collected.
     if (!call.isKeyed && !call.isQueued) quota.noteUnrecorded(accountId, sizeBytes)
     return { contentType, body: { kind: 'blob', hash }, sizeBytes, isKept: true }
   } catch (error) {
@@ -288,13 +288,13 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
   }
 }
 
-/** Of a call that nobody knows the outcome of: whether its provider did not even answer. */
+/** Whether the provider of a call with an unknown outcome gave no answer at all. */
 function isSilence(end: CallEnd | RouterError): boolean {
   const refusal = end instanceof RouterError ? end : end.kind === 'refusal' ? end.refusal : null
   return refusal === null || refusal.upstreamStatus === null
 }
 
-/** Neither a refusal of ours nor bytes that are too many for the record. */
+/** False for a refusal of ours, and for bytes that are too many for the record. */
 function canBeStored(end: CallEnd | RouterError | null): end is CallEnd {
   if (end === null || end instanceof RouterError) return false
   return end.kind !== 'result' || end.result.body.kind !== 'inline' || end.result.sizeBytes <= INLINE_BYTES
@@ -306,7 +306,7 @@ function toStoredEnd(end: CallEnd | RouterError | null): CallEnd | null {
   return { kind: 'refusal', refusal: { refusal, message, upstreamStatus, failures } }
 }
 
-/** A view of a larger buffer would travel to the writer as the whole buffer. */
+/** A view of a larger buffer would be sent to the writer thread as the whole buffer. */
 function withOwnBytes(end: CallEnd): CallEnd {
   if (end.kind === 'refusal' || end.result.body.kind === 'blob') return end
   const { bytes } = end.result.body

@@ -1,15 +1,13 @@
-/** All calls under way in this process: found by their id, waited for when the service stops. */
+/**
+ * The calls under way in this process: found by their id, waited for by whoever wants their end, and waited for when the
+ * service stops.
+ */
 import { settlesWithin } from '../../../../lib/sleep.ts'
 import type { Model } from '../catalog/model.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallEnd, CallRef } from './call-store.ts'
 
-/**
- * A call under way in this process, as those see it who wait for its end. The call itself goes on whether or not anybody
- * waits. At most one request waits at a time; a call that was let go of (its time was over, the service restarted) may be
- * taken up by the next request with the same key.
- */
-
+/** The request that waits for the end of a call. */
 export interface Listener {
   /** Whether the answer would still reach somebody. */
   isConnected(): boolean
@@ -30,6 +28,11 @@ const CHARGED = 'it goes on, and is charged once if it ends well'
 const LOST =
   'it was sent without an Idempotency-Key, so its result cannot be had any more, and sending it again would be a second call with a price of its own'
 
+/**
+ * A call under way, as whoever waits for its end sees it. The call itself goes on whether or not anybody waits. At most one
+ * request waits at a time; when that one gave up (its deadline passed, the service restarted), the next request with the same
+ * key may wait instead.
+ */
 export class LiveCall {
   readonly ref: CallRef
   readonly model: Model
@@ -44,7 +47,7 @@ export class LiveCall {
   #hasWaiter: boolean
   #settle: ((outcome: CallEnd | RouterError) => void) | null = null
   #outcome: CallEnd | RouterError | null = null
-  // One of its own: a signal shared by all calls would chain every call that ended to the next, and with it all it holds.
+  // Not shared: the listeners of one signal for all calls would keep every call that ended, and all it holds, in memory.
   readonly #ending = new AbortController()
 
   constructor(ref: CallRef, model: Model, { hasWaiter, isCollectable, isKeyed }: LiveCallOptions) {
@@ -151,17 +154,17 @@ export interface LiveCalls {
   readonly isClosing: boolean
   /** Throws once the service stops. */
   refuseWhenClosing(): void
-  /** No new calls; those under way may end until `withinMs` is over, then the rest is let go of. */
+  /** No new calls; those under way may end within `withinMs`, then the rest is left to the next process. */
   close(withinMs: number): Promise<void>
-  /** Aborted when calls under way must let go. */
+  /** Aborted when calls under way must be left to the next process. */
   readonly stopping: AbortSignal
   /** Called whenever a call has ended: there may be room for another. */
   onEnded(listener: (accountId: string) => void): void
 }
 
 /**
- * Emptied when the call has ended. A map that grows and shrinks all the time leaves copies of its table behind, and what lies
- * in them lives on until the next full collection: so that may only be this.
+ * Emptied when the call has ended. A Map that grows and shrinks all the time leaves old copies of its table behind, which keep
+ * their entries alive until the next full garbage collection. An emptied entry keeps nothing else alive.
  */
 interface Entry {
   call: LiveCall | null

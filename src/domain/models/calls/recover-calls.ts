@@ -1,7 +1,7 @@
 /**
- * Goes on with what a process before us left in the middle. A call with a handle is collected again. One whose first byte
- * had not left is as if it had never been: its key is free, its request waits again. Any other may or may not have reached
- * its provider: it is never submitted again by itself, unless the provider is known to make no second generation of it.
+ * Goes on with the calls that an earlier process left unfinished. One with a handle is polled again. One whose first byte had
+ * not left counts as never sent: its key is free, its request waits again. Any other may or may not have reached its provider:
+ * it is never submitted again, unless the provider is known to make no second generation of it.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -27,15 +27,18 @@ export interface RecoverDeps {
 }
 
 const SLICE = 500
-/** How long a generation whose model is gone from the catalogue is kept for its return. */
-const KEEP_LEFT_MS = 24 * 60 * 60 * 1000
+const DAY_MS = 24 * 60 * 60 * 1000
+/** How long a generation waits for its model, which is missing from the catalogue, to come back. */
+const KEEP_LEFT_MS = DAY_MS
+/** How long the end of a queued call that was cut off can be asked for. */
+const KEEP_END_MS = DAY_MS
 
 type Recovery = 'collected' | 'unsent' | 'interrupted' | 'left'
 
 export interface RecoverCalls {
-  /** To be called before anything else is let in. */
+  /** To be called before any new call is admitted. */
   recover(): Promise<Readonly<Record<Recovery, number>>>
-  /** With every new catalogue: what has a handle and had no model may have one again. */
+  /** To be called with every new catalogue: a call that waits for its model may have it again. */
   collectLeft(): void
 }
 
@@ -51,7 +54,10 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
       await interrupt(deps, call)
       return 'interrupted'
     }
-    deps.log.warn({ callId: call.ref.id, model: call.modelId }, 'a call waits for its model, which is in no catalogue')
+    deps.log.warn(
+      { callId: call.ref.id, model: call.modelId },
+      'a call waits for its model, which is not in the catalogue',
+    )
     left.push(call)
     return 'left'
   }
@@ -141,8 +147,6 @@ async function interrupt(
     memo: `${modelId} ${ref.id}`,
     at,
     replayUntil: null,
-    expiresAt: isQueued ? new Date(at.getTime() + KEEP_MS) : null,
+    expiresAt: isQueued ? new Date(at.getTime() + KEEP_END_MS) : null,
   })
 }
-
-const KEEP_MS = 24 * 60 * 60 * 1000

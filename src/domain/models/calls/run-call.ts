@@ -1,7 +1,7 @@
 /**
- * One call of one model: let in, dispatched, waited for. The order of the checks is the contract's; those that need the store
- * are made in one transaction. Whoever goes away before the end costs nothing and changes nothing: the call runs on, is
- * recorded and is billed.
+ * One call of one model: admitted, dispatched, waited for; and the estimate of its price. The order of the checks is the
+ * contract's; those that need the store are made in one transaction. A caller who leaves before the end changes nothing: the
+ * call goes on, is recorded and is billed.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { neverFits, toNeverFitting, toSpend } from '../access/committed-spend.ts'
@@ -25,7 +25,7 @@ export interface RunRequest {
   readonly input: JsonRecord | RouterError
   readonly baseUrl: string
   readonly listener: Listener
-  /** Told when the body begins to be needed beyond the request; returns what is to be told when it is not any more. */
+  /** Called when the body is needed beyond the request; returns what to call when it is needed no longer. */
   readonly holdBody?: () => () => void
 }
 
@@ -107,7 +107,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       case 'unusable':
         throw keyUnusable(UNTOLD)
       case 'no_credits':
-        throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
+        throw noCredits()
       case 'invalid':
         throw request.input instanceof RouterError ? request.input : toInvalid(context.failures)
       case 'calls_exhausted':
@@ -116,7 +116,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
   }
 
-  /** The call of this key is under way. When nobody holds on to it any more, this request waits for it instead. */
+  /** The call of this key is under way. When no request waits for it any more, this one does. */
   async function takeUp({ opened, listener }: RunRequest, callId: string, spend: Spend): Promise<RunAnswer> {
     const running = live.find(callId)
     if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
@@ -145,7 +145,7 @@ export function toNewCall(
 ): NewCall {
   const { model, provider, isOwnKey } = request.opened
   const createdAt = clock.now()
-  // Of an input that cannot run only the least price is known; an account without even that is told so first.
+  // Of an invalid input only the least price is known; an account that cannot pay even that is told so first.
   const micros = isValid ? holdFor(model.price, request.input as JsonRecord) : leastPrice(model.price)
   const isFree = isOwnKey || model.price.kind === 'free'
   return {
@@ -166,6 +166,10 @@ export function toNewCall(
 
 export function toInvalid(failures: readonly ValidationFailure[]): RouterError {
   return new RouterError('invalid_fields', 'the input does not match the schema of the model', { failures })
+}
+
+export function noCredits(): RouterError {
+  return new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
 }
 
 function stillRunning(retryAfterSeconds: number): RouterError {
@@ -198,23 +202,20 @@ function toExhausted(
   return new RouterError(refusal, message, { spend, retryAfterSeconds: 1 })
 }
 
-/** What a call would cost, after the same checks as a call; dispatches and charges nothing. */
-
 export interface EstimateRequest {
   readonly opened: OpenedModel
   readonly accountId: string
   readonly input: JsonRecord | RouterError
 }
 
-/** Throws RouterError. */
+/** What a call would cost, after the same checks as a call; dispatches and charges nothing. Throws RouterError. */
 export type EstimateModel = (request: EstimateRequest) => Promise<Estimate>
 
 export function createEstimateModel(store: Pick<CallStore, 'canPay'>): EstimateModel {
   return async function estimateModel({ opened, accountId, input }) {
     const { model, isOwnKey } = opened
     const canPay = isOwnKey || (await store.canPay(accountId, leastPrice(model.price)))
-    if (!canPay)
-      throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
+    if (!canPay) throw noCredits()
     if (input instanceof RouterError) throw input
     const failures = opened.checkInput(input)
     if (failures.length > 0) throw toInvalid(failures)

@@ -1,6 +1,6 @@
 /**
  * Judges an input before anything is dispatched: the model's name in it, its schema, and whether it leaves the price without
- * any bound. Everything that is wrong is listed. Compiling schemas is an adapter's work; the words of the failures are decided here.
+ * any bound. Everything that is wrong is listed. Schemas are compiled by an adapter.
  */
 
 import { findUnbounded } from '../pricing/pricing.ts'

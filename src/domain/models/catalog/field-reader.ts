@@ -1,4 +1,4 @@
-/** Takes an object of a data file apart field by field, and notes what is wrong under the full name of the field. */
+/** Reads an object of a data file field by field, and collects what is wrong under the full name of the field. */
 import { closestWord } from '../../../../lib/closest-word.ts'
 import { type JsonPath, readJsonPath } from './json-path.ts'
 import { isRecord, type Json, type JsonRecord } from './model.ts'
@@ -10,24 +10,21 @@ interface NumberRule {
 
 export class FieldReader {
   readonly #object: JsonRecord
-  readonly #place: string
+  readonly #path: string
   readonly #problems: string[]
   readonly #known = new Set<string>()
 
-  constructor(object: JsonRecord, place: string, problems: string[]) {
+  /** `path`: the full name of the object in its file; empty for the file itself. */
+  constructor(object: JsonRecord, path: string, problems: string[]) {
     this.#object = object
-    this.#place = place
+    this.#path = path
     this.#problems = problems
   }
 
-  /** A document that is no object reads like an empty one, with that as its problem. */
-  static open(document: Json | undefined, place: string, problems: string[]): FieldReader {
-    if (!isRecord(document)) problems.push(`${place === '' ? 'the file' : place} must be an object`)
-    return new FieldReader(isRecord(document) ? document : {}, place, problems)
-  }
-
-  get place(): string {
-    return this.#place
+  /** A document that is no object reads like an empty one, with one problem. */
+  static open(document: Json | undefined, path: string, problems: string[]): FieldReader {
+    if (!isRecord(document)) problems.push(`${path === '' ? 'the file' : path} must be an object`)
+    return new FieldReader(isRecord(document) ? document : {}, path, problems)
   }
 
   problem(field: string, text: string): void {
@@ -113,7 +110,7 @@ export class FieldReader {
     return null
   }
 
-  /** An object to be taken apart in its turn; an absent one reads like an empty one. */
+  /** An object to be read field by field like this one; an absent one reads like an empty one. */
   record(field: string): FieldReader {
     const value = this.value(field) ?? {}
     return FieldReader.open(value, this.#name(field), this.#problems)
@@ -131,7 +128,7 @@ export class FieldReader {
     )
   }
 
-  /** Whatever was not asked for is a typing mistake that would otherwise go unseen. */
+  /** A field that nothing has read is a typing mistake that would otherwise go unseen. */
   refuseOthers(): void {
     for (const field of Object.keys(this.#object)) {
       if (this.#known.has(field)) continue
@@ -142,7 +139,7 @@ export class FieldReader {
   }
 
   #name(field: string): string {
-    return this.#place === '' ? field : `${this.#place}.${field}`
+    return this.#path === '' ? field : `${this.#path}.${field}`
   }
 }
 

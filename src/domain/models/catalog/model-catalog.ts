@@ -25,7 +25,7 @@ export interface Catalog {
   readonly size: number
   /** null for an id that is unknown, or not released yet. Retired ones are found: their answer names a successor. */
   find(id: string): CataloguedModel | null
-  /** Models behind `after` in the order of ids; an id that is gone is a position all the same. */
+  /** Models whose ids come after `after`, which need not exist any more. */
   page(after: string | null, limit: number, isVisible: IsVisible): Page
   /** At most three ids that look like the wanted one. */
   suggest(id: string, isVisible: IsVisible): readonly string[]

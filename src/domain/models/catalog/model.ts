@@ -78,7 +78,7 @@ export interface Model {
   readonly adapter: JsonRecord
 }
 
-/** The canonical id of a model, `{provider}/{model}`. Both parts are what stands in the path of a request. */
+/** The canonical id of a model, `{provider}/{model}`, as in the path of a request. */
 export interface ModelId {
   readonly id: string
   readonly provider: string

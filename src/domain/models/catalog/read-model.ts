@@ -1,6 +1,6 @@
 /**
- * Reads the data file of one model. Every mistake is collected with its place, so that a file is mended in one go; a file
- * with a mistake gives no model at all.
+ * Reads the data file of one model. Every mistake is collected with the name of its field, so that a file can be corrected at
+ * once; a file with a mistake gives no model.
  */
 import { isMediaType } from '../../../../lib/mime.ts'
 import { findOtherDefaults } from '../pricing/price-rule.ts'

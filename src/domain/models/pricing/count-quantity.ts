@@ -1,6 +1,6 @@
 /**
- * How many there are of what a price counts. A number that the input states counts as it stands; one that it leaves to the
- * provider lies between two bounds until the answer is there. Nothing that cannot be read ever counts as nothing.
+ * How many there are of what a price counts. A number that the input states counts as it is; one that the input leaves to the
+ * provider lies between two bounds until the answer is there. What cannot be read never counts as zero.
  */
 import { findLeaves } from '../catalog/json-path.ts'
 import type { Limit, Quantity } from './price-rule.ts'
@@ -27,10 +27,10 @@ export interface Told {
   readonly isTold: boolean
 }
 
-/** What came of it, as the answer says; within the bounds, whatever it says. */
+/** The number that the answer tells, brought within the bounds. */
 export function countTold(quantity: Quantity, most: number | null, documentOf: DocumentOf): Told {
-  const place = quantity.from === 'input' ? quantity.actual : { from: quantity.from, path: quantity.path }
-  const found = place === null ? [] : findValues(documentOf(place.from), place.path)
+  const field = quantity.from === 'input' ? quantity.actual : { from: quantity.from, path: quantity.path }
+  const found = field === null ? [] : findValues(documentOf(field.from), field.path)
   const counts = found.map(READ[quantity.measure]).filter((count) => count !== null)
   const sum = counts.reduce((total, count) => total + count, 0)
   // A provider that made something from an open input made more than nothing.

@@ -19,8 +19,8 @@ export type PriceUnit = (typeof PRICE_UNITS)[number]
 
 export type ValueSource = 'input' | 'output' | 'usage'
 
-/** Where the answer says something. */
-export interface AnswerPlace {
+/** A value of the answer. */
+export interface AnswerField {
   readonly from: Exclude<ValueSource, 'input'>
   readonly path: JsonPath
 }
@@ -42,7 +42,7 @@ export interface Quantity extends ValueAt {
   readonly min: number
   /** The most it can be, for a hold before the result is known; null: only what the input states is taken. */
   readonly max: number | null
-  readonly actual: AnswerPlace | null
+  readonly actual: AnswerField | null
   /** Fields of the input that keep the provider below `max`. */
   readonly limits: readonly Limit[]
 }
@@ -86,8 +86,8 @@ export function needsAnswer(rate: Rate): boolean {
 }
 
 /**
- * The default by which a price counts a field that is left out must be the one that everything else says too: the schema to
- * its readers, the rules to the provider. `defaultAt` gives what stands there; undefined: nothing.
+ * Where a price assumes another default for a field than the schema or the provider's rules do: all of them must agree.
+ * `defaultAt` gives the default that they state; undefined: none.
  */
 export function findOtherDefaults(rule: PriceRule, defaultAt: (path: JsonPath) => unknown): readonly string[] {
   return sourcesOf(rule).flatMap(({ from, path, fallback = null }) => {
@@ -99,7 +99,7 @@ export function findOtherDefaults(rule: PriceRule, defaultAt: (path: JsonPath) =
   })
 }
 
-/** Everything that a rule reads, wherever it stands. */
+/** Every value that a rule reads. */
 export function sourcesOf(rule: PriceRule): readonly (Pick<ValueAt, 'from' | 'path'> & Partial<ValueAt>)[] {
   if (rule.kind !== 'sum') return []
   return rule.parts.flatMap(({ rate, times }) => [

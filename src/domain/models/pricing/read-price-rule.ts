@@ -18,7 +18,7 @@ import { readUsd } from '../../../../lib/usd.ts'
 import type { FieldReader } from '../catalog/field-reader.ts'
 import type { Json } from '../catalog/model.ts'
 import {
-  type AnswerPlace,
+  type AnswerField,
   type Limit,
   PRICE_UNITS,
   type PricePart,
@@ -151,15 +151,15 @@ function checkFallback(
     value.problem('fallback', `must lie between min (${min}) and max (${max ?? 'none'})`)
 }
 
-function readActual(value: FieldReader): AnswerPlace | null {
+function readActual(value: FieldReader): AnswerField | null {
   if (!value.has('actual')) return null
   const actual = value.record('actual')
   const named = ANSWERS.filter((source) => actual.has(source))
   const [from = 'output'] = named
   if (named.length !== 1) actual.problem('output', 'must be given, or usage instead')
-  const place = { from, path: actual.path(from) }
+  const field = { from, path: actual.path(from) }
   actual.refuseOthers()
-  return place
+  return field
 }
 
 function readLimit(limit: FieldReader): Limit {

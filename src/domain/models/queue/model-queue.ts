@@ -13,7 +13,7 @@ import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-
 import type { CallBody, CallStore } from '../calls/call-store.ts'
 import type { Dispatch, DriveCall } from '../calls/drive-call.ts'
 import { LiveCall, type LiveCalls } from '../calls/live-calls.ts'
-import { keyUnusable, type NewCallDeps, toInvalid, toNewCall, UNTOLD } from '../calls/run-call.ts'
+import { keyUnusable, type NewCallDeps, noCredits, toInvalid, toNewCall, UNTOLD } from '../calls/run-call.ts'
 import type { JsonRecord, Model } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
 import { quoteFor } from '../pricing/pricing.ts'
@@ -67,9 +67,9 @@ export interface ModelQueueDeps extends NewCallDeps {
 }
 
 const INLINE_BYTES = 65_536
-// Rings come with every submit and every end; this only catches limits that changed and waits that are over.
+// Every submit and every end wakes the loop; looking besides finds limits that changed and requests that waited too long.
 const LOOK_EVERY_MS = 5000
-// A queued call has no caller who waits; a submit that takes longer than this is not worth its place.
+// A queued call has no caller who waits; a submit that takes longer than this has failed.
 const SUBMIT_MS = 3_600_000
 
 export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
@@ -77,7 +77,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   const bell = createDoorbell()
   const ending = new AbortController()
   let loop: Promise<void> | null = null
-  // Whether anything may wait: as long as nothing does, the ends of calls are nobody's business here.
+  // Whether anything may wait: as long as nothing does, the end of a call need not wake the loop.
   let mayWait = true
 
   async function submit(request: QueueRequest): Promise<Submitted> {
@@ -87,7 +87,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     const requestId = deps.newId()
     const call = toNewCall(deps, { ...request, requestId }, isValid)
     const limits = deps.rules.limitsOf(request.accountId)
-    // It would wait for a place that it never gets, and hold up everything behind it.
+    // It could never be taken out of the queue, and would hold up everything behind it.
     const isTooDear = isValid && neverFits(call, limits)
     const body = await keepBody(deps, request.body, isValid && !isTooDear)
     const outcome = await store.enqueue(
@@ -108,7 +108,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       case 'unusable':
         throw keyUnusable(UNTOLD)
       case 'no_credits':
-        throw new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
+        throw noCredits()
       case 'invalid':
         if (isTooDear) throw toNeverFitting(call.spendMicros, limits.ceilingMicros, null)
         throw request.input instanceof RouterError ? request.input : toInvalid(failures)
@@ -163,7 +163,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       try {
         if (mayWait) await look()
       } catch (error) {
-        deps.log.error({ err: error }, 'the queue of model calls stumbled; it goes on')
+        deps.log.error({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
       }
       await bell.wait(LOOK_EVERY_MS, ending.signal)
     }
@@ -213,7 +213,7 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
     return
   }
   const { model } = found
-  // What was decided about an account while its request waited counts, too.
+  // What the account may do was perhaps changed while its request waited: what counts is now.
   const isOwnKey = provider.access(taken.ref.accountId) === 'own_key'
   const isUnpaid = !taken.isPaid && !isOwnKey && model.price.kind !== 'free'
   const refusal = refusalNow(deps.rules, taken.ref.accountId, model) ?? (isUnpaid ? nobodyPays(model) : null)

@@ -1,6 +1,6 @@
 /**
- * A partner's model inside a workflow: the same call as over HTTP, billed to the job's account. Who may is decided by the key
- * in the job's `extra_data`; which call it is by the node's own key, so that no attempt of a job pays twice.
+ * A partner's model called by a node of a workflow: the same call as over HTTP, billed to the job's account. The key in the
+ * job's `extra_data` decides whether it is allowed. The job and the node name the call, so that no attempt of a job pays twice.
  */
 
 import { hash } from 'node:crypto'
@@ -101,8 +101,8 @@ function keyIn({ keyNames }: NodeModelsDeps, extraData: ModelRequest['extraData'
 }
 
 /**
- * Whose rights count when the nodes run: those of the key in `extra_data`. Where that key is no good the run will say so; until
- * then the one who submits has to have the rights.
+ * Whose rights count when the nodes run: those of the key in `extra_data`. Where that key is not accepted, the run will say so;
+ * until then the one who submits has to have the rights.
  */
 async function foresee(deps: NodeModelsDeps, wish: Omit<ModelWish, 'nodes'>): Promise<Caller> {
   const { accountId, scopes, extraData } = wish
@@ -122,9 +122,9 @@ async function foresee(deps: NodeModelsDeps, wish: Omit<ModelWish, 'nodes'>): Pr
 /** `"image://0"` in the input stands for the first picture. */
 function placeImages(input: JsonValue, images: ModelRequest['images']): JsonValue {
   if (typeof input === 'string') {
-    const place = IMAGE_REFERENCE.exec(input)
-    if (place === null) return input
-    const image = images[Number(place[1])]
+    const reference = IMAGE_REFERENCE.exec(input)
+    if (reference === null) return input
+    const image = images[Number(reference[1])]
     if (image === undefined)
       throw new ServiceError('invalid_field', `the input names ${input}, and there are ${images.length} images`)
     return `data:image/png;base64,${Buffer.from(image).toString('base64')}`
@@ -187,11 +187,6 @@ function toServiceError(error: RouterError): ServiceError {
   return new ServiceError(REFUSALS[refusal] ?? 'output_unavailable', message, { ...options, cause: error })
 }
 
-/**
- * The pictures in a model's answer: written out as base64, or lying on our own storage. Others stay addresses, and so do those
- * for which there is no room: an answer may name the same large file again and again.
- */
-
 /** A body of ours, or the content behind an address of ours; null for any other address and for what is larger than allowed. */
 export interface ReadBody {
   (body: CallBody): Promise<Buffer>
@@ -206,6 +201,10 @@ const MAX_IMAGES = 64
 // Of one answer together, while they are on their way to the engine.
 const MAX_HOSTED_BYTES = 268_435_456
 
+/**
+ * The pictures in a model's answer: those written out as base64, and those on our own storage as far as memory allows, because
+ * an answer may name the same large file again and again. All others stay addresses.
+ */
 export async function findImages(output: JsonValue, readBody: ReadBody): Promise<readonly Uint8Array[]> {
   const images: Uint8Array[] = []
   let leftBytes = MAX_HOSTED_BYTES

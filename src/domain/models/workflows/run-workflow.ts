@@ -1,6 +1,6 @@
 /**
- * Runs a workflow to its end and gives what it made, without a job: nothing is queued or kept. This is how a workflow can be
- * published as a model.
+ * Runs a workflow without a job and returns what it made: nothing is queued or kept. This is how a workflow is published as a
+ * model.
  */
 import { hash } from 'node:crypto'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
