@@ -17,7 +17,7 @@ import { createSandboxProvider } from '../adapters/providers/sandbox/provider.ts
 import type { Secrets } from '../config/secrets.ts'
 import type { AssetStore } from '../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../domain/assets/signed-url.ts'
-import type { HostAssets } from '../domain/models/calls/host-assets.ts'
+import type { HostAssets } from '../domain/models/calls/keep-result.ts'
 import type { Provider } from '../domain/models/provider.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { OpenProvider } from './open-models.ts'

@@ -70,7 +70,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     return { ...admitted, filePath }
   }
 
-  /** The key is claimed together with the record; this check only spares a sender who repeats himself the gigabytes. */
+  /** The key is claimed together with the record; this check only spares a client that repeats itself the gigabytes. */
   async function refuseUsedKey({ accountId, idempotencyKey }: UploadRequest): Promise<void> {
     if (idempotencyKey === null) return
     const holder = await keys.findKey(accountId, idempotencyKey, clock.now())

@@ -3,7 +3,9 @@
  * ceiling of committed spend and the hold, in this order, so that of two equal requests exactly one goes on. Ending it is one
  * transaction too: the answer, the charge, and what the call counted for in the limits of its account.
  */
+
 import type { Micros } from '../../../../lib/usd.ts'
+import type { BlobStore } from '../../assets/blob-store.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
@@ -56,6 +58,21 @@ export interface CallResult {
 export type CallBody =
   | { readonly kind: 'inline'; readonly bytes: Uint8Array }
   | { readonly kind: 'blob'; readonly hash: string }
+
+// Small enough to be stored in the call's own record.
+export const INLINE_BYTES = 65_536
+
+export async function* toChunks(body: Buffer): AsyncGenerator<Uint8Array> {
+  yield body
+}
+
+/** The whole body in memory. */
+export async function readCallBody(blobs: Pick<BlobStore, 'open'>, body: CallBody): Promise<Buffer> {
+  if (body.kind === 'inline') return Buffer.from(body.bytes)
+  const chunks: Buffer[] = []
+  for await (const chunk of await blobs.open(body.hash)) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}
 
 export interface StoredRefusal {
   readonly refusal: RouterRefusal

@@ -2,27 +2,23 @@
  * The end of a call: assets are copied, bytes are stored, the price is found, and then one transaction stores the answer and
  * settles the money. What is returned goes to whoever waits.
  */
-import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { toBareType } from '../../../../lib/mime.ts'
-import type { StoreBlob } from '../../assets/blob-store.ts'
-import type { StorageQuota } from '../../assets/storage-quota.ts'
-import { ServiceError } from '../../errors.ts'
-import { sourcesOf } from '../pricing/price-rule.ts'
-import { type Consumption, capCost, priceOf, type Quote } from '../pricing/pricing.ts'
+import { capCost, priceOf } from '../pricing/pricing.ts'
 import type { ProviderRefusal, ProviderResult } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
-import type { CallBody, CallEnd, CallFate, CallResult, CallStore, StoredRefusal } from './call-store.ts'
-import { type HostAssets, mayNameAssets } from './host-assets.ts'
-import type { LiveCall } from './live-calls.ts'
+import {
+  type CallBody,
+  type CallEnd,
+  type CallFate,
+  type CallStore,
+  INLINE_BYTES,
+  type StoredRefusal,
+} from './call-store.ts'
+import { hostResult, type KeepResultDeps, storeResult } from './keep-result.ts'
+import type { DrivenCall } from './live-calls.ts'
 
-export interface ConcludeDeps {
+export interface ConcludeDeps extends KeepResultDeps {
   readonly store: Pick<CallStore, 'finish'>
-  readonly hostAssets: HostAssets
-  readonly storeBlob: StoreBlob
-  readonly quota: Pick<StorageQuota, 'leftFor' | 'noteUnrecorded'>
-  readonly clock: Clock
-  readonly log: Log
   readonly limits: ResultLimits
 }
 
@@ -37,16 +33,6 @@ export interface ResultLimits {
   readonly keepQueuedMs: number
 }
 
-/** What is known of a call that was admitted. */
-export interface DrivenCall {
-  readonly live: LiveCall
-  readonly baseUrl: string
-  readonly isKeyed: boolean
-  readonly isQueued: boolean
-  readonly isOwnKey: boolean
-  readonly quote: Quote
-}
-
 export interface Conclusion {
   readonly end: CallEnd | RouterError
   readonly chargedMicros: number | null
@@ -55,20 +41,15 @@ export interface Conclusion {
 export type ConcludeResult = (call: DrivenCall, result: ProviderResult) => Promise<Conclusion>
 export type ConcludeRefusal = (call: DrivenCall, refusal: ProviderRefusal) => Promise<Conclusion>
 
-// Small enough to be stored in the call's own record.
-const INLINE_BYTES = 65_536
-// The caller waits while assets are copied: a host that hangs must not hold the answer for ever.
-const HOSTING_MS = 300_000
-
 export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
   const { limits, clock } = deps
   const finish = createFinish(deps)
 
   return async function concludeResult(call, result) {
     // Most results need neither, and are then concluded without waiting for another turn of the event loop.
-    const hosting = host(deps, call, result)
+    const hosting = hostResult(deps, call, result)
     const hosted = hosting instanceof Promise ? await hosting : hosting
-    const storing = putAway(deps, call, hosted.result)
+    const storing = storeResult(deps, call, hosted.result)
     const stored = storing instanceof Promise ? await storing : storing
     const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
     warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
@@ -109,103 +90,6 @@ function untilForgotten({ live, isQueued }: DrivenCall, { foreignUrlMs }: Result
   if (isQueued) return null
   if (live.model.returns === 'direct') return new Date(now.getTime() + foreignUrlMs)
   return live.isAwaited ? now : null
-}
-
-interface Hosted {
-  readonly result: ProviderResult
-  readonly hasForeignUrls: boolean
-  readonly consumption: Consumption
-}
-
-function host(deps: ConcludeDeps, call: DrivenCall, result: ProviderResult): Hosted | Promise<Hosted> {
-  const { body, contentType, usage, costMicros, inlineParts = null } = result
-  const isJson = Buffer.isBuffer(body) && toBareType(contentType).endsWith('json')
-  const output = isJson && needsOutput(call) ? parse(body) : null
-  const consumption = { output, usage, costMicros }
-  if (!isJson || !mayNameAssets({ body, inlineParts })) return { result, hasForeignUrls: false, consumption }
-  return copyAssets(deps, call, { result, body, consumption })
-}
-
-async function copyAssets(
-  { hostAssets, clock, log }: ConcludeDeps,
-  { live, baseUrl }: DrivenCall,
-  { result, body, consumption }: { result: ProviderResult; body: Buffer; consumption: Consumption },
-): Promise<Hosted> {
-  const { accountId, id: callId } = live.ref
-  try {
-    const deadline = new Date(clock.now().getTime() + HOSTING_MS)
-    const { inlineParts = null } = result
-    const request = { model: live.model, accountId, callId, baseUrl, body, inlineParts }
-    const hosted = await hostAssets(request, { signal: live.signal, deadline })
-    return { result: { ...result, body: hosted.body }, hasForeignUrls: hosted.hasForeignUrls, consumption }
-  } catch (error) {
-    // The generation is there and paid for: its caller gets it with the provider's own addresses.
-    log.warn({ err: error, callId, model: live.model.id }, 'assets of a result could not be copied')
-    return { result, hasForeignUrls: true, consumption }
-  }
-}
-
-function needsOutput({ live }: DrivenCall): boolean {
-  return sourcesOf(live.model.price).some(({ from }) => from === 'output')
-}
-
-function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString())
-  } catch {
-    return null
-  }
-}
-
-/** `isKept`: the result may be told again to whoever repeats the key. */
-type Stored = Omit<CallResult, 'costMicros'> & { readonly isKept: boolean }
-
-/** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
-function putAway(
-  deps: ConcludeDeps,
-  call: DrivenCall,
-  { body, contentType }: ProviderResult,
-): Stored | Promise<Stored | RouterError> {
-  // Without a key nobody can ask for it again: the bytes in hand are all that is needed.
-  if (Buffer.isBuffer(body) && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))) {
-    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: true }
-  }
-  return storeBody(deps, call, { body, contentType })
-}
-
-async function storeBody(
-  { storeBlob, quota, limits, log }: ConcludeDeps,
-  call: DrivenCall,
-  { body, contentType }: Pick<ProviderResult, 'body' | 'contentType'>,
-): Promise<Stored | RouterError> {
-  const { accountId } = call.live.ref
-  const left = await quota.leftFor(accountId)
-  // An account that may keep no more still gets what is in memory, once.
-  if (Buffer.isBuffer(body) && body.length > left && !call.isQueued) {
-    return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
-  }
-  try {
-    const source = Buffer.isBuffer(body) ? toChunks(body) : body
-    const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
-    const { hash, sizeBytes } = await storeBlob(source, { maxBytes })
-    // No record counts the bytes of a call without a key, and they are on the disk until they are collected.
-    if (!call.isKeyed && !call.isQueued) quota.noteUnrecorded(accountId, sizeBytes)
-    return { contentType, body: { kind: 'blob', hash }, sizeBytes, isKept: true }
-  } catch (error) {
-    const isFull =
-      left < limits.maxResultBytes && error instanceof ServiceError && error.refusal === 'payload_too_large'
-    if (isFull) {
-      const message =
-        'the result is larger than what the account may still keep and is lost; the provider made it, so its price is due. Delete assets'
-      return new RouterError('too_large', message)
-    }
-    log.error({ err: error, callId: call.live.ref.id, model: call.live.model.id }, 'a result could not be stored')
-    return new RouterError('provider_failed', 'the provider answered, and its answer could not be read or stored')
-  }
-}
-
-async function* toChunks(body: Buffer): AsyncGenerator<Uint8Array> {
-  yield body
 }
 
 export function createConcludeRefusal(deps: ConcludeDeps): ConcludeRefusal {

@@ -7,13 +7,8 @@ import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallStore } from './call-store.ts'
-import {
-  type ConcludeDeps,
-  type Conclusion,
-  createConcludeRefusal,
-  createConcludeResult,
-  type DrivenCall,
-} from './conclude-call.ts'
+import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConcludeResult } from './conclude-call.ts'
+import type { DrivenCall } from './live-calls.ts'
 import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */

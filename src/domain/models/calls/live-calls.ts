@@ -2,8 +2,10 @@
  * The calls under way in this process: found by their id, waited for by whoever wants their end, and waited for when the
  * service stops.
  */
+
 import { settlesWithin } from '../../../../lib/sleep.ts'
 import type { Model } from '../catalog/model.ts'
+import type { Quote } from '../pricing/pricing.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallEnd, CallRef } from './call-store.ts'
 
@@ -141,6 +143,16 @@ export class LiveCall {
       : 'the same Idempotency-Key tells how it ended, as far as that is known, and pays nothing more'
     return new RouterError(refusal, `${reason}: ${CHARGED}; ${again}`, options)
   }
+}
+
+/** What is known of a call that was admitted. */
+export interface DrivenCall {
+  readonly live: LiveCall
+  readonly baseUrl: string
+  readonly isKeyed: boolean
+  readonly isQueued: boolean
+  readonly isOwnKey: boolean
+  readonly quote: Quote
 }
 
 export interface LiveCalls {

@@ -10,9 +10,8 @@ import type { JsonRecord } from '../catalog/model.ts'
 import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
 import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
 import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
-import type { DrivenCall } from './conclude-call.ts'
 import type { CallObserver, DriveCall } from './drive-call.ts'
-import { type Listener, LiveCall, type LiveCalls } from './live-calls.ts'
+import { type DrivenCall, type Listener, LiveCall, type LiveCalls } from './live-calls.ts'
 
 export interface RunRequest {
   readonly opened: OpenedModel

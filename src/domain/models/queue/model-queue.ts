@@ -10,7 +10,7 @@ import type { Log } from '../../../../lib/log.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
 import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'
-import type { CallBody, CallStore } from '../calls/call-store.ts'
+import { type CallBody, type CallStore, INLINE_BYTES, readCallBody, toChunks } from '../calls/call-store.ts'
 import type { Dispatch, DriveCall } from '../calls/drive-call.ts'
 import { LiveCall, type LiveCalls } from '../calls/live-calls.ts'
 import { keyUnusable, type NewCallDeps, noCredits, toInvalid, toNewCall, UNTOLD } from '../calls/run-call.ts'
@@ -66,7 +66,6 @@ export interface ModelQueueDeps extends NewCallDeps {
   readonly keepMs: number
 }
 
-const INLINE_BYTES = 65_536
 // Every submit and every end wakes the loop; looking besides finds limits that changed and requests that waited too long.
 const LOOK_EVERY_MS = 5000
 // A queued call has no caller who waits; a submit that takes longer than this has failed.
@@ -194,12 +193,8 @@ async function keepBody(
 ): Promise<CallBody> {
   if (!isValid) return { kind: 'inline', bytes: new Uint8Array() }
   if (body.length <= INLINE_BYTES) return { kind: 'inline', bytes: new Uint8Array(body) }
-  const { hash } = await storeBlob(once(body), { maxBytes: maxBodyBytes })
+  const { hash } = await storeBlob(toChunks(body), { maxBytes: maxBodyBytes })
   return { kind: 'blob', hash }
-}
-
-async function* once(body: Buffer): AsyncGenerator<Uint8Array> {
-  yield body
 }
 
 /** From a waiting request to a call under way. */
@@ -218,7 +213,7 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   const isUnpaid = !taken.isPaid && !isOwnKey && model.price.kind !== 'free'
   const refusal = refusalNow(deps.rules, taken.ref.accountId, model) ?? (isUnpaid ? nobodyPays(model) : null)
   if (refusal !== null) return refuse(deps, taken, refusal)
-  const body = await readBody(deps, taken.body)
+  const body = await readCallBody(deps.blobs, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
   const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false, isKeyed: taken.isKeyed })
   const driven = {
@@ -252,13 +247,6 @@ async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, erro
     replayUntil: null,
     expiresAt: new Date(at.getTime() + deps.keepMs),
   })
-}
-
-async function readBody({ blobs }: ModelQueueDeps, body: CallBody): Promise<Buffer> {
-  if (body.kind === 'inline') return Buffer.from(body.bytes)
-  const chunks: Buffer[] = []
-  for await (const chunk of await blobs.open(body.hash)) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }
 
 function unknownRequest(): RouterError {
