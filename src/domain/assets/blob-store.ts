@@ -44,7 +44,7 @@ export interface BlobStore {
   remove(hash: string, isKnown: () => Promise<boolean>): Promise<void>
 }
 
-/** What a sweep for bytes that no record knows needs besides. */
+/** What the sweep for bytes without a record needs as well. */
 export interface BlobListing {
   /** Every stored hash, in portions of any size. */
   list(): AsyncIterable<readonly string[]>

@@ -73,7 +73,7 @@ export type GrantOutcome =
   | { readonly outcome: 'granted' | 'repeated'; readonly balance: Balance }
   /** The account is unknown or unmetered. */
   | { readonly outcome: 'unmetered' }
-  /** The floor, or the most that an account may have, stands against it. */
+  /** The balance would fall below the floor, or rise above what an account may have. */
   | { readonly outcome: 'out_of_bounds'; readonly balance: Balance }
 
 export type RefundOutcome =

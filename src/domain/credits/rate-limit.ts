@@ -138,7 +138,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   }
 }
 
-/** How many requests are taken along: nobody takes a large part of a small burst for later. */
+/** How many requests a process takes at a time: never a large part of a small burst. */
 function sizeOf({ perMinute, burst }: RequestRate): number {
   return Math.min(MAX_SHARE, Math.floor((perMinute * SHARE_MS) / MINUTE_MS), Math.floor(burst / 10))
 }

@@ -35,7 +35,7 @@ export interface ProviderTask {
 }
 
 export interface ProviderOptions {
-  /** Aborted when nobody may wait any longer: at the hard end of the call, or when the process stops. */
+  /** Aborted when the work must end at once: at the hard end of the call, or when the process stops. */
   readonly signal: AbortSignal
   /** Retries, and waiting for capacity at the provider, end before this. */
   readonly deadline: Date
@@ -56,7 +56,7 @@ export interface ProviderResult {
   readonly usage: JsonRecord | null
   /** What the provider says it cost, in millionths of a US dollar; null when it does not. */
   readonly costMicros: number | null
-  /** Where parts with inline media stand that the caller asked to have hosted; absent: nobody asked. */
+  /** The path of the parts with inline media that the caller wants as addresses; absent: they stay inline. */
   readonly inlineParts?: string | null
 }
 

@@ -1,6 +1,6 @@
 /**
  * Every way in which a model call is refused or fails, as one closed set. The surface maps each to a status and to a published
- * error type. Ends that a provider caused can be stored and told again.
+ * error type. Ends that a provider caused can be stored and replayed.
  */
 import type { Json, JsonRecord } from './catalog/model.ts'
 
@@ -10,7 +10,7 @@ export type RouterRefusal =
   | 'too_large'
   | 'invalid_fields' // `failures` lists all of them
   | 'provider_refused_input' // the provider says so and gives no list
-  | 'key_unusable' // used for another request, or its answer cannot be told again
+  | 'key_unusable' // used for another request, or its answer cannot be replayed
   | 'key_running' // the same call is under way
   | 'policy' // the provider refuses the content
   | 'provider_failed'
@@ -63,7 +63,7 @@ export interface RouterErrorOptions {
   readonly upstreamStatus?: number | null
   readonly retryAfterSeconds?: number | null
   readonly spend?: Spend | null
-  /** Told again from the record of its key. */
+  /** Replayed from the record of its key. */
   readonly isReplay?: boolean
   readonly cause?: unknown
 }

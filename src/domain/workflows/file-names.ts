@@ -23,7 +23,7 @@ const LEADS_ELSEWHERE = /^\/|\\|(^|\/)\.\.(\/|$)/
 // Longer than any path that an asset can have: such a name is unknown without a look-up.
 const MAX_NAME_LENGTH = 1_024
 
-/** The name under which an asset stands in an executed graph: by content, or relative to its root for weights. */
+/** The name of an asset in an executed graph: by content, or relative to its root for weights. */
 export function nameInGraph(asset: Asset): string {
   const model = asset.filePath === null ? null : MODEL_PATH.exec(asset.filePath)
   if (model !== null) return model[1]
@@ -55,7 +55,7 @@ export function pathsOfFolder(folder: string): readonly string[] {
 }
 
 /**
- * Where else a bare name may be found when nothing stands under it: without its folders, since names are flat for callers who
+ * Where else a bare name may be found when no file has it: without its folders, since names are flat for callers who
  * think in subfolders, and among uploads that were put into the folder of outputs or previews by name.
  */
 export function fallbacksOfName(name: string): readonly { readonly origin: AssetOrigin; readonly path: string }[] {

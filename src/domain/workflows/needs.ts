@@ -53,7 +53,7 @@ export function needsOf(graph: Graph, catalogs: readonly NodeCatalog[]): Needs {
   return { key: keyOf(sorted), ...sorted, weights: [...weights].sort() }
 }
 
-/** A value that nobody lists may be right all the same: the class decides, on whichever engine. */
+/** A value that no catalog lists may still be valid: a class that judges itself decides, on whichever engine. */
 function judgesItself(catalogs: readonly NodeCatalog[], classType: string): boolean {
   return catalogs.some((catalog) => catalog.judgesItself?.(classType) === true)
 }

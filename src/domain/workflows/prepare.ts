@@ -25,7 +25,7 @@ import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-fi
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
 export interface ResolvedInput {
-  /** As it stands in the executed graph. */
+  /** Its name in the executed graph. */
   readonly name: string
   readonly hash: string
   readonly sizeBytes: number
@@ -54,7 +54,7 @@ export interface PreparedWorkflow {
 export interface Placement {
   /** What the engine that comes nearest does not have; empty when some engine has everything. */
   findLacks(graph: Graph): readonly Lack[]
-  /** Some engine has not said yet what it can run: a class or a choice that nobody knows may be its. */
+  /** Some engine has not said yet what it can run: it may have a class or a choice that no other has. */
   isCatalogOpen(): boolean
   /** The lane of the queue in which such graphs wait. */
   laneOf(graph: Graph): string

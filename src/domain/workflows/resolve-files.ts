@@ -18,7 +18,7 @@ export interface FileQuery {
   readonly names: ReadonlySet<string>
   readonly folders: ReadonlySet<string>
   readonly now: Date
-  /** A name that is unknown as it stands may mean a file of its last part. */
+  /** A name that is unknown may mean the file that has its last part as a name. */
   readonly hasFlatNames?: boolean
 }
 
@@ -68,7 +68,7 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   return { assetOf: (ref) => find(ref) as Asset, byName: new Map([...byName, ...others]), byFolder: inFolders }
 }
 
-/** Names that nothing stands under exactly: tried in the order of their fallbacks. */
+/** Finds files for names that no file has exactly, in the order of their fallbacks. */
 async function findElsewhere(
   assets: AssetFinder,
   query: FileQuery,

@@ -88,7 +88,7 @@ function checkFields({ name, scopes, expiresAt }: Omit<NewKey, 'accountId'>, now
   if (expiresAt !== null && !(expiresAt > now)) throw invalid('expires_at', 'must lie in the future')
 }
 
-/** Without the digests, which are nobody's business. */
+/** Without the digests, which must not leave the domain. */
 function toApiKey(key: StoredKey): ApiKey {
   const { id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, previousUntil } = key
   return { id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, previousUntil }

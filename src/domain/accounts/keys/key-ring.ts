@@ -65,7 +65,7 @@ function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly cl
       if (id === null) throw REFUSED
       const digest = digestOf(text)
       const key = live.get(id)
-      // Both comparisons always run: what is shown must not be told from what is stored by the time it takes.
+      // Both comparisons always run: the time that a refusal takes must reveal nothing about the stored digests.
       const isCurrent = timingSafeEqual(digest, key?.digest ?? NO_DIGEST)
       const isPrevious = timingSafeEqual(digest, key?.previousDigest ?? NO_DIGEST)
       if (key === undefined) throw REFUSED

@@ -1,5 +1,5 @@
 /**
- * An asset of a file that lies on this machine: for callers who share it with the service. Only folders that the operator has
+ * An asset made of a file on this machine: for callers who share the machine with the service. Only folders that the operator has
  * named are open to it; the bytes are copied, hashed and judged exactly as those of an upload.
  */
 import { typeFromName } from '../../../../lib/mime.ts'

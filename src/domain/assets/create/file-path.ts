@@ -1,5 +1,5 @@
 /**
- * Where an asset wants to stand: `photo.png`, `input/x.png`, `models/checkpoints/x.safetensors`. Checked once, before anything
+ * The path that an upload asks for: `photo.png`, `input/x.png`, `models/checkpoints/x.safetensors`. Checked once, before anything
  * is decided by it. What passes contains no way out of a folder, whichever system it may be joined on; still, only model
  * placement ever turns it into a path of a disk.
  */
@@ -36,7 +36,7 @@ export const MODEL_ROOTS: readonly string[] = [
 
 const BARE_ROOTS: readonly string[] = ['input', 'output', 'temp', 'models']
 const MODEL_SUFFIX = '.safetensors'
-// Control characters, and those that turn the direction of the text around them: a name must read as what it is.
+// Control characters, and those that change the direction of the text around them: a name must look like what it is.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are exactly what is refused
 const UNSAFE = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
 const ONLY_DOTS = /^\.+$/

@@ -4,7 +4,7 @@ import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-sto
 import { RouterError, type Spend } from '../router-error.ts'
 import type { AccessRules } from './model-access.ts'
 
-/** null: the account has no limit that could be told. */
+/** null: the account has no limits. */
 export type SpendOf = (accountId: string) => Promise<Spend | null>
 
 export interface SpendDeps {

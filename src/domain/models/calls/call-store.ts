@@ -41,7 +41,7 @@ export interface NewCall extends CallKey {
   readonly mayResubmit: boolean
 }
 
-/** The end of a call, as it is told to its caller and to whoever repeats its key. */
+/** The end of a call, for its caller and for whoever repeats its key. */
 export type CallEnd =
   | { readonly kind: 'result'; readonly result: CallResult }
   | { readonly kind: 'refusal'; readonly refusal: StoredRefusal }
@@ -103,7 +103,7 @@ export interface Standing {
 
 export type AdmitOutcome =
   | { readonly outcome: 'admitted'; readonly ref: CallRef; readonly standing: Standing }
-  /** The key's record can be told again. */
+  /** The key was used by a call that has ended: its end is replayed. */
   | { readonly outcome: 'done'; readonly id: string; readonly end: CallEnd; readonly standing: Standing }
   | { readonly outcome: 'running'; readonly ref: CallRef; readonly modelId: string; readonly standing: Standing }
   | { readonly outcome: 'waiting'; readonly ref: CallRef }
@@ -117,8 +117,8 @@ export type AdmitOutcome =
 /**
  * What becomes of a call and its key at the end. `keep`: the end is remembered under the key. `forget`: the key is free again,
  * nothing is charged. `interrupt`: nobody knows whether a generation exists; the end, where there is one, is what the provider
- * answered, and is told to whoever repeats the key and must not submit again. `spend`: it is charged, and its answer cannot be
- * told again.
+ * answered, and is replayed to whoever repeats the key, which must not submit again. `spend`: it is charged, and its answer
+ * cannot be replayed.
  */
 export type CallFate = 'keep' | 'forget' | 'interrupt' | 'spend'
 
@@ -129,7 +129,7 @@ export interface CallFinish {
   readonly chargeMicros: Micros | null
   readonly memo: string
   readonly at: Date
-  /** Until when the end may be told again; null: as long as its record lives. */
+  /** Until when the end may be replayed; null: as long as its record lives. */
   readonly replayUntil: Date | null
   /** A new end of the record's life; null: leave it. */
   readonly expiresAt: Date | null
@@ -146,7 +146,7 @@ export interface UnfinishedCall {
 }
 
 export interface CallStore {
-  /** `isValid`: whether the input is; decided beforehand, told only after the checks that come before it. */
+  /** `isValid`: whether the input is valid. Known beforehand, and answered only after the checks that come before it. */
   admit(call: NewCall, limits: CallLimits, isValid: boolean): Promise<AdmitOutcome>
   /** Before the first poll. */
   keepProgress(ref: CallRef, progress: CallProgress): Promise<void>

@@ -25,9 +25,9 @@ export interface ConcludeDeps extends KeepResultDeps {
 export interface ResultLimits {
   /** A larger result is cut off and fails. */
   readonly maxResultBytes: number
-  /** A larger result is delivered once and cannot be told again. */
+  /** A larger result is delivered once and cannot be replayed. */
   readonly maxReplayBytes: number
-  /** How long an answer that names the provider's own addresses may be told again. */
+  /** How long an answer that names the provider's own addresses may be replayed. */
   readonly foreignUrlMs: number
   /** How long the result of a queued call is kept. */
   readonly keepQueuedMs: number
@@ -83,7 +83,7 @@ function warnOfLoss(
 }
 
 /**
- * A provider's own addresses die, so an answer that names them is told again for a short time only. Of a model that is
+ * A provider's own addresses expire, so an answer that names them is replayed for a short time only. Of a model that is
  * polled, the answer counts as collected once somebody got it; until then it must stay collectable.
  */
 function untilForgotten({ live, isQueued }: DrivenCall, { foreignUrlMs }: ResultLimits, now: Date): Date | null {
@@ -121,8 +121,8 @@ const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, Ro
 
 /**
  * What a provider actually answered is remembered. A failure without any generation frees the key, so that a retry runs for
- * real; one that may have left a generation behind must not be repeated: the key is told what the provider answered, or,
- * where it was silent, that nobody knows. A queued call has no caller who could retry.
+ * real; one that may have left a generation behind must not be repeated: whoever sends the key again gets what the provider
+ * answered, or, where it was silent, that the outcome is unknown. A queued call has no caller who could retry.
  */
 function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueued: boolean): CallFate {
   // An input that could not even be sent, such as a picture that cannot be fetched, was refused by us and not by a provider.
@@ -150,13 +150,13 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
   return async function finish(call: DrivenCall, ending: Ending): Promise<Conclusion> {
     const { live, isQueued, isKeyed } = call
     const { end, fate, chargeMicros, replayUntil = null } = ending
-    const told = fate === 'interrupt' && isSilence(end) ? null : end
+    const kept = fate === 'interrupt' && isSilence(end) ? null : end
     const at = clock.now()
     const isRemembered = isKeyed || isQueued
     try {
       const outcome = await store.finish(live.ref, {
         fate,
-        end: isRemembered && canBeStored(told) ? withOwnBytes(told) : toStoredEnd(told),
+        end: isRemembered && canBeStored(kept) ? withOwnBytes(kept) : toStoredEnd(kept),
         chargeMicros,
         memo: `${live.model.id} ${live.ref.id}`,
         at,

@@ -28,7 +28,7 @@ export interface CallObserver {
     readonly refusal: RouterRefusal | null
   }): void
   polled(poll: { readonly provider: string; readonly outcome: string }): void
-  /** The provider has a problem that only the operator can mend, or an outcome nobody knows. */
+  /** The provider has a problem that only the operator can solve, or the outcome is unknown. */
   unresolved(call: { readonly provider: string; readonly model: string; readonly callId: string }): void
 }
 
@@ -51,7 +51,7 @@ export interface Dispatch {
   readonly deadlineMs: number
   /** The call was submitted before, under the same id, and nobody knows what became of it. */
   readonly isRepeat: boolean
-  /** Told when nobody reads the body any more. */
+  /** Called when nobody reads the body any more. */
   readonly onSent?: () => void
 }
 

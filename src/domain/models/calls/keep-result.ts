@@ -25,7 +25,7 @@ export interface HostingRequest {
   readonly baseUrl: string
   /** A JSON document. */
   readonly body: Buffer
-  /** Where parts with inline media stand that the caller wants as addresses; null or absent: they stay inline. */
+  /** The path of the parts with inline media that the caller wants as addresses; null or absent: they stay inline. */
   readonly inlineParts?: string | null
 }
 
@@ -115,7 +115,7 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** `isKept`: the result may be told again to whoever repeats the key. */
+/** `isKept`: the result can be replayed to whoever repeats the key. */
 type StoredResult = Omit<CallResult, 'costMicros'> & { readonly isKept: boolean }
 
 /** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
@@ -124,7 +124,7 @@ export function storeResult(
   call: DrivenCall,
   { body, contentType }: ProviderResult,
 ): StoredResult | Promise<StoredResult | RouterError> {
-  // Without a key nobody can ask for it again: the bytes in hand are all that is needed.
+  // Without a key nobody can ask for the result again: the bytes in memory are all that is needed.
   if (Buffer.isBuffer(body) && (body.length <= INLINE_BYTES || (!call.isKeyed && !call.isQueued))) {
     return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: true }
   }

@@ -113,7 +113,7 @@ export class LiveCall {
     this.isAskedToStop = true
   }
 
-  /** Tells the waiting request that it is not worth waiting now; the call goes on and may be taken up again. */
+  /** Ends the waiting of the request, for now: the call goes on, and the next request with its key may wait again. */
   discourage(refusal: RouterRefusal, reason: string): void {
     this.#letGo(this.#toLeft(refusal, reason, { retryAfterSeconds: null }))
   }
@@ -135,7 +135,7 @@ export class LiveCall {
     return this.#toLeft('deadline', 'the call took longer than this service holds a connection', { retryAfterSeconds })
   }
 
-  /** What a caller is told whose call goes on: what becomes of the money, and whether it can come back for the result. */
+  /** The refusal of a caller whose call goes on: what it costs, and whether the result can be collected later. */
   #toLeft(refusal: RouterRefusal, reason: string, options: { readonly retryAfterSeconds: number | null }): RouterError {
     if (!this.#isKeyed) return new RouterError(refusal, `${reason}: ${CHARGED}; ${LOST}`)
     const again = this.isCollectable
@@ -162,7 +162,7 @@ export interface LiveCalls {
   readonly size: number
   /** Resolves when all calls that are under way now have ended. */
   untilEnded(): Promise<void>
-  /** True once the service stops: nothing new is let in, and what goes on may be left to the next process. */
+  /** True once the service stops: no new call is admitted, and those under way may be left to the next process. */
   readonly isClosing: boolean
   /** Throws once the service stops. */
   refuseWhenClosing(): void

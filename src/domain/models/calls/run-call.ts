@@ -20,7 +20,7 @@ export interface RunRequest {
   readonly key: string | null
   readonly fingerprint: string
   readonly body: Buffer
-  /** Parsed; or why it could not be, which is told only after the checks that come before it. */
+  /** Parsed; or why it could not be, which is answered only after the checks that come before it. */
   readonly input: JsonRecord | RouterError
   readonly baseUrl: string
   readonly listener: Listener

@@ -8,7 +8,7 @@ export interface SentJournal {
   record(callId: string): void
   /** The provider surely took nothing: as if the call had never been recorded. */
   retract(callId: string): void
-  /** How the call stands is stored elsewhere; its entry is of no further use. */
+  /** The store knows how the call goes on; its entry is of no further use. */
   forget(callId: string): void
   /** Whether a call that an earlier process left may have reached its provider; true where nobody can tell. */
   mayHaveLeft(callId: string): boolean

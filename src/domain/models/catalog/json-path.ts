@@ -1,5 +1,5 @@
 /**
- * Where a value lies in a JSON document: names joined by dots, `[]` for every element of a list, `[0]` for one of them, and
+ * Where a value is in a JSON document: names joined by dots, `[]` for every element of a list, `[0]` for one of them, and
  * an empty path for the document itself: `data[].url`, `task.content.url`, `output[]`. A path that leads nowhere finds nothing.
  */
 export type JsonPath = readonly (string | number | typeof EVERY)[]

@@ -37,7 +37,7 @@ export interface ModelInput {
   readonly schema: JsonRecord | null
   /** The body's field that names the model (`model`, `model_name` ...); null when the provider has none. */
   readonly modelField: string | null
-  /** What stands in that field; the model's own segment unless the provider spells it otherwise. */
+  /** The value of that field; the model's own segment of the id unless the provider spells it otherwise. */
   readonly modelName: string
   readonly modalities: readonly Modality[]
   readonly example: JsonRecord | null

@@ -93,7 +93,7 @@ function readInput(input: FieldReader, id: ModelId): ModelInput {
   return read
 }
 
-/** What the schema says stands for a field that is left out. */
+/** The default that the schema states for a field. */
 function defaultIn(schema: Json, path: JsonPath): unknown {
   let at: Json | undefined = schema
   for (const step of path) {

@@ -47,7 +47,7 @@ export interface Quantity extends ValueAt {
   readonly limits: readonly Limit[]
 }
 
-/** The number at the path; with `values`, what stands there for the text at the path. Anything else limits nothing. */
+/** The number at the path; with `values`, the number that they give for the text at the path. Anything else limits nothing. */
 export interface Limit {
   readonly path: JsonPath
   readonly fallback: ValueAt['fallback']
@@ -80,7 +80,7 @@ export type PriceRule =
   | { readonly kind: 'reported'; readonly holdMicros: number }
   | { readonly kind: 'unknown'; readonly reason: string; readonly holdMicros: number }
 
-/** Whether the answer decides any of it, besides what an input may leave open. */
+/** Whether the rate depends on the answer. */
 export function needsAnswer(rate: Rate): boolean {
   return rate.kind === 'table' && rate.by.some(({ from }) => from !== 'input')
 }

@@ -1,7 +1,7 @@
 /**
  * What a call will cost, and what it has cost. Amounts are whole millionths of a US dollar; fractions are rounded up once, at
  * the end, so that parts of a sum do not each lose a little. The least, the most and what is charged are the same product of
- * the same factors in the same order, so that a charge never leaves the range that was told and set aside before.
+ * the same factors in the same order, so that a charge never leaves the range that was estimated and set aside before.
  */
 import { MAX_MICROS, type Micros } from '../../../../lib/usd.ts'
 import { findLeaves, type JsonPath } from '../catalog/json-path.ts'

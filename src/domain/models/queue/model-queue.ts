@@ -66,7 +66,7 @@ export interface ModelQueueDeps extends NewCallDeps {
   readonly keepMs: number
 }
 
-// Every submit and every end wakes the loop; looking besides finds limits that changed and requests that waited too long.
+// Every submit and every end wakes the loop; the timer only finds limits that changed and requests that waited too long.
 const LOOK_EVERY_MS = 5000
 // A queued call has no caller who waits; a submit that takes longer than this has failed.
 const SUBMIT_MS = 3_600_000

@@ -20,7 +20,7 @@ export interface WorkflowCall {
   readonly id: string
   /** API format. */
   readonly workflow: JsonValue
-  /** Files by the name that stands in the workflow. */
+  /** Files by their names in the workflow. */
   readonly files: ReadonlyMap<string, Buffer>
 }
 
