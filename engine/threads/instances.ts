@@ -2,7 +2,6 @@
  * What a node of an account keeps between runs: five letters, and the last number of its preview names. Both live in
  * memory only, like the previews they name, and the least recently used go first.
  */
-
 import { randomInt } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 

@@ -1,5 +1,4 @@
 /** The workers of pools in this process: each pool's are started and ended one step after the other, never both at once. */
-
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { PoolWorkers } from '../domain/deployments/lifecycle.ts'
 import type { Worker } from '../domain/jobs/worker.ts'

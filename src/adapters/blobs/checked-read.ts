@@ -2,7 +2,6 @@
  * Reads stored bytes and compares them with their hash on the way. The last chunk is let through only when all of them were
  * right: whoever reads bytes that were damaged on the disk sees a stream that breaks off, never a whole one that is wrong.
  */
-
 import fs from 'node:fs'
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'

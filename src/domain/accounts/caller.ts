@@ -2,7 +2,6 @@
  * Who asks. A surface reads a credential out of a request, `Authenticate` says whose it is. The answer comes at once where it
  * is known (the local kind, a cached key), so that the hottest paths need not wait for a promise.
  */
-
 import { hash, timingSafeEqual } from 'node:crypto'
 import { ServiceError } from '../errors.ts'
 import { LOCAL_ACCOUNT_ID } from './account.ts'

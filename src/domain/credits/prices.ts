@@ -1,5 +1,4 @@
 /** What running costs: per second of execution, by pool. Partner models have prices of their own. */
-
 import { MAX_MICROS, type Micros } from '../../../lib/usd.ts'
 import { ServiceError } from '../errors.ts'
 

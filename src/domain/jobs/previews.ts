@@ -2,7 +2,6 @@
  * The newest preview of each running job, bounded, and its way to whoever watches: at most two a second per job, always the
  * newest, and the last one is never swallowed by the limit. Previews are not stored anywhere.
  */
-
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { EventBus, JobLive } from '../events/event-bus.ts'

@@ -3,7 +3,6 @@
  * id is authoritative; a hash counts only when there is no id; the path is a hint for people. Finding and replacing are pure,
  * looking up is in resolve-files.ts. Depth is bounded by readGraph, so recursion is safe.
  */
-
 import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 

@@ -2,7 +2,6 @@
  * Names of files in a graph: what an asset is called there, which bare names a graph holds, and under which paths a bare name
  * may be found. Names are only ever compared, never used as paths.
  */
-
 import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
 import type { Graph } from '../../../engine/graph/graph.ts'
 import { type DeclaredInput, type NodeSpec, readNodeSpec } from '../../../engine/graph/input-specs.ts'

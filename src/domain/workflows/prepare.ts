@@ -2,7 +2,6 @@
  * From a submitted workflow to the text that is executed: format, shape, files, validation, in this order. Everything that can
  * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
  */
-
 import type { Graph } from '../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'

@@ -1,5 +1,4 @@
 /** Accounts, keys and money in the words of the wire. Pure. */
-
 import { writeUsd } from '../../../lib/usd.ts'
 import type { AccountRecord } from '../../domain/accounts/account.ts'
 import type { ApiKey } from '../../domain/accounts/keys/api-key.ts'

@@ -3,7 +3,6 @@
  * own hooks share them: where did the caller reach us (`place`), may it (`admit`), who is it (`authenticate`), and which
  * headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
-
 import type { IncomingMessage } from 'node:http'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Authenticate, Caller, IsWelcome } from '../../domain/accounts/caller.ts'

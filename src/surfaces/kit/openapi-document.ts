@@ -2,7 +2,6 @@
  * A contract as this service serves it: with the address at which the caller reached us, with its branded names once per brand,
  * and as the source of which methods a path has.
  */
-
 import { readFileSync } from 'node:fs'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { compileMethods, type MethodsOf, type PathMethods } from './path-methods.ts'

@@ -1,5 +1,4 @@
 /** One look at a task: its state, and the finished document when it is done. */
-
 import { findValue } from '../../../domain/models/catalog/json-path.ts'
 import { isRecord, type Json } from '../../../domain/models/catalog/model.ts'
 import { type CompiledFetch, type CompiledTask, type TaskState, toWord } from './compile-model.ts'

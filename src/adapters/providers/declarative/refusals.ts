@@ -2,7 +2,6 @@
  * From what an answer means to what the router is told. The point that matters for money is `generation`: whether the
  * provider may still be working on something that the caller could pay for twice.
  */
-
 import { findValue, type JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Generation, ProviderRefusal } from '../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../domain/models/router-error.ts'

@@ -1,5 +1,4 @@
 /** The ledger on SQLite, as the main thread sees it. */
-
 import type { EntryKind, LedgerStore } from '../../../domain/credits/ledger.ts'
 import type { StoreChannels } from './store-channels.ts'
 

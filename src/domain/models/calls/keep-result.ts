@@ -2,7 +2,6 @@
  * What of a result is kept before its call ends: the assets that it names are copied, and its bytes are stored where they are
  * too many for the record of the call. Most results need neither and are returned at once.
  */
-
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { toBareType } from '../../../../lib/mime.ts'

@@ -2,7 +2,6 @@
  * Judges an input before anything is dispatched: the model's name in it, its schema, and whether it leaves the price without
  * any bound. Everything that is wrong is listed. Schemas are compiled by an adapter.
  */
-
 import { findUnbounded } from '../pricing/pricing.ts'
 import type { ValidationFailure } from '../router-error.ts'
 import type { JsonPath } from './json-path.ts'

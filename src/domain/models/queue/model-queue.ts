@@ -2,7 +2,6 @@
  * Model calls without a held connection: put in a durable queue, run when the account has room, and asked for later. A
  * restart changes nothing: what waited waits, what ran is collected.
  */
-
 import type { Clock } from '../../../../lib/clock.ts'
 import { createDoorbell } from '../../../../lib/doorbell.ts'
 import type { NewId } from '../../../../lib/ids.ts'

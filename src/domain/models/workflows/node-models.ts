@@ -2,7 +2,6 @@
  * A partner's model called by a node of a workflow: the same call as over HTTP, billed to the job's account. The key in the
  * job's `extra_data` decides whether it is allowed. The job and the node name the call, so that no attempt of a job pays twice.
  */
-
 import { hash } from 'node:crypto'
 import {
   isJsonObject,

@@ -2,7 +2,6 @@
  * Accepts a prompt. The job is in the queue, and its audience known, before the answer leaves; a prompt of which only a part
  * can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
  */
-
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'

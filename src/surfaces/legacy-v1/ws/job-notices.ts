@@ -4,7 +4,6 @@
  * move and as the run's own last word, in this order; where the last word is lost (the worker died with the run), the job's
  * record tells it.
  */
-
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import { BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'

@@ -2,7 +2,6 @@
  * What the sockets of an account hear of its runs: every engine event in the order and the words that ComfyUI uses. Runs are
  * followed whether or not anybody listens, so that a client which comes in the middle is told the truth.
  */
-
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
