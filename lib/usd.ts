@@ -8,10 +8,6 @@ export const MICROS_PER_USD = 1_000_000
 /** A billion dollars. */
 export const MAX_MICROS: Micros = 1_000_000_000 * MICROS_PER_USD
 
-export function isMicros(value: unknown): value is Micros {
-  return Number.isSafeInteger(value) && Math.abs(value as number) <= MAX_MICROS
-}
-
 const USD = /^(-?)(\d{1,9})(?:\.(\d{1,6}))?$/
 
 /** `12.5` as 12,500,000; null when the text is no amount of dollars with at most six decimals. Never rounds. */
