@@ -107,6 +107,6 @@ export function noRoom(limitBytes: number | null, cause?: unknown): ServiceError
   return new ServiceError(
     'payload_too_large',
     `the account may keep ${limitBytes ?? 0} bytes, and there is not enough room left for this; delete assets, or wait until jobs and their outputs expire`,
-    { details: { reason: STORAGE_QUOTA, max_storage_bytes: limitBytes }, cause },
+    { details: { reason: STORAGE_QUOTA, maxStorageBytes: limitBytes }, cause },
   )
 }

@@ -54,7 +54,7 @@ export function toKeyClaim(key: string | null, now: Date): KeyClaim | null {
 
 /** Names what the first use of the key has made, so that the caller can go on with that. */
 export function keyReuse({ assetId, jobId }: KeyHolder): ServiceError {
-  const details = { ...(assetId !== null && { asset_id: assetId }), ...(jobId !== null && { job_id: jobId }) }
+  const details = { ...(assetId !== null && { assetId }), ...(jobId !== null && { jobId }) }
   return new ServiceError('idempotency_key_reuse', 'this Idempotency-Key has been used already; nothing was done', {
     details,
   })

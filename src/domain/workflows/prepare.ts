@@ -141,7 +141,7 @@ function* readSteps(
   return { submitted, found, named }
 }
 
-/** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missing_ids). */
+/** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missingIds). */
 export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
   const { turns = createTurns() } = deps
   const inspectWorkflow = createInspectWorkflow({ ...deps, turns })

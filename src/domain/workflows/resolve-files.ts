@@ -138,7 +138,7 @@ function refuseMissing(missing: readonly AssetRef[]): void {
           `the workflow refers to assets that do not exist: ${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ', ...' : ''}`,
         ]
   const problems = malformed?.kind === 'malformed' ? [malformed.problem.slice(0, 500)] : []
-  throw new ServiceError('missing_asset', [...unknown, ...problems].join('; '), { details: { missing_ids: ids } })
+  throw new ServiceError('missing_asset', [...unknown, ...problems].join('; '), { details: { missingIds: ids } })
 }
 
 function resolveNames(

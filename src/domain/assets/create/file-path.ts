@@ -77,7 +77,7 @@ function checkSegment(segment: string): void {
 
 function readModel([, root = '', ...rest]: readonly string[]): ModelPath {
   if (!MODEL_ROOTS.includes(root)) {
-    throw refuse('names a model folder that does not exist', { allowed_roots: MODEL_ROOTS })
+    throw refuse('names a model folder that does not exist', { allowedRoots: MODEL_ROOTS })
   }
   const name = rest.join('/')
   if (name === '') throw refuse('must name a file, not only a folder')

@@ -160,6 +160,6 @@ type MintedFields = Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' |
 function checkHash(hash: string, expected: string | null): void {
   if (expected === null || expected === hash) return
   throw new ServiceError('hash_mismatch', 'the received bytes do not have the expected hash; nothing was kept', {
-    details: { expected_hash: `blake3:${expected}`, actual_hash: `blake3:${hash}` },
+    details: { expectedHash: `blake3:${expected}`, actualHash: `blake3:${hash}` },
   })
 }
