@@ -37,7 +37,7 @@ test('time costs the exact product, rounded up once', () => {
   )
 })
 
-test('what is wrong is named', () => {
+test('a refusal names the field that is wrong', () => {
   const cases: readonly [unknown, RegExp][] = [
     [[], /^prices must be an object/],
     [{ pool: {} }, /^prices has the unknown key "pool"; use pools/],

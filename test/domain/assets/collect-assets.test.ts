@@ -83,7 +83,7 @@ test('bytes that another record uses stay', async () => {
   assert.ok(await blobs.stat(two.hash))
 })
 
-test('a record past its life is ended, and its bytes after it', async () => {
+test('a record past its expiry is removed, and its bytes after it', async () => {
   const { assets, blobs, collect, time, clock } = parts
   const asset = await parts.upload(patterned(100, 3), 'short', 60)
   time.now += 61_000
@@ -94,7 +94,7 @@ test('a record past its life is ended, and its bytes after it', async () => {
   assert.equal(await blobs.stat(asset.hash), null)
 })
 
-test('bytes that were stored and never taken up by a record go after the grace period', async () => {
+test('bytes that were stored and never got a record go after the grace period', async () => {
   const { blobs, collect, storeBlob, time } = parts
   const { hash, sizeBytes } = await storeBlob(inChunks(patterned(100, 4), 10), UNLIMITED)
   assert.equal(sizeBytes, 100)
@@ -134,7 +134,7 @@ test('bytes that cannot be removed do not keep the others, and the next sweep ta
   assert.equal(await blobs.stat(stubborn), null)
 })
 
-test('a sweep removes bytes that no record has heard of and leaves announced and referenced ones', async () => {
+test('a sweep removes bytes that no record knows and leaves announced and referenced ones', async () => {
   const { blobs, storeBlob, sweepOrphans } = parts
   const orphan = await put(blobs, patterned(100, 9))
   const announced = (await storeBlob(inChunks(patterned(100, 10), 100), UNLIMITED)).hash

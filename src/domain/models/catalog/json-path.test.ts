@@ -25,13 +25,13 @@ for (const [path, found] of CASES) {
   })
 }
 
-test('a leaf can be replaced where it hangs', () => {
+test('a found value can be replaced in its document', () => {
   const document = { data: [{ url: 'a' }, { url: 'b' }] }
   for (const { holder, key } of findLeaves(document, readJsonPath('data[].url'))) holder[key] = 'new'
   assert.deepEqual(document, { data: [{ url: 'new' }, { url: 'new' }] })
 })
 
-test('what is no path is refused', () => {
+test('a text that is no path is refused', () => {
   for (const text of ['.', 'a..b', 'a[', 'a[x]', 'a]b', '[]x']) assert.throws(() => readJsonPath(text), /no path/, text)
 })
 
