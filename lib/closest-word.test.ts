@@ -12,7 +12,16 @@ test('letters that are swapped, left out or too many count', () => {
 test('the nearest word is found, and none where nothing is near', () => {
   const words = ['returns', 'price', 'input', 'id']
   assert.deepEqual(
-    ['retruns', 'Prise', 'inputs', 'colour', 'x'].map((word) => closestWord(word, words)),
-    ['returns', 'price', 'input', null, null],
+    ['retruns', 'Prise', 'inputs', 'colour', 'x', ''].map((word) => closestWord(word, words)),
+    ['returns', 'price', 'input', null, null, null],
   )
+})
+
+test('two letters that changed places are found in a short word too', () => {
+  assert.equal(closestWord('prot', ['host', 'port', 'kind']), 'port')
+})
+
+test('of two words that are as near the first one counts, and very long texts match nothing', () => {
+  assert.equal(closestWord('sort', ['port', 'sore']), 'port')
+  assert.equal(closestWord('p'.repeat(100_000), ['port']), null)
 })

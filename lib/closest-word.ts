@@ -1,4 +1,6 @@
-/** How many letters lie between two texts, and which of several words a mistyped one was meant to be. */
+/** Which of several words a mistyped one was meant to be. */
+
+/** How many letters have to be added, removed or replaced to make one text of the other. */
 export function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {
@@ -15,12 +17,19 @@ export function editDistance(a: string, b: string): number {
 // The cost grows with the square of the length, and nobody mistypes that much.
 const MAX_LENGTH = 64
 
-/** null when none is near: a third of the letters at most may differ. */
-export function closestWord(word: string, words: readonly string[]): string | null {
+// Two letters that changed places count as two, and a short word may have them too.
+const ALWAYS_TOLERATED = 2
+
+/** null when none is near: a third of the letters may differ, at least two, and never all of them. */
+export function closestWord(word: string, words: Iterable<string>): string | null {
   const text = word.toLowerCase().slice(0, MAX_LENGTH)
-  const [best] = words
-    .map((candidate) => ({ candidate, distance: editDistance(text, candidate.toLowerCase()) }))
-    .filter(({ candidate, distance }) => distance * 3 <= Math.max(text.length, candidate.length))
-    .toSorted((a, b) => a.distance - b.distance)
-  return best?.candidate ?? null
+  let best: string | null = null
+  let nearest = Math.min(Math.max(ALWAYS_TOLERATED, Math.floor(text.length / 3)), text.length - 1) + 1
+  for (const candidate of words) {
+    const distance = editDistance(text, candidate.toLowerCase())
+    if (distance >= nearest) continue
+    best = candidate
+    nearest = distance
+  }
+  return best
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createUuidV7, isUuid, newUuidV4 } from './ids.ts'
+import { createUuidV7, isUuid, newUuidV4, uuidFromText } from './ids.ts'
 
 const V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -42,4 +42,10 @@ test('only canonical lower-case UUIDs are ids', () => {
     `{${newUuidV4()}}`,
   ])
     assert.equal(isUuid(text), false)
+})
+
+test('the id that follows from a text is always the same, and is one by its form', () => {
+  assert.equal(uuidFromText('acme/my job'), '12b6e5a2-d44a-88f7-928b-2c115969ae4c')
+  assert.ok(isUuid(uuidFromText('')))
+  assert.notEqual(uuidFromText('acme/my job'), uuidFromText('acme/my jobs'))
 })

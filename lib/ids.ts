@@ -1,8 +1,8 @@
 /**
- * Identifiers. Job ids are UUIDv7, so that they sort by creation; everything else is UUIDv4.
+ * Identifiers. Job ids are UUIDv7, so that they sort by creation; ids that follow from something else are UUIDv8, all others UUIDv4.
  * An id that is not a canonical lower-case UUID is refused before any store is asked.
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { hash, randomBytes, randomUUID } from 'node:crypto'
 
 export type NewId = () => string
 
@@ -58,4 +58,13 @@ export function createUuidV7(now: () => number): NewId {
     const variant = VARIANTS[random.charCodeAt(0) & 3]
     return `${head}${COUNTERS[counter]}-${variant}${random.slice(1, 4)}-${random.slice(4)}`
   }
+}
+
+/** The UUID that follows from a text by SHA-256 (version 8: RFC 9562, 5.8). Nobody can find another text with the same one. */
+export function uuidFromText(text: string): string {
+  const bytes = hash('sha256', text, 'buffer').subarray(0, 16)
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  const hex = bytes.toString('hex')
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
 }

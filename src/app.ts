@@ -32,6 +32,7 @@ import type { Fleet } from './domain/engine/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/run-model.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
+import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
 
 export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides {
   readonly clock?: Clock
@@ -74,7 +75,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
-  const metrics = openMetrics(version)
+  const metrics = openMetrics(version, errorTypeOf)
   const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)

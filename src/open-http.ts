@@ -20,7 +20,7 @@ import type { Store } from './compose/storage/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Authenticate } from './domain/accounts/caller.ts'
-import type { PerAccount } from './domain/accounts/tiers.ts'
+import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
@@ -267,7 +267,7 @@ function toSurfaceParts(
     isAtLimit: async (accountId) =>
       shared !== null &&
       ((await store.accounts.findUse(accountId))?.running ?? 0) >= shared.limitsOf(accountId).concurrentJobs,
-    assets: assets.shelf,
+    assets: assets.namedFiles,
     pictures: openPictures(),
     userFiles: createUserFiles({ store: store.userFiles, clock }),
     content: {

@@ -3,6 +3,7 @@
  * memory only, like the previews they name, and the least recently used go first.
  */
 import { randomInt } from 'node:crypto'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 
 // ComfyUI's own alphabet, with its slip.
 const ALPHABET = 'abcdefghijklmnopqrstupvxyz'
@@ -19,25 +20,9 @@ export function randomLetters(): string {
   return Array.from({ length: LETTER_COUNT }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
 }
 
-function createBoundedMap<T>() {
-  const entries = new Map<string, T>()
-  return {
-    get: (key: string) => entries.get(key),
-    set(key: string, value: T): void {
-      entries.delete(key)
-      entries.set(key, value)
-      if (entries.size <= MAX_INSTANCES) return
-      for (const oldest of entries.keys()) {
-        entries.delete(oldest)
-        return
-      }
-    },
-  }
-}
-
 export function createInstances(newLetters: () => string): Instances {
-  const lettersByNode = createBoundedMap<string>()
-  const lastNumbers = createBoundedMap<number>()
+  const lettersByNode = new BoundedMap<string, string>(MAX_INSTANCES)
+  const lastNumbers = new BoundedMap<string, number>(MAX_INSTANCES)
   return {
     letters(accountId, nodeId, classType) {
       const key = JSON.stringify([accountId, nodeId, classType])

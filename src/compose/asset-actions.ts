@@ -5,17 +5,17 @@ import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import { openPictures as openSharpPictures } from '../adapters/pictures/sharp.ts'
 import type { AssetsConfig } from '../config/config.ts'
-import type { PerAccount } from '../domain/accounts/tiers.ts'
-import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
-import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/content.ts'
-import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.ts'
-import { createAssetFromPath } from '../domain/assets/from-path.ts'
-import { createModelPlacement } from '../domain/assets/model-placement.ts'
-import { openShelf } from '../domain/assets/open-shelf.ts'
+import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
+import { createFindAsset, createOpenContent, createRemoveAsset } from '../domain/assets/asset-content.ts'
+import { createStoreBlob } from '../domain/assets/blob-store.ts'
+import { createCollect, createSweepOrphans } from '../domain/assets/collect-assets.ts'
+import { createAssetFromHash, createHasBlob } from '../domain/assets/create/asset-from-hash.ts'
+import { createAssetFromPath } from '../domain/assets/create/asset-from-path.ts'
+import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
+import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
-import { createStorageRooms } from '../domain/assets/storage-rooms.ts'
-import { createStoreBlob } from '../domain/assets/store-blob.ts'
-import { createUploadAsset } from '../domain/assets/upload.ts'
+import { createStorageQuota } from '../domain/assets/storage-quota.ts'
+import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'
 import type { Blobs } from './storage/open-blobs.ts'
 import type { Store } from './storage/open-store.ts'
 
@@ -35,10 +35,10 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   const { store, opened, maxUploadBytes, clock, log } = parts
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
-  const rooms = createStorageRooms({ assets, clock, limitOf: parts.storageLimitOf })
+  const quota = createStorageQuota({ assets, clock, limitOf: parts.storageLimitOf })
   const shared = {
     assets,
-    rooms,
+    quota,
     blobs,
     clock,
     newId: newUuidV4,
@@ -47,7 +47,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   }
   const uploadAsset = createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes })
   return {
-    rooms,
+    quota,
     uploadAsset,
     assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
     assetFromHash: createAssetFromHash(shared),
@@ -56,7 +56,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
-    shelf: openShelf({ ...shared, maxBytes: maxUploadBytes }),
+    namedFiles: createNamedFiles({ ...shared, maxBytes: maxUploadBytes }),
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }

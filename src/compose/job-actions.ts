@@ -90,7 +90,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       workers,
       previewOutputs: config.previewOutputs,
       maxRunMs: toRunLimit(config.maxRunMs, rules),
-      storageLeft: parts.assets.rooms.leftFor,
+      storageLeft: parts.assets.quota.leftFor,
       cancelGraceMs: config.cancelGraceMs,
     })
     for (const other of poolWorkers.keys())

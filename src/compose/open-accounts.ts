@@ -10,13 +10,12 @@ import { openJwtVerifier } from '../adapters/tokens/jwt.ts'
 import type { AccountsConfig, JwtConfig } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
-import { type ApiKeys, createApiKeys } from '../domain/accounts/api-keys.ts'
-import { createCallers } from '../domain/accounts/authenticate.ts'
+import { createCallers, type VerifyToken } from '../domain/accounts/authenticate.ts'
 import type { Authenticate, Caller, IsWelcome } from '../domain/accounts/caller.ts'
-import { openKeyRing } from '../domain/accounts/key-ring.ts'
-import { readTiers } from '../domain/accounts/read-limits.ts'
-import { type AccountLimits, DEFAULT_TIERS } from '../domain/accounts/tiers.ts'
-import type { VerifyToken } from '../domain/accounts/token-verifier.ts'
+import { type ApiKeys, createApiKeys } from '../domain/accounts/keys/api-keys.ts'
+import { openKeyRing } from '../domain/accounts/keys/key-ring.ts'
+import { readTiers } from '../domain/accounts/limits/read-limits.ts'
+import { type AccountLimits, DEFAULT_TIERS, mustHaveSubscription } from '../domain/accounts/limits/tiers.ts'
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -68,10 +67,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     clock,
   })
   const callers = createCallers({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
-  function mustBeActive(accountId: string): void {
-    if (accounts.limitsOf(accountId).subscriptionActive) return
-    throw new ServiceError('subscription_inactive', 'this account has no active subscription and cannot run anything')
-  }
+  const mustBeActive = (accountId: string) => mustHaveSubscription(accounts.limitsOf(accountId))
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),

@@ -36,6 +36,7 @@ export type Refusal =
   | 'overloaded' // more is being sent at once than the service holds in memory; it passes within seconds
   | 'shutting_down' // the process drains and takes no new work
 
+/** Facts for programs. A surface that shows them spells the names its own way and passes the values on unchanged. */
 export type RefusalDetails = Readonly<Record<string, unknown>>
 
 export interface RefusalOptions {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ROUTER_ERROR_TYPES } from '../../src/domain/models/router-error.ts'
+import { ROUTER_ERROR_TYPES } from '../../src/surfaces/router-v2/router-error-types.ts'
 import { project, readJson } from './sources.ts'
 
 interface Operation {

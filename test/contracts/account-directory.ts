@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { AccountRecord } from '../../src/domain/accounts/account.ts'
-import { digestOf, newKeyId, newKeyText, type StoredKey } from '../../src/domain/accounts/api-key.ts'
+import { digestOf, newKeyId, newKeyText, type StoredKey } from '../../src/domain/accounts/keys/api-key.ts'
 import { at, START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
 
 const LIMITS = { maxRunning: 1, maxQueued: 2, creditFloor: 0 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Asset } from '../../src/domain/assets/asset.ts'
 import type { MintOutcome } from '../../src/domain/assets/asset-store.ts'
-import type { KeyClaim } from '../../src/domain/idempotency/key-record.ts'
+import type { KeyClaim } from '../../src/domain/idempotency/idempotency-key.ts'
 import {
   at,
   hashOf,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { LedgerStore } from '../../src/domain/credits/ledger-store.ts'
+import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
 import type {
   CallEnd,
   CallFinish,
@@ -11,8 +11,8 @@ import type {
   CallRef,
   CallStore,
   NewCall,
-} from '../../src/domain/models/call-store.ts'
-import type { RequestStore } from '../../src/domain/models/request-store.ts'
+} from '../../src/domain/models/calls/call-store.ts'
+import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
 import { at, DAY_MS } from './store-under-test.ts'
 
 export interface CallStoreUnderTest {

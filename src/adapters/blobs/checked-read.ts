@@ -7,6 +7,7 @@ import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import type { Blake3 } from '../../../lib/blake3.ts'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { passBuffer } from '../../../lib/threads/minor-gc.ts'
 import type { ByteRange } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
@@ -41,7 +42,7 @@ export interface CheckedReadDeps {
 }
 
 export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: CheckedReadDeps): CheckedReads {
-  const trusted = new Map<string, { readonly mark: string; readonly untilMs: number }>()
+  const trusted = new BoundedMap<string, { readonly mark: string; readonly untilMs: number }>(MAX_TRUSTED)
 
   function isTrusted({ hash, mark }: StoredFile): boolean {
     const known = trusted.get(hash)
@@ -49,11 +50,7 @@ export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: Check
   }
 
   function trust({ hash, mark }: StoredFile): void {
-    trusted.delete(hash)
     trusted.set(hash, { mark, untilMs: nowMs() + TRUSTED_FOR_MS })
-    if (trusted.size <= MAX_TRUSTED) return
-    const [oldest] = trusted.keys()
-    trusted.delete(oldest)
   }
 
   /** One read, judged before anybody gets the first byte. */

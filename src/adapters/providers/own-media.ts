@@ -1,5 +1,5 @@
 /** Pictures that an input names by an address of ours: read from our own storage, by the leave that the address carries. */
-import type { OpenContent } from '../../domain/assets/content.ts'
+import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { ReadOwnMedia } from './declarative/media.ts'

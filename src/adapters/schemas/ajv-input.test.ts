@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { JsonRecord } from '../../domain/models/model.ts'
+import type { JsonRecord } from '../../domain/models/catalog/model.ts'
 import { createCompileSchema } from './ajv-input.ts'
 
 const compile = createCompileSchema()

@@ -3,9 +3,9 @@
  * (`nullable`, boolean `exclusiveMinimum`). All failures are reported; where alternatives fail, those of the nearest one.
  */
 import { Ajv, type ErrorObject } from 'ajv'
-import type { CheckInput, CompileSchema } from '../../domain/models/check-input.ts'
-import { isRecord, type Json, type JsonRecord } from '../../domain/models/model.ts'
-import type { ValidationFailure } from '../../domain/models/validation-failure.ts'
+import type { CheckInput, CompileSchema } from '../../domain/models/catalog/check-input.ts'
+import { isRecord, type Json, type JsonRecord } from '../../domain/models/catalog/model.ts'
+import type { ValidationFailure } from '../../domain/models/router-error.ts'
 
 // An input may hold whole pictures; an answer that repeats them helps nobody.
 const MAX_ECHO_LENGTH = 1024

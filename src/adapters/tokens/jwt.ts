@@ -17,8 +17,8 @@ import {
 } from 'jose'
 import type { Clock } from '../../../lib/clock.ts'
 import { isAccountId } from '../../domain/accounts/account.ts'
-import { isScope } from '../../domain/accounts/scopes.ts'
-import type { VerifiedToken, VerifyToken } from '../../domain/accounts/token-verifier.ts'
+import type { VerifiedToken, VerifyToken } from '../../domain/accounts/authenticate.ts'
+import { isScope } from '../../domain/accounts/caller.ts'
 
 export interface JwtOptions {
   readonly keys:

@@ -1,12 +1,16 @@
 /** Model calls as Prometheus counters. Labels are providers and catalogued models, so there are never more than the catalogue has. */
 import { Counter, Histogram, type Registry } from 'prom-client'
-import { MICROS_PER_USD } from '../../domain/credits/micros.ts'
-import type { CallObserver } from '../../domain/models/call-observer.ts'
+import { MICROS_PER_USD } from '../../../lib/usd.ts'
+import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
+import type { RouterRefusal } from '../../domain/models/router-error.ts'
+
+/** The published error type that stands for a refusal: what the labels say. */
+export type ErrorTypeOf = (refusal: RouterRefusal) => string
 
 // From an instant refusal to a film.
 const SECONDS = [0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
-export function createCallObserver(registry: Registry): CallObserver {
+export function createCallObserver(registry: Registry, errorTypeOf: ErrorTypeOf): CallObserver {
   const registers = [registry]
   const ended = new Counter({
     name: 'atelier_model_calls_total',
@@ -45,13 +49,14 @@ export function createCallObserver(registry: Registry): CallObserver {
     labelNames: ['provider', 'model'],
     registers,
   })
+  const toLabel = (refusal: RouterRefusal | null) => (refusal === null ? '' : errorTypeOf(refusal))
   return {
-    ended({ provider, model, errorType, durationMs, chargedMicros }) {
-      ended.inc({ provider, model, error_type: errorType ?? '' })
+    ended({ provider, model, refusal, durationMs, chargedMicros }) {
+      ended.inc({ provider, model, error_type: toLabel(refusal) })
       seconds.observe({ provider, model }, durationMs / 1000)
       if (chargedMicros !== null && chargedMicros > 0) charged.inc({ provider, model }, chargedMicros / MICROS_PER_USD)
     },
-    answered: ({ provider, how, errorType }) => answered.inc({ provider, how, error_type: errorType ?? '' }),
+    answered: ({ provider, how, refusal }) => answered.inc({ provider, how, error_type: toLabel(refusal) }),
     polled: ({ provider, outcome }) => polls.inc({ provider, outcome }),
     unresolved: ({ provider, model }) => unresolved.inc({ provider, model }),
   }

@@ -3,9 +3,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/engine-status.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
-import type { CallObserver } from '../../domain/models/call-observer.ts'
+import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import { withTraces } from '../router/provider-traces.ts'
-import { createCallObserver } from './call-metrics.ts'
+import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 
 export interface Metrics {
@@ -31,7 +31,7 @@ export interface MetricSources {
 // From a trivial graph to an hour of video.
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30, 120, 600, 3600]
 
-export function openMetrics(version: string): Metrics {
+export function openMetrics(version: string, errorTypeOf: ErrorTypeOf): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   new Gauge({ name: 'atelier_info', help: 'The running version.', labelNames: ['version'], registers: [registry] }).set(
@@ -40,7 +40,7 @@ export function openMetrics(version: string): Metrics {
   )
   return {
     observer: createObserver(registry),
-    callObserver: createCallObserver(registry),
+    callObserver: createCallObserver(registry, errorTypeOf),
     observeExchange: withTraces(createExchangeObserver(registry)),
     contentType: registry.contentType,
     render: () => registry.metrics(),

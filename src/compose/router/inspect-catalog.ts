@@ -4,7 +4,7 @@ import { silentLog } from '../../../lib/log.ts'
 import { checkLocalModel } from '../../adapters/providers/local/rules.ts'
 import { checkSandboxModel } from '../../adapters/providers/sandbox/provider.ts'
 import type { EngineConfig } from '../../config/config.ts'
-import type { Model } from '../../domain/models/model.ts'
+import type { Model } from '../../domain/models/catalog/model.ts'
 import { BUILT_IN_CATALOG, type CatalogProblem, judgeFiles, readCatalogFolders } from './open-models.ts'
 
 export interface InspectedCatalog {

@@ -5,8 +5,8 @@ import { createReadOwnMedia } from '../../adapters/providers/own-media.ts'
 import type { Authenticate } from '../../domain/accounts/caller.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
 import type { NodeModels } from '../../domain/engine/run-model.ts'
-import type { CallBody } from '../../domain/models/call-store.ts'
-import { createNodeModels } from '../../domain/models/run-for-node.ts'
+import { type CallBody, readCallBody } from '../../domain/models/calls/call-store.ts'
+import { createNodeModels } from '../../domain/models/workflows/node-models.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { Blobs } from '../storage/open-blobs.ts'
 import type { RouterActions } from './router-actions.ts'
@@ -38,7 +38,7 @@ export function openNodeModels(parts: MediaParts, { access, runModel, live }: Ro
     authenticate: parts.authenticate,
     identify: parts.identify,
     keyNames: parts.brands.map((brand) => `api_key_${brand.toLowerCase()}_org`),
-    readBody: Object.assign((body: CallBody) => readBody(parts.opened.blobs, body), { hosted }),
+    readBody: Object.assign((body: CallBody) => readCallBody(parts.opened.blobs, body), { hosted }),
     baseUrl: parts.baseUrl,
     newRequestId: createUuidV7(Date.now),
   })
@@ -48,11 +48,4 @@ export function openNodeModels(parts: MediaParts, { access, runModel, live }: Ro
     if (parsed === null) return null
     return readOwn(parsed, { maxBytes, signal: AbortSignal.timeout(READ_MS) })
   }
-}
-
-async function readBody(blobs: Blobs['blobs'], body: CallBody): Promise<Buffer> {
-  if (body.kind === 'inline') return Buffer.from(body.bytes)
-  const chunks: Buffer[] = []
-  for await (const chunk of await blobs.open(body.hash)) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }

@@ -17,14 +17,14 @@ import { createSandboxProvider } from '../../adapters/providers/sandbox/provider
 import type { Secrets } from '../../config/secrets.ts'
 import type { AssetStore } from '../../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
-import type { HostAssets } from '../../domain/models/hosting.ts'
+import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenProvider } from './open-models.ts'
 
 export interface ProviderParts {
   readonly secrets: Pick<Secrets, 'providers'>
-  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'rooms'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'quota'>
   readonly assetStore: Pick<AssetStore, 'mint'>
   readonly signer: ContentSigner
   readonly observeExchange: ObserveExchange
@@ -97,7 +97,7 @@ export function openProviders(parts: ProviderParts): OpenedProviders {
       clock,
       log,
       maxBytes: parts.maxAssetBytes,
-      storageLeft: assets.rooms.leftFor,
+      storageLeft: assets.quota.leftFor,
       downloadHeaders: createDownloadHeaders(() => settings, opened, clock),
     }),
     [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createLocalProvider } from '../../adapters/providers/local/provider.ts'
-import { openSendMarkFile, readBootId } from '../../adapters/send-marks/file.ts'
+import { openSentJournalFile, readBootId } from '../../adapters/sent-journal/file.ts'
 import type { RouterConfig } from '../../config/router-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Engine } from '../../domain/engine/engine.ts'
@@ -47,7 +47,7 @@ export interface Router extends AsyncDisposable {
 }
 
 const CURSOR_SECRET = 'router_cursor_secret'
-const SEND_MARKS = 'router-sends'
+const SENT_JOURNAL = 'router-sends'
 
 export async function openRouter(config: RouterConfig, parts: OpenRouterParts): Promise<Router> {
   const { store, clock, log, overrides } = parts
@@ -71,7 +71,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       models: overrides.models ?? [],
     }),
   )
-  const marks = opening.use(openSendMarkFile(join(parts.directory, SEND_MARKS), readBootId()))
+  const journal = opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
   const actions = createRouterActions(config, {
     store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
     models,
@@ -79,7 +79,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     assets: parts.assets,
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
-    marks,
+    journal,
     clock,
     log,
   })

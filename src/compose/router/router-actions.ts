@@ -4,21 +4,19 @@ import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { RouterConfig } from '../../config/router-config.ts'
-import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/tiers.ts'
+import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
 import type { Chore } from '../../domain/jobs/housekeeping.ts'
-import { type AccessRules, createAccess } from '../../domain/models/access.ts'
-import type { CallObserver } from '../../domain/models/call-observer.ts'
-import type { CallStore } from '../../domain/models/call-store.ts'
-import { createDriveCall } from '../../domain/models/drive-call.ts'
-import { createMayUse, type MayUse } from '../../domain/models/entitlement.ts'
-import { createEstimateModel } from '../../domain/models/estimate-model.ts'
-import { createLiveCalls } from '../../domain/models/live-calls.ts'
-import { createModelQueue } from '../../domain/models/queue-model.ts'
-import { createRateWindow } from '../../domain/models/rate-window.ts'
-import { createRecoverCalls } from '../../domain/models/recover-calls.ts'
-import { createRunModel } from '../../domain/models/run-model.ts'
-import type { SendMarks } from '../../domain/models/send-marks.ts'
-import { createSpendOf } from '../../domain/models/spend.ts'
+import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
+import { createMayUse, type MayUse } from '../../domain/models/access/entitlement.ts'
+import { type AccessRules, createAccess } from '../../domain/models/access/model-access.ts'
+import { createRateWindow } from '../../domain/models/access/rate-window.ts'
+import type { CallStore } from '../../domain/models/calls/call-store.ts'
+import { type CallObserver, createDriveCall } from '../../domain/models/calls/drive-call.ts'
+import { createLiveCalls } from '../../domain/models/calls/live-calls.ts'
+import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
+import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'
+import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
+import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { Blobs } from '../storage/open-blobs.ts'
 import type { Store } from '../storage/open-store.ts'
@@ -28,11 +26,11 @@ export interface RouterParts {
   readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
   readonly models: OpenedModels
   readonly blobs: Blobs['blobs']
-  readonly assets: Pick<AssetActions, 'storeBlob' | 'rooms'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
   readonly observer: CallObserver
-  readonly marks: SendMarks
+  readonly journal: SentJournal
   readonly clock: Clock
   readonly log: Log
 }
@@ -48,7 +46,7 @@ const FOREIGN_URL_MS = 5 * MINUTE_MS
 export type RouterActions = ReturnType<typeof createRouterActions>
 
 export function createRouterActions(config: RouterConfig, parts: RouterParts) {
-  const { store, models, clock, log, observer, marks } = parts
+  const { store, models, clock, log, observer, journal } = parts
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
@@ -57,11 +55,11 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     store: store.calls,
     hostAssets: models.hostAssets,
     storeBlob: parts.assets.storeBlob,
-    rooms: parts.assets.rooms,
+    quota: parts.assets.quota,
     clock,
     log,
     observer,
-    marks,
+    journal,
     stopping,
     submitGraceMs: config.deadlineMs,
     collectForMs: DAY_MS,
@@ -107,7 +105,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     queue,
     live,
     chores,
-    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, marks, clock }),
+    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock }),
   }
 }
 

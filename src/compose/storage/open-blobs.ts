@@ -8,8 +8,8 @@ import { openHostFiles } from '../../adapters/blobs/host-files.ts'
 import { openModelFiles } from '../../adapters/blobs/model-files.ts'
 import type { AssetsConfig, BlobsConfig } from '../../config/config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
-import type { HostFiles } from '../../domain/assets/from-path.ts'
-import type { ModelFiles } from '../../domain/assets/model-placement.ts'
+import type { HostFiles } from '../../domain/assets/create/asset-from-path.ts'
+import type { ModelFiles } from '../../domain/assets/weights/model-placement.ts'
 import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
 
 export interface Blobs {

@@ -1,4 +1,4 @@
-import type { Account } from './account.ts'
+import type { Account, AccountRecord } from './account.ts'
 
 /** The live counters of an account. They must always equal the rows they count. */
 export interface AccountUse {
@@ -12,4 +12,31 @@ export interface AccountStore {
   findUse(accountId: string): Promise<AccountUse | null>
   /** Recomputes every counter from the rows and returns how many were wrong. */
   repairCounters(): Promise<number>
+}
+
+/** What an account's tier and overrides come down to inside the store: the limits that the queue enforces. */
+export interface EnforcedLimits {
+  readonly maxRunning: number
+  readonly maxQueued: number
+  /** null: not metered. An account that once was metered keeps its ledger and may then owe without bound. */
+  readonly creditFloor: number | null
+}
+
+export interface VersionedAccount {
+  readonly account: AccountRecord
+  /** Grows with every change of any account. */
+  readonly version: number
+}
+
+/** The accounts of the cloud and serverless kinds. */
+export interface AccountDirectory {
+  /** false: the id is taken. */
+  create(account: AccountRecord, limits: EnforcedLimits): Promise<boolean>
+  /** Replaces everything but `createdAt`; false: there is no such account. */
+  replace(account: AccountRecord, limits: EnforcedLimits): Promise<boolean>
+  /** Changes only limits: their tier was changed. */
+  enforce(limits: readonly (EnforcedLimits & { readonly accountId: string })[]): Promise<void>
+  find(accountId: string): Promise<AccountRecord | null>
+  /** Accounts whose version is above `version`, in the order of their changes. */
+  changedAfter(version: number, limit: number): Promise<readonly VersionedAccount[]>
 }

@@ -1,4 +1,4 @@
-import type { LimitOverrides } from './tiers.ts'
+import type { LimitOverrides } from './limits/tiers.ts'
 
 /** What the queue enforces for whoever owns jobs. The local kind has exactly one, implicit account. */
 export interface Account {
@@ -9,7 +9,7 @@ export interface Account {
 
 export const LOCAL_ACCOUNT_ID = 'local'
 
-/** `suspended`: every credential of the account is refused; what runs, runs on. */
+/** `suspended`: every credential of the account is refused; jobs that run go on. */
 export type AccountStatus = 'active' | 'suspended'
 
 /** An account of the cloud and serverless kinds, as an operator sees it. */

@@ -1,7 +1,7 @@
 /**
- * The accounts in memory, so that who may do what is known at once: a few hundred bytes each, and only operators make them.
- * Every change goes to the store first and counts here as soon as it is stored. `refresh` brings in what other processes
- * changed.
+ * Every account in memory, so that no request waits for the store to know what it may do: a few hundred bytes each, and only
+ * operators create them. A change is stored first and takes effect here as soon as it is. Nobody else changes accounts while
+ * this process holds the data folder.
  */
 import { hasAtMost } from '../../../lib/characters.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -13,8 +13,8 @@ import {
   isAccountId,
   LOCAL_ACCOUNT_ID,
 } from './account.ts'
-import type { AccountDirectory, EnforcedLimits } from './account-directory.ts'
-import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './tiers.ts'
+import type { AccountDirectory, EnforcedLimits } from './account-store.ts'
+import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './limits/tiers.ts'
 
 export interface NewAccount {
   readonly id: string
@@ -43,8 +43,9 @@ export interface Accounts {
   create(account: NewAccount, through?: AccountDirectory): Promise<AccountRecord>
   /** Throws not_found or invalid_field. */
   change(accountId: string, change: AccountChange, through?: AccountDirectory): Promise<AccountRecord>
-  /** From now on these tiers count; returns how many accounts have other limits than before. */
+  /** These tiers apply from now on; returns how many accounts have other limits than before. */
   useTiers(tiers: Tiers): Promise<number>
+  /** Reads what was changed in the store since the last refresh. Opening does so once. */
   refresh(): Promise<void>
 }
 
@@ -61,7 +62,7 @@ interface Known {
 
 const PAGE = 1000
 
-/** Loads every account; resolves once all are known and the store enforces what the tiers say now. */
+/** Loads every account; resolves once the store enforces what the tiers say now. */
 export async function openAccounts(deps: AccountsDeps): Promise<Accounts> {
   const accounts = new KnownAccounts(deps)
   await accounts.refresh()

@@ -3,13 +3,24 @@
  * once. A token costs a signature check the first time and is then remembered until it expires; what is remembered, and what
  * is being checked at a time, is bounded. All refusals of a credential have one wording.
  */
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AccountRecord } from './account.ts'
-import { digestOf, KEY_PREFIX } from './api-key.ts'
 import type { Authenticate, Caller, IsWelcome } from './caller.ts'
-import { type KeyRing, refusedCredential } from './key-ring.ts'
-import type { VerifyToken } from './token-verifier.ts'
+import { digestOf, KEY_PREFIX } from './keys/api-key.ts'
+import { type KeyRing, refusedCredential } from './keys/key-ring.ts'
+
+/** Tokens that somebody else signs: who they speak for, and until when. */
+export interface VerifiedToken {
+  readonly accountId: string
+  /** null: everything that the account may. */
+  readonly scopes: readonly string[] | null
+  readonly expiresAt: Date
+}
+
+/** null: not a token of ours. Rejects only when the keys to check it cannot be had. */
+export type VerifyToken = (token: string) => Promise<VerifiedToken | null>
 
 export interface AuthenticateDeps {
   readonly keys: Pick<KeyRing, 'identify' | 'isGood'>
@@ -69,14 +80,8 @@ interface TokenCheckDeps extends AuthenticateDeps {
 
 function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: string) => Caller | Promise<Caller> {
   const { clock, tokenEnds, maxRememberedTokens = 10_000, maxChecksAtOnce = 256 } = deps
-  const remembered = new Map<string, RememberedToken>()
+  const remembered = new BoundedMap<string, RememberedToken>(maxRememberedTokens)
   const underway = new Map<string, Promise<Caller>>()
-
-  function remember(digest: string, token: RememberedToken): void {
-    const oldest = remembered.size < maxRememberedTokens ? undefined : remembered.keys().next().value
-    if (oldest !== undefined) remembered.delete(oldest)
-    remembered.set(digest, token)
-  }
 
   async function check(token: string, digest: string): Promise<Caller> {
     try {
@@ -85,7 +90,7 @@ function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: st
       const { accountId, scopes, expiresAt } = verified
       const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
       tokenEnds.set(caller, expiresAt.getTime())
-      remember(digest, { caller, expiresAt: expiresAt.getTime() })
+      remembered.set(digest, { caller, expiresAt: expiresAt.getTime() })
       return caller
     } finally {
       underway.delete(digest)

@@ -1,6 +1,6 @@
 /**
- * Small files of an account's own, such as settings and saved graphs, under relative paths. They are data and nothing else:
- * a path is a key, never a place on a disk. Bounded in size, number and sum.
+ * Small files of an account's own, such as settings and saved graphs, under relative paths. A path is only a key in the store,
+ * never a path on a disk. Bounded in size, number and sum.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
@@ -79,7 +79,7 @@ export function createUserFiles({ store, clock }: { store: UserFileStore; clock:
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are exactly what is refused
 const UNSAFE = /[\x00-\x1f\x7f\\]/
 
-/** The path in its one spelling; null when it leaves its folder or is none. */
+/** The path in its canonical spelling; null when it is empty or leads out of its folder. */
 export function readUserPath(text: string): string | null {
   if (Buffer.byteLength(text) > PATH_MAX_BYTES || !text.isWellFormed() || UNSAFE.test(text)) return null
   if (text.startsWith('/')) return null

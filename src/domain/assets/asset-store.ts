@@ -1,4 +1,4 @@
-import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
+import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { Asset } from './asset.ts'
 
 export interface MintRequest {

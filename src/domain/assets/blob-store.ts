@@ -1,4 +1,7 @@
+/** Where bytes are kept, and how they are stored before any record points at them. */
 import type { Readable } from 'node:stream'
+import type { Clock } from '../../../lib/clock.ts'
+import type { AssetStore } from './asset-store.ts'
 
 /** Bytes received and hashed, not yet under their final name. Exactly one of the two ends must be called. */
 export interface PendingBlob {
@@ -41,8 +44,44 @@ export interface BlobStore {
   remove(hash: string, isKnown: () => Promise<boolean>): Promise<void>
 }
 
-/** What a sweep for bytes that no record knows needs besides. */
+/** What the sweep for bytes without a record needs as well. */
 export interface BlobListing {
   /** Every stored hash, in portions of any size. */
   list(): AsyncIterable<readonly string[]>
+}
+
+export interface StoreBlobDeps {
+  readonly assets: Pick<AssetStore, 'announceBlob'>
+  readonly blobs: BlobStore
+  readonly clock: Clock
+}
+
+export interface StoredBlob {
+  readonly hash: string
+  readonly sizeBytes: number
+}
+
+/**
+ * Stores bytes before any record points at them: they are received and hashed, announced, then given their final name.
+ * Announced bytes that no record refers to are collected after the grace period, so a crash in between leaves nothing behind.
+ */
+export type StoreBlob = (source: AsyncIterable<Uint8Array>, options: PutOptions) => Promise<StoredBlob>
+
+export function createStoreBlob(deps: StoreBlobDeps): StoreBlob {
+  return async function storeBlob(source, options) {
+    const pending = await deps.blobs.receive(source, options)
+    await settleBlob(pending, deps)
+    return { hash: pending.hash, sizeBytes: pending.sizeBytes }
+  }
+}
+
+/** The second half, for callers that look at the hash in between. */
+export async function settleBlob(pending: PendingBlob, { assets, clock }: Omit<StoreBlobDeps, 'blobs'>): Promise<void> {
+  try {
+    await assets.announceBlob(pending.hash, pending.sizeBytes, clock.now())
+  } catch (error) {
+    await pending.discard()
+    throw error
+  }
+  await pending.keep()
 }

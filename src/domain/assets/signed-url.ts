@@ -125,7 +125,7 @@ function writeDate(seconds: number): string {
   return new Date(seconds * SECOND_MS).toISOString().replace(/[-:]|\.\d+/g, '')
 }
 
-/** NaN for a date that does not exist: it then lies before nothing and counts as expired. */
+/** NaN for a date that does not exist: no comparison with it is true, so it counts as expired. */
 function readDate(text: string): number {
   const iso = text.replace(/^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/, '$1-$2-$3T$4:$5:$6Z')
   return Date.parse(iso) / SECOND_MS

@@ -10,7 +10,7 @@
  * Balances are kept beside the entries for speed and can always be recomputed from them. An account without a balance is
  * unmetered (the local kind): holds succeed and leave no trace.
  */
-import type { Micros } from './micros.ts'
+import type { Micros } from '../../../lib/usd.ts'
 
 /** `revoke` takes granted credit back; `refund` gives back what was charged. */
 export type EntryKind = 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'
@@ -48,4 +48,92 @@ export interface Balance {
 /** The id of the hold of a job. One hold spans all its attempts, so a job is charged once or not at all. */
 export function jobHoldId(jobId: string): string {
   return `job:${jobId}`
+}
+
+export interface Grant {
+  /** Makes a repetition harmless. */
+  readonly id: string
+  readonly accountId: string
+  /** Above zero: credit to spend; below zero: takes back what was granted, down to the account's floor. */
+  readonly micros: Micros
+  readonly at: Date
+  readonly memo: string
+}
+
+export interface Refund {
+  /** A settled hold, such as `job:…`. It can be refunded once. */
+  readonly holdId: string
+  /** Must not exceed what was charged; null: all of it. */
+  readonly micros: Micros | null
+  readonly at: Date
+  readonly memo: string
+}
+
+export type GrantOutcome =
+  | { readonly outcome: 'granted' | 'repeated'; readonly balance: Balance }
+  /** The account is unknown or unmetered. */
+  | { readonly outcome: 'unmetered' }
+  /** The balance would fall below the floor, or rise above what an account may have. */
+  | { readonly outcome: 'out_of_bounds'; readonly balance: Balance }
+
+export type RefundOutcome =
+  | { readonly outcome: 'refunded' | 'repeated'; readonly accountId: string; readonly micros: Micros }
+  | { readonly outcome: 'not_charged' }
+  | { readonly outcome: 'more_than_charged'; readonly charged: Micros }
+
+export interface EntryQuery {
+  readonly limit: number
+  /** `seq` of the last entry of the page before. */
+  readonly before: number | null
+  readonly kinds?: readonly EntryKind[]
+}
+
+export interface Usage {
+  /** What work cost in the period, refunds taken off. */
+  readonly charged: Micros
+  readonly refunded: Micros
+  readonly granted: Micros
+  /** Holds that ended with a charge. */
+  readonly settled: number
+  readonly released: number
+}
+
+/** One thing that the recomputation found; an intact ledger has none. */
+export interface LedgerFault {
+  readonly fault:
+    | 'unbalanced_entry' // amounts of an entry do not add up to nothing
+    | 'wrong_balance' // a stored balance differs from the sum of the entries
+    | 'wrong_hold' // an open hold without its entry, or with another amount, or an entry without its open hold
+    | 'orphan_hold' // a hold of a job that has ended or is gone
+    | 'missing_hold' // a job under way that must have a hold and has none
+    | 'below_floor'
+  readonly accountId: string
+  readonly reference: string | null
+  readonly expected: Micros | null
+  readonly found: Micros | null
+}
+
+export interface LedgerReport {
+  readonly accounts: number
+  readonly entries: number
+  readonly openHolds: number
+  readonly faults: readonly LedgerFault[]
+}
+
+/**
+ * The ledger as accounts and operators use it. Holds are taken elsewhere: in the transaction that admits the work, and settled
+ * in the one that ends it.
+ */
+export interface LedgerStore {
+  /** null for an account that is unknown or unmetered. */
+  balance(accountId: string): Promise<Balance | null>
+  grant(grant: Grant): Promise<GrantOutcome>
+  refund(refund: Refund): Promise<RefundOutcome>
+  /** Newest first. */
+  entries(accountId: string, query: EntryQuery): Promise<readonly LedgerEntry[]>
+  /** Open holds, oldest first. */
+  holds(accountId: string, limit: number): Promise<readonly Hold[]>
+  usage(accountId: string, period: { readonly from: Date; readonly to: Date }): Promise<Usage>
+  /** Recomputes balances and holds from the entries and compares. Changes nothing; costs as much as there are entries. */
+  check(): Promise<LedgerReport>
 }

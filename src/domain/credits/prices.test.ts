@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { MAX_MICROS } from '../../../lib/usd.ts'
 import { ServiceError } from '../errors.ts'
-import { MAX_MICROS } from './micros.ts'
 import { priceOfTime, readPrices } from './prices.ts'
 
 test('a pool has its own price, else the common one; what costs nothing has none', () => {
@@ -37,7 +37,7 @@ test('time costs the exact product, rounded up once', () => {
   )
 })
 
-test('what is wrong is named', () => {
+test('a refusal names the field that is wrong', () => {
   const cases: readonly [unknown, RegExp][] = [
     [[], /^prices must be an object/],
     [{ pool: {} }, /^prices has the unknown key "pool"; use pools/],

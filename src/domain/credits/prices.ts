@@ -1,6 +1,6 @@
 /** What running costs: per second of execution, by pool. Partner models have prices of their own. */
+import { MAX_MICROS, type Micros } from '../../../lib/usd.ts'
 import { invalidField } from '../errors.ts'
-import { MAX_MICROS, type Micros } from './micros.ts'
 
 export interface PoolPrice {
   readonly perSecondMicros: Micros

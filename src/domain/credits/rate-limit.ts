@@ -8,7 +8,25 @@
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
-import type { LimitStore, RequestRate } from './limit-store.ts'
+
+/** Request rates in the store, so that they hold over all processes and restarts. */
+export interface RequestRate {
+  readonly perMinute: number
+  /** The most that may be taken at once after a pause. */
+  readonly burst: number
+}
+
+export interface RequestGrant {
+  /** Requests that may be made now: from none to what was asked for. */
+  readonly granted: number
+  /** When there will be another one; only meaningful when fewer than asked for were granted. */
+  readonly nextAt: Date
+}
+
+export interface LimitStore {
+  /** Over any time t the grants of an account never add up to more than `burst + perMinute * t`. */
+  takeRequests(accountId: string, rate: RequestRate, count: number, now: Date): Promise<RequestGrant>
+}
 
 export interface RateLimiter {
   /** Counts one request. At once where it can; throws, or rejects with, rate_limited. */
@@ -82,7 +100,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
     share.waiting++
     try {
       while (!takeNow(accountId, share, rate)) {
-        // Asked in the next turn, so that all requests of this one are asked for together.
+        // Asked in a microtask, so that requests which arrive together are counted in one write.
         share.asking ??= Promise.resolve().then(() => ask(accountId, share, rate))
         await share.asking
       }
@@ -94,7 +112,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   function askAhead(accountId: string, share: Share, rate: RequestRate): void {
     if (share.asking !== null || clock.now().getTime() < share.refusedUntil) return
     share.asking = ask(accountId, share, rate)
-    // Whoever finds nothing left asks again, and hears what is wrong.
+    // A failure is told to the next request that finds nothing left: it asks again.
     share.asking.catch(() => {})
   }
 
@@ -120,7 +138,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   }
 }
 
-/** How many requests are taken along: nobody takes a large part of a small burst for later. */
+/** How many requests a process takes at a time: never a large part of a small burst. */
 function sizeOf({ perMinute, burst }: RequestRate): number {
   return Math.min(MAX_SHARE, Math.floor((perMinute * SHARE_MS) / MINUTE_MS), Math.floor(burst / 10))
 }

@@ -1,5 +1,5 @@
 /**
- * A deployment is a named address with a pool of workers of its own. Its id is one DNS label, because it stands in a host name,
+ * A deployment is a named address with a pool of workers of its own. Its id is one DNS label, because it is part of a host name,
  * and it is the name of its pool. It belongs to one account, or to nobody, and then every account may use it.
  */
 export type DeploymentState =
@@ -33,7 +33,7 @@ export const DEPLOYMENT_MOVES: Readonly<Record<DeploymentState, readonly Deploym
 
 // RFC 1123: letters, digits and dashes inside, 63 at most.
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-// Two dashes at this place announce an encoded label, which a browser would show as something else.
+// Two dashes in this position announce an encoded label, which a browser would show as something else.
 const ENCODED = /^..--/
 /** Names that mean something else in a host name, in a path or in the queue. */
 const RESERVED: ReadonlySet<string> = new Set([DEFAULT_POOL, 'run', 'stg', 'staging', 'www', 'api', 'admin', 'content'])

@@ -1,6 +1,6 @@
 /**
- * The deployments in memory, so that an address is known at once, and the only place that changes them: the store first, then
- * here. A deployment of another account looks exactly like one that does not exist.
+ * The deployments in memory, so that an address is known at once. They are changed only here: first in the store, then in
+ * memory. A deployment of another account looks exactly like one that does not exist.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { invalidField, ServiceError } from '../errors.ts'
@@ -79,7 +79,7 @@ function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
     return found
   }
 
-  /** Always later than the last change, so that of two states the newer one can be told. */
+  /** Always later than the last change, so that the newer of two states is known. */
   function timeOf({ changedAt }: Deployment): Date {
     return new Date(Math.max(clock.now().getTime(), changedAt.getTime() + 1))
   }

@@ -1,7 +1,7 @@
 /**
- * Brings workers to where deployments say they should be: starts them while one is provisioning, wakes them when jobs wait,
- * lets them go after an idle time, ends them when a draining deployment is empty. It looks now and then and when something
- * changes; looking twice is harmless. Whoever wants to bring machines up and down is told by `hooks`.
+ * Keeps as many workers as each deployment asks for: starts them while it is provisioning, wakes them when jobs wait, stops
+ * them after an idle time and when a draining deployment is empty. It looks now and then and when something changes; looking
+ * twice is harmless. `hooks` tell whoever brings machines up and down.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -9,7 +9,16 @@ import { DEFAULT_POOL, type Deployment, type DeploymentState } from './deploymen
 import type { DeploymentStore, PoolLoad } from './deployment-store.ts'
 import type { Deployments } from './deployments.ts'
 import type { PoolHooks } from './pool-hooks.ts'
-import type { PoolWorkers } from './pool-workers.ts'
+
+/** The workers of pools, as deployments need them. Whoever runs jobs implements it. */
+export interface PoolWorkers {
+  /** Resolves once they can take jobs. Harmless for a pool whose workers are there. */
+  start(pool: string, workers: number): Promise<void>
+  /** Runs under way may finish until the deadline; what is left goes back to the queue. */
+  stop(pool: string, options: { readonly deadline: Date }): Promise<void>
+  /** Workers that could take a job of this pool now. */
+  count(pool: string): number
+}
 
 export interface LifecycleDeps {
   readonly deployments: Deployments
@@ -83,7 +92,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     if (workers.count(id) > 0) await workers.stop(id, { deadline: clock.now() })
   }
 
-  /** The pool of all other addresses is never ours to start or stop; we only tell. */
+  /** The workers of the default pool are started and stopped elsewhere; only the hooks are told about them. */
   function watchCommonPool(load: PoolLoad): void {
     if (load.queued > 0 && workers.count(DEFAULT_POOL) === 0) hooks?.wanted(load)
     else if (load.queued + load.running > 0) hooks?.served(DEFAULT_POOL)
@@ -95,7 +104,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     } catch (error) {
       log.error(
         { err: error, deployment: deployment.id },
-        'a deployment could not be brought forward; it gets its next turn',
+        'the workers of a deployment could not be started or stopped; the next look tries again',
       )
     }
   }

@@ -61,7 +61,7 @@ export function createPoolHooks(deps: PoolHooksDeps): PoolHooks {
   }
 
   function tell(event: PoolEventName, { pool, queued, running }: PoolLoad): void {
-    // One call per pool at a time; what is true by then is told after it.
+    // One call per pool at a time; the next look tells what is true by then.
     if (underway.has(pool) || underway.size >= PARALLEL_CALLS_MAX || ending.signal.aborted) return
     told.set(pool, { event, at: clock.now().getTime() })
     const delivery = deliver({ event, pool, queued, running, at: clock.now() }).finally(() => underway.delete(pool))

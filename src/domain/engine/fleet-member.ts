@@ -7,7 +7,7 @@ import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../engine/graph/object-info.ts'
 import { type Backoff, createBackoff } from '../../../lib/backoff.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { isWeights } from '../workflows/model-refs.ts'
+import { isWeights } from '../workflows/needs.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
 

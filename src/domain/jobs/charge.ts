@@ -2,7 +2,7 @@
  * What a job costs at its end. One that succeeded costs its execution time, at least the minimum; one that its workflow or its
  * owner ended costs the time it took. Whatever failed on our side costs nothing, and so does what never ran.
  */
-import type { Micros } from '../credits/micros.ts'
+import type { Micros } from '../../../lib/usd.ts'
 import { type PoolPrice, priceOfTime } from '../credits/prices.ts'
 import { isHeld, type JobStatus } from './transitions.ts'
 

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { AccountStore } from '../accounts/account-store.ts'
-import type { IdempotencyStore } from '../idempotency/key-record.ts'
+import type { IdempotencyStore } from '../idempotency/idempotency-key.ts'
 import type { Expiry } from './expire.ts'
 import type { Chore } from './housekeeping.ts'
 import type { Recover } from './recover.ts'

@@ -4,7 +4,7 @@
  */
 import type { NewId } from '../../../lib/ids.ts'
 import type { Semaphore } from '../../../lib/semaphore.ts'
-import type { StoreBlob } from '../assets/store-blob.ts'
+import type { StoreBlob } from '../assets/blob-store.ts'
 import { ServiceError } from '../errors.ts'
 import { toJobError } from './end-of-run.ts'
 import type { JobError, Output } from './job.ts'

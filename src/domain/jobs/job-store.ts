@@ -5,7 +5,7 @@
  */
 import type { PoolPrice } from '../credits/prices.ts'
 import type { EngineOffer } from '../engine/lanes.ts'
-import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
+import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
 import type { RunRecord } from './run-record.ts'
 import type { Submission } from './submission.ts'

@@ -3,6 +3,7 @@
  * shown is decided where frames are made. Previews are not stored anywhere.
  */
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { EventBus, JobLive } from '../events/event-bus.ts'
 import { MAX_PREVIEW_BYTES } from './run-notices.ts'
 
@@ -26,7 +27,7 @@ export interface PreviewsDeps {
 }
 
 export function createPreviews({ bus, maxJobs = 256 }: PreviewsDeps): Previews {
-  const newest = new Map<string, Preview>()
+  const newest = new BoundedMap<string, Preview>(maxJobs)
   const listeners = new Map<string, Set<PreviewListener>>()
   const stop = bus.onLive(onLive)
 
@@ -35,18 +36,11 @@ export function createPreviews({ bus, maxJobs = 256 }: PreviewsDeps): Previews {
       // A picture that is a result may be of any size; as a preview it would only fill memory.
       if (event.bytes.byteLength > MAX_PREVIEW_BYTES) return
       const preview = { nodeId: event.displayNodeId, contentType: event.contentType, bytes: event.bytes }
-      keep(jobId, preview)
+      newest.set(jobId, preview)
       for (const listener of listeners.get(jobId) ?? []) listener(preview)
     } else if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted') {
       newest.delete(jobId)
     }
-  }
-
-  function keep(jobId: string, preview: Preview): void {
-    newest.delete(jobId)
-    newest.set(jobId, preview)
-    const [oldest] = newest.keys()
-    if (newest.size > maxJobs && oldest !== undefined) newest.delete(oldest)
   }
 
   function leave(jobId: string, listener: PreviewListener): void {

@@ -2,6 +2,8 @@
  * Jobs that were given one more try after a failure that may have been the engine's (no memory, a faulty graphics card). Kept in
  * memory only: after a restart a job may get another one, within its attempts.
  */
+import { BoundedSet } from '../../../lib/bounded-map.ts'
+
 export interface SecondChances {
   give(jobId: string): void
   wasGiven(jobId: string): boolean
@@ -12,13 +14,9 @@ export interface SecondChances {
 const MAX_REMEMBERED = 10_000
 
 export function createSecondChances(): SecondChances {
-  const given = new Set<string>()
+  const given = new BoundedSet<string>(MAX_REMEMBERED)
   return {
-    give(jobId) {
-      const [oldest] = given
-      if (given.size >= MAX_REMEMBERED && oldest !== undefined) given.delete(oldest)
-      given.add(jobId)
-    },
+    give: (jobId) => given.add(jobId),
     wasGiven: (jobId) => given.has(jobId),
     forget: (jobId) => void given.delete(jobId),
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newKeyText } from '../accounts/api-key.ts'
+import { newKeyText } from '../accounts/keys/api-key.ts'
 import { blankCredentials, isCredentialName, splitExtraData } from './split-extra-data.ts'
 
 test('credentials are told from notes, and whatever nobody knows is a credential', () => {

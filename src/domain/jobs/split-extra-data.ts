@@ -3,7 +3,7 @@
  * credential that a caller left inside of it is blanked first, wherever it stands: from there on nobody has to be careful.
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
-import { KEY_IN_TEXT, KEY_PREFIX } from '../accounts/api-key.ts'
+import { KEY_IN_TEXT, KEY_PREFIX } from '../accounts/keys/api-key.ts'
 import type { ExtraData } from './extra-data.ts'
 
 export interface SplitExtraData {

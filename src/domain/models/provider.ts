@@ -7,9 +7,9 @@
  * `poll`, as often as it takes, possibly in another process days later. Nothing but the handle and the model may be needed
  * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
  */
-import type { Json, JsonRecord, Model } from './model.ts'
-import type { Sending } from './send-marks.ts'
-import type { ValidationFailure } from './validation-failure.ts'
+import type { Sending } from './calls/sent-journal.ts'
+import type { Json, JsonRecord, Model } from './catalog/model.ts'
+import type { ValidationFailure } from './router-error.ts'
 
 /** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
 export type ProviderAccess = 'service_key' | 'own_key' | 'none'
@@ -34,14 +34,14 @@ export interface ProviderTask {
 }
 
 export interface ProviderOptions {
-  /** Aborted when nobody may wait any longer: at the hard end of the call, or when the process stops. */
+  /** Aborted when the work must end at once: at the hard end of the call, or when the process stops. */
   readonly signal: AbortSignal
-  /** Retries and waits for a free place at the provider end before this. */
+  /** Retries, and waiting for capacity at the provider, end before this. */
   readonly deadline: Date
 }
 
 export interface SubmitOptions extends ProviderOptions {
-  /** Absent where it does not matter what a crash leaves behind: a second submit makes no second generation. */
+  /** Absent where a second submit makes no second generation, so that nobody has to know whether one was sent. */
   readonly sending?: Sending
 }
 
@@ -55,7 +55,7 @@ export interface ProviderResult {
   readonly usage: JsonRecord | null
   /** What the provider says it cost, in millionths of a US dollar; null when it does not. */
   readonly costMicros: number | null
-  /** Where parts with inline media stand that the caller asked to have hosted; absent: nobody asked. */
+  /** The path of the parts with inline media that the caller wants as addresses; absent: they stay inline. */
   readonly inlineParts?: string | null
 }
 
@@ -83,7 +83,7 @@ export type ProviderRefusal =
   | ({ readonly reason: 'failed' } & Refused)
   /** It did not answer within its own bound. */
   | ({ readonly reason: 'timeout' } & Refused)
-  /** We did not even try: circuit open, no free place before the deadline. `generation` is `none`. */
+  /** Nothing was sent: the circuit is open, or there was no capacity before the deadline. `generation` is `none`. */
   | ({ readonly reason: 'unavailable'; readonly retryAfterSeconds: number | null } & Refused)
 
 export type SubmitOutcome =
@@ -109,7 +109,7 @@ export interface Provider {
    * null, whether that holds for every input.
    */
   deduplicates(model: Model, input: JsonRecord | null): boolean
-  /** Whether it says through `sending` when bytes leave. One that does not counts as having sent from the beginning. */
+  /** Whether it calls `sending` when bytes leave. A submit of one that does not counts as sent from the beginning. */
   readonly announcesSends?: boolean
   submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>
   poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>

@@ -3,7 +3,6 @@
  * id is authoritative; a hash counts only when there is no id; the path is a hint for people. Finding and replacing are pure,
  * looking up is in resolve-files.ts. Depth is bounded by readGraph, so recursion is safe.
  */
-
 import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 
@@ -48,21 +47,21 @@ export function findAssetRefs(graph: Graph): FoundRefs {
   return { refs, nodeIds }
 }
 
-interface InputPlace {
+interface InputName {
   readonly id: string
   readonly name: string
 }
 
-function collect(value: JsonValue, place: InputPlace, into: Map<JsonObject, AssetRef>): void {
+function collect(value: JsonValue, input: InputName, into: Map<JsonObject, AssetRef>): void {
   if (typeof value !== 'object' || value === null || value instanceof NumberText) return
   if (Array.isArray(value)) {
-    for (const item of value) collect(item, place, into)
+    for (const item of value) collect(item, input, into)
   } else if (isReference(value)) {
     const ref = readAssetRef(value)
-    const where = `Node ${place.id}, input ${place.name}`
+    const where = `Node ${input.id}, input ${input.name}`
     into.set(value, ref.kind === 'malformed' ? { ...ref, problem: `${where}: the reference ${ref.problem}` } : ref)
   } else {
-    for (const name in value) collect(value[name], place, into)
+    for (const name in value) collect(value[name], input, into)
   }
 }
 

@@ -2,26 +2,27 @@
  * Names of files in a graph: what an asset is called there, which bare names a graph holds, and under which paths a bare name
  * may be found. Names are only ever compared, never used as paths.
  */
-
+import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
 import type { Graph } from '../../../engine/graph/graph.ts'
+import { type DeclaredInput, type NodeSpec, readNodeSpec } from '../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import type { CheckInput } from '../../../engine/graph/validate/check-node.ts'
 import { unwrapConstant } from '../../../engine/graph/validate/convert-constant.ts'
+import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { extensionFromType, extensionOf } from '../../../lib/mime.ts'
 import { pythonStr } from '../../../lib/python/values.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin } from '../assets/asset-store.ts'
-import { type FileInput, findFileInputs } from './file-inputs.ts'
 
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
 const MODEL_PATH = /^models\/[^/]+\/(.+)$/
-// Nobody means a file of ours by these.
+// Such a path cannot mean a file of the caller's.
 const LEADS_ELSEWHERE = /^\/|\\|(^|\/)\.\.(\/|$)/
 // Longer than any path that an asset can have: such a name is unknown without a look-up.
 const MAX_NAME_LENGTH = 1_024
 
-/** The name under which an asset stands in an executed graph: by content, or relative to its root for weights. */
+/** The name of an asset in an executed graph: by content, or relative to its root for weights. */
 export function nameInGraph(asset: Asset): string {
   const model = asset.filePath === null ? null : MODEL_PATH.exec(asset.filePath)
   if (model !== null) return model[1]
@@ -53,7 +54,7 @@ export function pathsOfFolder(folder: string): readonly string[] {
 }
 
 /**
- * Where else a bare name may be found when nothing stands under it: without its folders, since names are flat for callers who
+ * Where else a bare name may be found when no file has it: without its folders, since names are flat for callers who
  * think in subfolders, and among uploads that were put into the folder of outputs or previews by name.
  */
 export function fallbacksOfName(name: string): readonly { readonly origin: AssetOrigin; readonly path: string }[] {
@@ -123,4 +124,40 @@ export function createFileCheck({ inputs, folderInputs }: FileNames, known: Know
     if (input === undefined || (value === '' && input.mayBeEmpty)) return true
     return typeof value === 'string' && known.hasFile(value) ? true : `Invalid ${input.noun} file: ${pythonStr(value)}`
   }
+}
+
+/**
+ * An input that names a file of the caller. Its declaration says so with an upload option; the few inputs that take a file
+ * without one are named by the catalog.
+ */
+export interface FileInput {
+  readonly path: string
+  /** The word in "Invalid image file: x". */
+  readonly noun: string
+  /** An empty text means that no file is wanted: only free text inputs have that, a choice always names one. */
+  readonly mayBeEmpty: boolean
+}
+
+function toFileInput(input: DeclaredInput, named: readonly string[]): FileInput | null {
+  const noun = input.upload ?? (named.includes(input.path) ? input.name : null)
+  return noun === null ? null : { path: input.path, noun, mayBeEmpty: input.type === 'STRING' }
+}
+
+const NONE: readonly FileInput[] = []
+const known = new WeakMap<NodeSpec, readonly FileInput[]>()
+
+/** The file inputs of a node of this class; `given` matters only for classes with dynamic inputs. */
+export function findFileInputs(catalog: NodeCatalog, classType: string, given: JsonObject): readonly FileInput[] {
+  const definition = catalog.find(classType)
+  if (definition === null) return NONE
+  const spec = readNodeSpec(definition)
+  let inputs = known.get(spec)
+  if (inputs === undefined || spec.isDynamic) {
+    const named = catalog.fileInputs?.(classType) ?? catalog.selfCheckedInputs(classType)
+    inputs = declaredInputs(spec, given)
+      .map((input) => toFileInput(input, named))
+      .filter((input) => input !== null)
+    known.set(spec, inputs)
+  }
+  return inputs
 }

@@ -1,6 +1,6 @@
 /**
  * What a graph needs of an engine: its node classes, and those choices that not every engine offers, above all weights. Graphs
- * with the same needs share a key, so that a queue can keep them in one lane and ask once per lane who can run it.
+ * with the same needs share a key: they wait in one lane of the queue, and which engines can run them is found out per lane.
  */
 import { hash } from 'node:crypto'
 import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
@@ -8,7 +8,6 @@ import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
 import { type DeclaredInput, readNodeSpec } from '../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { choicesOf } from '../../../engine/graph/validate/constant-rules.ts'
-import { isWeights } from './model-refs.ts'
 
 /** A value that an input of a class must offer. */
 export type Choice = readonly [classType: string, input: string, value: string]
@@ -54,7 +53,7 @@ export function needsOf(graph: Graph, catalogs: readonly NodeCatalog[]): Needs {
   return { key: keyOf(sorted), ...sorted, weights: [...weights].sort() }
 }
 
-/** A value that nobody lists may be right all the same: the class decides, on whichever engine. */
+/** A value that no catalog lists may still be valid: a class that judges itself decides, on whichever engine. */
 function judgesItself(catalogs: readonly NodeCatalog[], classType: string): boolean {
   return catalogs.some((catalog) => catalog.judgesItself?.(classType) === true)
 }
@@ -118,4 +117,11 @@ function offers(catalog: NodeCatalog, [classType, path, value]: Choice): boolean
   const input = readNodeSpec(definition).inputs.find((declared) => declared.path === path)
   const choices = input === undefined ? null : choicesOf(input)
   return choices === null || choices.includes(value)
+}
+
+const WEIGHTS = /\.(?:safetensors|sft|ckpt|pt|pt2|pth|bin|pkl|gguf|onnx)$/i
+
+/** Whether a value that was picked from a list names weights, judged by the name alone. */
+export function isWeights(name: string): boolean {
+  return WEIGHTS.test(name)
 }

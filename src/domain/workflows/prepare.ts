@@ -2,7 +2,6 @@
  * From a submitted workflow to the text that is executed: format, shape, files, validation, in this order. Everything that can
  * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
  */
-
 import type { Graph } from '../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
@@ -25,7 +24,7 @@ import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-fi
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
 export interface ResolvedInput {
-  /** As it stands in the executed graph. */
+  /** Its name in the executed graph. */
   readonly name: string
   readonly hash: string
   readonly sizeBytes: number
@@ -54,7 +53,7 @@ export interface PreparedWorkflow {
 export interface Placement {
   /** What the engine that comes nearest does not have; empty when some engine has everything. */
   findLacks(graph: Graph): readonly Lack[]
-  /** Some engine has not said yet what it can run: a class or a choice that nobody knows may be its. */
+  /** Some engine has not said yet what it can run: it may have a class or a choice that no other has. */
   isCatalogOpen(): boolean
   /** The lane of the queue in which such graphs wait. */
   laneOf(graph: Graph): string
@@ -142,7 +141,7 @@ function* readSteps(
   return { submitted, found, named }
 }
 
-/** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missing_ids). */
+/** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missingIds). */
 export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
   const { turns = createTurns() } = deps
   const inspectWorkflow = createInspectWorkflow({ ...deps, turns })

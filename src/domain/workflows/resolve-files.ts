@@ -18,7 +18,7 @@ export interface FileQuery {
   readonly names: ReadonlySet<string>
   readonly folders: ReadonlySet<string>
   readonly now: Date
-  /** A name that is unknown as it stands may mean a file of its last part. */
+  /** A name that is unknown may mean the file that has its last part as a name. */
   readonly hasFlatNames?: boolean
 }
 
@@ -68,7 +68,7 @@ export async function resolveFiles(assets: AssetFinder, query: FileQuery): Promi
   return { assetOf: (ref) => find(ref) as Asset, byName: new Map([...byName, ...others]), byFolder: inFolders }
 }
 
-/** Names that nothing stands under exactly: tried in the order of their fallbacks. */
+/** Finds files for names that no file has exactly, in the order of their fallbacks. */
 async function findElsewhere(
   assets: AssetFinder,
   query: FileQuery,
@@ -138,7 +138,7 @@ function refuseMissing(missing: readonly AssetRef[]): void {
           `the workflow refers to assets that do not exist: ${ids.slice(0, 5).join(', ')}${ids.length > 5 ? ', ...' : ''}`,
         ]
   const problems = malformed?.kind === 'malformed' ? [malformed.problem.slice(0, 500)] : []
-  throw new ServiceError('missing_asset', [...unknown, ...problems].join('; '), { details: { missing_ids: ids } })
+  throw new ServiceError('missing_asset', [...unknown, ...problems].join('; '), { details: { missingIds: ids } })
 }
 
 function resolveNames(

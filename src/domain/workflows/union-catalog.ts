@@ -16,7 +16,7 @@ export function uniteCatalogs(catalogs: readonly NodeCatalog[]): NodeCatalog {
     let definition = united.get(classType)
     if (definition === undefined) {
       definition = unite(catalogs.map((catalog) => catalog.find(classType)).filter((each) => each !== null))
-      // Names that nobody knows come from callers, without end.
+      // Unknown names come from callers and are without number: they are not remembered.
       if (definition !== null) united.set(classType, definition)
     }
     return definition

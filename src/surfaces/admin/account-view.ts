@@ -1,9 +1,8 @@
 /** Accounts, keys and credits as the wire shows them. Pure. */
+import { writeUsd } from '../../../lib/usd.ts'
 import type { AccountRecord } from '../../domain/accounts/account.ts'
-import type { ApiKey } from '../../domain/accounts/api-key.ts'
-import type { Balance, Hold, LedgerEntry } from '../../domain/credits/ledger.ts'
-import type { Usage } from '../../domain/credits/ledger-store.ts'
-import { writeUsd } from '../../domain/credits/micros.ts'
+import type { ApiKey } from '../../domain/accounts/keys/api-key.ts'
+import type { Balance, Hold, LedgerEntry, Usage } from '../../domain/credits/ledger.ts'
 
 export function toAccountView({ id, name, tier, status, overrides, createdAt }: AccountRecord) {
   return { id, name, tier, status, overrides, created_at: createdAt.toISOString() }

@@ -5,9 +5,9 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
-import type { AccountDirectory } from '../../domain/accounts/account-directory.ts'
-import type { KeyStore } from '../../domain/accounts/key-store.ts'
-import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
+import type { AccountDirectory } from '../../domain/accounts/account-store.ts'
+import type { KeyStore } from '../../domain/accounts/keys/key-store.ts'
+import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
 import type { JobStore } from '../../domain/jobs/job-store.ts'
 

@@ -2,8 +2,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
-import type { ApiKeys } from '../../domain/accounts/api-keys.ts'
-import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
+import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
+import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { AdminKit, AdminOperation } from './admin-operation.ts'
 import {

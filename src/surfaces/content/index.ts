@@ -3,7 +3,7 @@
  * strangers, so they are sandboxed, never sniffed, and downloaded rather than shown where a browser could run them.
  */
 import type { FastifyInstance } from 'fastify'
-import type { OpenContent } from '../../domain/assets/content.ts'
+import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
 import { sendContent } from '../kit/content/send-content.ts'
 import type { Gate } from '../kit/guards/gate.ts'

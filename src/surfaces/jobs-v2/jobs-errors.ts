@@ -62,9 +62,16 @@ export function createAnswerError(log: Log): AnswerError {
 
 function answerRefusal(error: ServiceError): ErrorAnswer {
   const [status, code] = ANSWER[error.refusal]
-  const answer = toAnswer(status, code, error.message, error.details)
+  const answer = toAnswer(status, code, error.message, toWireDetails(error.details))
   if (status === 429) return withHeader(answer, 'Retry-After', String(toRetrySeconds(error.retryAfterSeconds)))
   return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
+}
+
+/** `missingIds` as `missing_ids`; values stay as they are. */
+function toWireDetails(details: RefusalDetails | null): RefusalDetails | null {
+  if (details === null) return null
+  const toWireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  return Object.fromEntries(Object.entries(details).map(([name, value]) => [toWireName(name), value]))
 }
 
 function toRetrySeconds(seconds: number | null): number {

@@ -6,8 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isUuid } from '../../../lib/ids.ts'
-import type { Caller } from '../../domain/accounts/caller.ts'
-import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { writeAnswer } from '../kit/connections/raw-answer.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'

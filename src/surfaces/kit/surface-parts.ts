@@ -9,7 +9,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Turns } from '../../../lib/turns.ts'
 import type { UserFiles } from '../../domain/accounts/user-files.ts'
-import type { AssetShelf } from '../../domain/assets/asset-shelf.ts'
+import type { NamedFiles } from '../../domain/assets/named-files.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
@@ -46,7 +46,7 @@ export interface SurfaceParts {
   }
   /** Whether the account runs as many jobs as it may at a time. */
   readonly isAtLimit: (accountId: string) => Promise<boolean>
-  readonly assets: AssetShelf
+  readonly assets: NamedFiles
   readonly pictures: Pictures
   readonly userFiles: UserFiles
   readonly content: {

@@ -4,8 +4,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createUuidV7 } from '../../../lib/ids.ts'
-import type { Caller } from '../../domain/accounts/caller.ts'
-import { mustHaveScope } from '../../domain/accounts/scopes.ts'
+import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import {
   compileMethods,
   type MethodsOf,

@@ -1,6 +1,6 @@
 /** Every route of the surface, and the scope that a request needs for it. */
 import type { FastifyRequest } from 'fastify'
-import type { Scope } from '../../domain/accounts/scopes.ts'
+import type { Scope } from '../../domain/accounts/caller.ts'
 import { type Api, barePathOf, type OperationDeps } from './legacy-operation.ts'
 import { getHistory, getHistoryV2, postHistory } from './operations/history.ts'
 import { internalFiles, logs } from './operations/internal.ts'

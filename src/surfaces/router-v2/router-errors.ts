@@ -6,15 +6,11 @@
 import type { Log } from '../../../lib/log.ts'
 import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
-import {
-  ROUTER_REFUSALS,
-  RouterError,
-  type RouterErrorType,
-  type RouterRefusal,
-} from '../../domain/models/router-error.ts'
-import type { SpendOf } from '../../domain/models/spend.ts'
+import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
+import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
 import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
+import { errorTypeOf, type RouterErrorType } from './router-error-types.ts'
 import { type BrandHeaders, toSpendHeaders } from './router-headers.ts'
 
 const STATUS: Readonly<Record<RouterRefusal, number>> = {
@@ -119,7 +115,7 @@ export async function withSpend(error: unknown, accountId: string | null, spendO
 }
 
 export function toErrorType(error: RouterError): RouterErrorType {
-  return ROUTER_REFUSALS[error.refusal]
+  return errorTypeOf(error.refusal)
 }
 
 function toRouterError(error: unknown): RouterError | null {

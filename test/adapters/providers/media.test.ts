@@ -1,7 +1,7 @@
 /** Pictures of an input that the router itself turns into files: where they may come from, what they may be, how large. */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { JsonRecord } from '../../../src/domain/models/model.ts'
+import type { JsonRecord } from '../../../src/domain/models/catalog/model.ts'
 import { openaiFake } from '../../support/providers/fake-providers/direct.ts'
 import { type FakeProvider, PNG_BYTES, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
 import { type HttpFake, startHttpFake } from '../../support/providers/http-fake.ts'

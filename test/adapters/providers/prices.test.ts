@@ -9,10 +9,10 @@ import { type CatalogFile, readCatalogFiles } from '../../../src/adapters/provid
 import { readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
 import type { ModelRules } from '../../../src/adapters/providers/declarative/rules.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
-import { createCheckInput } from '../../../src/domain/models/check-input.ts'
-import { type JsonPath, writeJsonPath } from '../../../src/domain/models/json-path.ts'
-import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/model.ts'
-import { sourcesOf } from '../../../src/domain/models/price-rule.ts'
+import { createCheckInput } from '../../../src/domain/models/catalog/check-input.ts'
+import { type JsonPath, writeJsonPath } from '../../../src/domain/models/catalog/json-path.ts'
+import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/catalog/model.ts'
+import { sourcesOf } from '../../../src/domain/models/pricing/price-rule.ts'
 import {
   type Consumption,
   estimatePrice,
@@ -20,7 +20,7 @@ import {
   leastPrice,
   priceOf,
   quoteFor,
-} from '../../../src/domain/models/pricing.ts'
+} from '../../../src/domain/models/pricing/pricing.ts'
 import { cornersOf } from '../../support/providers/schema-corners.ts'
 
 const compileSchema = createCompileSchema()

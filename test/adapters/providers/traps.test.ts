@@ -1,7 +1,7 @@
 /** What each provider is sent, and the small things that each of them does in its own way. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Json, JsonRecord } from '../../../src/domain/models/model.ts'
+import type { Json, JsonRecord } from '../../../src/domain/models/catalog/model.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { byteplusFake } from '../../support/providers/fake-providers/byteplus.ts'
 import {

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { LimitStore, RequestRate } from '../../../src/domain/credits/limit-store.ts'
-import { createRateLimiter, type RateLimiter } from '../../../src/domain/credits/rate-limit.ts'
+import {
+  createRateLimiter,
+  type LimitStore,
+  type RateLimiter,
+  type RequestRate,
+} from '../../../src/domain/credits/rate-limit.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { openAccountRig } from './account-rig.ts'

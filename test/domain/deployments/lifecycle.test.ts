@@ -159,7 +159,7 @@ describe('a deployment', () => {
 })
 
 describe('without workers of our own', () => {
-  test('somebody is told while a deployment starts, when jobs wait, and when there is nothing to do', async () => {
+  test('the hooks are called while a deployment starts, when jobs wait, and when there is nothing to do', async () => {
     const { clock, deployments, lifecycle, load, there, news } = await createLifecycleRig({ withHooks: true })
     await deployments.create({ ...DEMO, workers: 0 })
     await lifecycle.look()
@@ -179,7 +179,7 @@ describe('without workers of our own', () => {
     assert.deepEqual(news(), ['idle demo'])
   })
 
-  test('the common pool is told of as well, though never started or stopped', async () => {
+  test('the hooks hear of the default pool too, whose workers are never started or stopped here', async () => {
     const { lifecycle, load, there, news } = await createLifecycleRig({ withHooks: true })
     load.set('default', { queued: 1, running: 0 })
     await lifecycle.look()

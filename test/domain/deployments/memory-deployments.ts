@@ -4,9 +4,8 @@ import { silentLog } from '../../../lib/log.ts'
 import type { Deployment } from '../../../src/domain/deployments/deployment.ts'
 import type { DeploymentStore, PoolLoad } from '../../../src/domain/deployments/deployment-store.ts'
 import { openDeployments } from '../../../src/domain/deployments/deployments.ts'
-import { createLifecycle } from '../../../src/domain/deployments/lifecycle.ts'
+import { createLifecycle, type PoolWorkers } from '../../../src/domain/deployments/lifecycle.ts'
 import type { PoolHooks } from '../../../src/domain/deployments/pool-hooks.ts'
-import type { PoolWorkers } from '../../../src/domain/deployments/pool-workers.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 
 export function createMemoryStore() {

@@ -42,7 +42,7 @@ test('a used key is refused for a day with the id of its job, and is free afterw
   const first = await rig.submit(SAVE, { idempotencyKey: 'k' })
   await assert.rejects(
     rig.submit(SAVE, { idempotencyKey: 'k' }),
-    refusedWith('idempotency_key_reuse', { job_id: first.id }),
+    refusedWith('idempotency_key_reuse', { jobId: first.id }),
   )
   clock.advance(86_400_000)
   assert.notEqual((await rig.submit(SAVE, { idempotencyKey: 'k' })).id, first.id)

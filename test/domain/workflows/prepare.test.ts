@@ -130,11 +130,11 @@ test('unknown, foreign and malformed references are missing assets', async () =>
     return error
   }
   const unknown = await refused({ id: idOf(1) }, { id: idOf(9) }, { id: idOf(2) }, { id: 'not-an-id' })
-  assert.deepEqual(unknown.details, { missing_ids: [idOf(9), idOf(2), 'not-an-id'] })
+  assert.deepEqual(unknown.details, { missingIds: [idOf(9), idOf(2), 'not-an-id'] })
   const malformed: JsonValue[] = [null, 'text', {}, [], { id: 5 }, { id: '' }, { hash: 'abc' }]
   for (const info of malformed) {
     const error = await refused(info)
-    assert.deepEqual(error.details, { missing_ids: [] })
+    assert.deepEqual(error.details, { missingIds: [] })
     assert.match(error.message, /^Node load0, input image: the reference has /)
   }
   const bare = await refusalOf(prepare(loads([{ __type: 'core/ASSET' }])))
@@ -146,9 +146,9 @@ test('a hash alone is enough, but never overrides an id', async () => {
   const { inputs } = await prepare(loads(reference({ hash: `BLAKE3:${hashOf('1')}` })))
   assert.equal(inputs[0].hash, hashOf('1'))
   const error = await refusalOf(prepare(loads(reference({ id: idOf(7), hash: hashOf('1') }))))
-  assert.deepEqual(error.details, { missing_ids: [idOf(7)] })
+  assert.deepEqual(error.details, { missingIds: [idOf(7)] })
   const unknown = await refusalOf(prepare(loads(reference({ hash: hashOf('e') }))))
-  assert.deepEqual(unknown.details, { missing_ids: [hashOf('e')] })
+  assert.deepEqual(unknown.details, { missingIds: [hashOf('e')] })
 })
 
 test('a reference to weights becomes their name below the root', async () => {

@@ -3,9 +3,9 @@
 import { systemClock } from '../../../lib/clock.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
 import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
-import { createApiKeys } from '../../../src/domain/accounts/api-keys.ts'
-import { openKeyRing } from '../../../src/domain/accounts/key-ring.ts'
-import { DEFAULT_TIERS, type LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
+import { createApiKeys } from '../../../src/domain/accounts/keys/api-keys.ts'
+import { openKeyRing } from '../../../src/domain/accounts/keys/key-ring.ts'
+import { DEFAULT_TIERS, type LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
 
 export interface PaidAccount {
   readonly accountId: string

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { ModelOverrides } from '../../../src/compose/router/open-models.ts'
-import type { Model } from '../../../src/domain/models/model.ts'
+import type { Model } from '../../../src/domain/models/catalog/model.ts'
 import { RouterClient } from '../clients/router-client.ts'
 import { createFakeEngine } from '../engines/fake-engine.ts'
 import {

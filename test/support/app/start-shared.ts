@@ -1,6 +1,6 @@
 /** The whole service as several accounts share it, with the accounts and keys that a test names. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
+import type { LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
 import { type Answer, type CallOptions, call } from '../clients/call.ts'
 import { createFakeEngine, type FakeEngine } from '../engines/fake-engine.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from './start-app.ts'

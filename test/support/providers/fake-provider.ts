@@ -2,7 +2,8 @@
  * A provider in this process that does what a test tells it to: it counts generations, waits until it is let go, refuses,
  * fails, loses its answer. Tests say per model what happens; the rest of the router is the real one.
  */
-import type { Json, JsonRecord, Model } from '../../../src/domain/models/model.ts'
+import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
+import { readModel } from '../../../src/domain/models/catalog/read-model.ts'
 import type {
   PollOutcome,
   Provider,
@@ -10,7 +11,6 @@ import type {
   ProviderRefusal,
   SubmitOutcome,
 } from '../../../src/domain/models/provider.ts'
-import { readModel } from '../../../src/domain/models/read-model.ts'
 
 export interface FakeProvider extends Provider {
   /** Every submit that reached the provider, in order. */

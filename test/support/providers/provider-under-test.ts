@@ -11,7 +11,7 @@ import type { Network } from '../../../src/adapters/providers/outbound/network.t
 import { openSafeFetcher } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
-import type { Json, JsonRecord, Model } from '../../../src/domain/models/model.ts'
+import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
 import type { PollOutcome, SubmitOutcome } from '../../../src/domain/models/provider.ts'
 import { createFixedClock, type FixedClock } from '../fixed-clock.ts'
 import type { FakeProvider } from './fake-providers/fake-card.ts'

@@ -2,8 +2,8 @@
  * The corners of a model's input: for every field of its schema what stands at its edges, and beside it what callers send
  * who read no schema. Only what the model's own check takes is an input; the rest shows that it is refused.
  */
-import type { CheckInput } from '../../../src/domain/models/check-input.ts'
-import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/model.ts'
+import type { CheckInput } from '../../../src/domain/models/catalog/check-input.ts'
+import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/catalog/model.ts'
 
 /** undefined: the field is left out. */
 type Corner = Json | undefined

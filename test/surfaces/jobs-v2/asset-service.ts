@@ -9,11 +9,11 @@ import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
 import { openModelFiles } from '../../../src/adapters/blobs/model-files.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
-import { createFindAsset, createOpenContent, createRemoveAsset } from '../../../src/domain/assets/content.ts'
-import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/from-hash.ts'
-import { createModelPlacement } from '../../../src/domain/assets/model-placement.ts'
-import { createStorageRooms } from '../../../src/domain/assets/storage-rooms.ts'
-import { createUploadAsset } from '../../../src/domain/assets/upload.ts'
+import { createFindAsset, createOpenContent, createRemoveAsset } from '../../../src/domain/assets/asset-content.ts'
+import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/create/asset-from-hash.ts'
+import { createUploadAsset } from '../../../src/domain/assets/create/upload-asset.ts'
+import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
+import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
 import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
 import type { ContextOf } from '../../../src/surfaces/jobs-v2/jobs-operation.ts'
 import { ASSETS_BY_ID } from '../../../src/surfaces/jobs-v2/operations/assets-by-id.ts'
@@ -69,7 +69,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
       ...shared,
       keys: store.keys,
       maxBytes: maxUploadBytes,
-      rooms: createStorageRooms({ ...shared, limitOf: () => null }),
+      quota: createStorageQuota({ ...shared, limitOf: () => null }),
     }),
     maxUploadBytes,
     contentLinks,

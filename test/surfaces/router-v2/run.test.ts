@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
+import type { LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
 import { MODELS, startRouter } from '../../support/app/start-router.ts'
 import { refusedWith } from '../../support/clients/router-client.ts'
 import { accepted, done, fakeModel, gate, refusedBy } from '../../support/providers/fake-provider.ts'

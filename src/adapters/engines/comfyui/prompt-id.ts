@@ -2,7 +2,7 @@
  * The id of a prompt, from what it is an attempt at: whoever knows the job can find the prompts of its earlier attempts on a
  * server again, also after a restart of ours. A canonical UUID (version 8), as newer servers demand.
  */
-import { hash } from 'node:crypto'
+import { uuidFromText } from '../../../../lib/ids.ts'
 
 export interface PromptKey {
   readonly jobId: string
@@ -14,11 +14,7 @@ export interface PromptKey {
 export const MAX_ROUNDS = 3
 
 export function promptIdOf({ jobId, attempt, round }: PromptKey): string {
-  const bytes = hash('sha256', `atelier prompt ${jobId} ${attempt} ${round}`, 'buffer').subarray(0, 16)
-  bytes[6] = (bytes[6]! & 0x0f) | 0x80
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80
-  const hex = bytes.toString('hex')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+  return uuidFromText(`atelier prompt ${jobId} ${attempt} ${round}`)
 }
 
 /** Every id that earlier attempts may have used. */

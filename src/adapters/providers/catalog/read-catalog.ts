@@ -3,9 +3,9 @@
  * It reads no disk and opens nothing, so that `models lint`, a start and a reload judge alike. A catalogue with a problem is
  * not to be used: half of one would make models vanish.
  */
-import type { CompileSchema } from '../../../domain/models/check-input.ts'
-import { isRecord, type Json, type Model } from '../../../domain/models/model.ts'
-import { readModel } from '../../../domain/models/read-model.ts'
+import type { CompileSchema } from '../../../domain/models/catalog/check-input.ts'
+import { isRecord, type Json, type Model } from '../../../domain/models/catalog/model.ts'
+import { readModel } from '../../../domain/models/catalog/read-model.ts'
 import { checkAdapterShape, checkModelRules } from '../declarative/check-rules.ts'
 import { compileOutcomes } from '../declarative/outcome-rules.ts'
 import type { ProviderRules } from '../declarative/rules.ts'

@@ -1,7 +1,7 @@
 /** What is sent for an input: the operation it asks for, its address and headers, and its body as JSON or as a form. */
 
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
-import { findLeaves } from '../../../domain/models/json-path.ts'
+import { findLeaves } from '../../../domain/models/catalog/json-path.ts'
 import type { ProviderCall } from '../../../domain/models/provider.ts'
 import type { CompiledModel, CompiledOperation } from './compile-model.ts'
 import { FieldRefusal, IMAGE_MAX_BYTES, type MediaDeps, REQUEST_MAX_BYTES, resolveMedia } from './media.ts'

@@ -1,7 +1,7 @@
 /** One exchange with the provider for a step of a call, with its bounds, told to the observer and to the breaker. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { ApiRequest } from '../outbound/api-client.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import type { DeclarativeDeps, ExchangeKind, ProviderParts } from './parts.ts'

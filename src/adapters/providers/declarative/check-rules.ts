@@ -1,7 +1,7 @@
 /** What is wrong with a model's rules: their shape, paths and patterns that cannot be read, and names that have no value. */
-import { writeJsonPath } from '../../../domain/models/json-path.ts'
-import type { Model } from '../../../domain/models/model.ts'
-import { findOtherDefaults } from '../../../domain/models/price-rule.ts'
+import { writeJsonPath } from '../../../domain/models/catalog/json-path.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
+import { findOtherDefaults } from '../../../domain/models/pricing/price-rule.ts'
 import { compileModel } from './compile-model.ts'
 import type { ModelRules, OperationRules, ProviderRules } from './rules.ts'
 import { checkModelShape } from './rules-schema.ts'

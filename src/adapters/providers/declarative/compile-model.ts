@@ -1,6 +1,6 @@
 /** A model's rules made ready to run: paths, patterns and templates are read once, and what is wrong with them is found here. */
-import { type JsonPath, readJsonPath } from '../../../domain/models/json-path.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import { type JsonPath, readJsonPath } from '../../../domain/models/catalog/json-path.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import { compileConditions, type InputTest } from './conditions.ts'
 import { type Classify, compileOutcomes } from './outcome-rules.ts'
 import type { FetchRule, ModelRules, OperationRules, ProviderRules, RefuseRule, TaskRules } from './rules.ts'

@@ -1,5 +1,5 @@
 /** Which of a model's operations an input asks for. Fields that are null count as left out. */
-import { findLeaves, readJsonPath } from '../../../domain/models/json-path.ts'
+import { findLeaves, readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Condition } from './rules.ts'
 
 export type InputTest = (input: unknown, settings: Readonly<Record<string, string>>) => boolean

@@ -2,7 +2,7 @@
  * What may be shown of a provider's own words: the texts where it keeps them, bounded, without control characters, without
  * the query of any address (links are signed there) and without the key, whatever it echoes.
  */
-import { findLeaves, type JsonPath } from '../../../domain/models/json-path.ts'
+import { findLeaves, type JsonPath } from '../../../domain/models/catalog/json-path.ts'
 
 const MAX_LENGTH = 500
 const FIRST_CONTROL_FREE = 0x20

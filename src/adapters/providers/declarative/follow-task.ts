@@ -1,7 +1,7 @@
 /** One look at a task: its state, and the finished document when it is done. */
 
-import { findValue } from '../../../domain/models/json-path.ts'
-import { isRecord, type Json } from '../../../domain/models/model.ts'
+import { findValue } from '../../../domain/models/catalog/json-path.ts'
+import { isRecord, type Json } from '../../../domain/models/catalog/model.ts'
 import { type CompiledFetch, type CompiledTask, type TaskState, toWord } from './compile-model.ts'
 import { isEmpty } from './conditions.ts'
 import type { Answer } from './outcome-rules.ts'

@@ -5,7 +5,7 @@
  */
 
 import { sniffType } from '../../../../lib/sniff-type.ts'
-import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
+import type { ValidationFailure } from '../../../domain/models/router-error.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { BlockedAddressError } from '../outbound/network.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'

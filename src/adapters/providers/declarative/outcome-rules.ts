@@ -1,6 +1,6 @@
 /** What an answer means, by the provider's rules first and by its HTTP status where no rule speaks. */
 import type { IncomingHttpHeaders } from 'node:http'
-import { findLeaves, type JsonPath, readJsonPath } from '../../../domain/models/json-path.ts'
+import { findLeaves, type JsonPath, readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import { isEmpty } from './conditions.ts'
 import type { Meaning, Occasion, OutcomeRule } from './rules.ts'
 

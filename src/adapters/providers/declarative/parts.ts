@@ -2,8 +2,8 @@
 
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import type { JsonPath } from '../../../domain/models/json-path.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { ApiClient } from '../outbound/api-client.ts'
 import type { CircuitBreaker } from '../outbound/circuit-breaker.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'

@@ -6,7 +6,7 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
-import type { Json } from '../../../domain/models/model.ts'
+import type { Json } from '../../../domain/models/catalog/model.ts'
 import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../../../domain/models/provider.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { BlockedAddressError } from '../outbound/network.ts'

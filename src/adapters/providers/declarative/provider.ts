@@ -2,8 +2,8 @@
  * A provider made of rules. It owns what all its calls share (connections, places, the breaker) and puts the steps in their
  * order; what each step means stands in the files beside it.
  */
-import { readJsonPath } from '../../../domain/models/json-path.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import { readJsonPath } from '../../../domain/models/catalog/json-path.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'
 import { openApiClient } from '../outbound/api-client.ts'
 import { createCircuitBreaker } from '../outbound/circuit-breaker.ts'

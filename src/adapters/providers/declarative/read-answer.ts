@@ -1,7 +1,7 @@
 /** An answer's body as a document, and what a finished one says: whether there is output, what was used, what it cost. */
 import { Readable } from 'node:stream'
-import { findLeaves, findValue } from '../../../domain/models/json-path.ts'
-import { isRecord, type JsonRecord, type Model } from '../../../domain/models/model.ts'
+import { findLeaves, findValue } from '../../../domain/models/catalog/json-path.ts'
+import { isRecord, type JsonRecord, type Model } from '../../../domain/models/catalog/model.ts'
 import type { ProviderResult } from '../../../domain/models/provider.ts'
 import type { ExchangeAnswer } from '../outbound/exchange.ts'
 import type { CompiledModel } from './compile-model.ts'

@@ -3,9 +3,9 @@
  * provider may still be working on something that the caller could pay for twice.
  */
 
-import { findValue, type JsonPath } from '../../../domain/models/json-path.ts'
+import { findValue, type JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Generation, ProviderRefusal } from '../../../domain/models/provider.ts'
-import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
+import type { ValidationFailure } from '../../../domain/models/router-error.ts'
 import { readWords } from './failure-words.ts'
 import type { Answer } from './outcome-rules.ts'
 import type { Meaning } from './rules.ts'

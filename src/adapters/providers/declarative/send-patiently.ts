@@ -5,7 +5,7 @@
 
 import { createBackoff } from '../../../../lib/backoff.ts'
 import type { Clock } from '../../../../lib/clock.ts'
-import type { Sending } from '../../../domain/models/send-marks.ts'
+import type { Sending } from '../../../domain/models/calls/sent-journal.ts'
 import { ExchangeError } from '../outbound/exchange.ts'
 import { readRetryAfterMs } from '../outbound/retry-after.ts'
 import type { ReadAnswer } from './read-answer.ts'

@@ -8,8 +8,8 @@ import type { NewId } from '../../../../lib/ids.ts'
 import { extensionFromType, isActiveType, toBareType } from '../../../../lib/mime.ts'
 import { SNIFF_BYTES, sniffType } from '../../../../lib/sniff-type.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
+import type { StoreBlob } from '../../../domain/assets/blob-store.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
-import type { StoreBlob } from '../../../domain/assets/store-blob.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'
 
 export interface CopyDeps {

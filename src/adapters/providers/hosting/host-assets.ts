@@ -5,9 +5,9 @@
 
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/hosting.ts'
-import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/json-path.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/calls/keep-result.ts'
+import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/catalog/json-path.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { ModelRules } from '../declarative/rules.ts'
 import { type CopyDeps, type CopyRequest, copyFromUrl, copyInline } from './copy-asset.ts'
 import { toDownloadUrl } from './storage-address.ts'

@@ -5,9 +5,9 @@
 
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Engine } from '../../../domain/engine/engine.ts'
-import type { JsonRecord } from '../../../domain/models/model.ts'
+import type { JsonRecord } from '../../../domain/models/catalog/model.ts'
 import type { Provider, ProviderRefusal, SubmitOutcome } from '../../../domain/models/provider.ts'
-import { createRunWorkflow, type MadeFile, type WorkflowEnd } from '../../../domain/models/run-workflow.ts'
+import { createRunWorkflow, type MadeFile, type WorkflowEnd } from '../../../domain/models/workflows/run-workflow.ts'
 import { readDataUri } from './data-uri.ts'
 import { checkLocalModel, fillIn, type LocalRules, readLocalRules } from './rules.ts'
 

@@ -9,9 +9,9 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { FieldReader } from '../../../domain/models/field-reader.ts'
-import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/model.ts'
-import { checkWorkflow } from '../../../domain/models/run-workflow.ts'
+import { FieldReader } from '../../../domain/models/catalog/field-reader.ts'
+import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/catalog/model.ts'
+import { checkWorkflow } from '../../../domain/models/workflows/run-workflow.ts'
 
 export interface LocalRules {
   readonly workflow: JsonRecord

@@ -2,9 +2,9 @@
  * What the sandbox's models do. Each shows one thing that a real provider does sooner or later, always in the same way for
  * the same input, so that a client can be built and tested without an account anywhere.
  */
-import type { Json, JsonRecord } from '../../../domain/models/model.ts'
+import type { Json, JsonRecord } from '../../../domain/models/catalog/model.ts'
 import type { ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
-import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
+import type { ValidationFailure } from '../../../domain/models/router-error.ts'
 import { drawPicture } from './picture.ts'
 
 /** `answer`: what comes back. `never`: nothing comes back at all. */

@@ -1,4 +1,4 @@
-import type { AccountDirectory } from '../../../domain/accounts/account-directory.ts'
+import type { AccountDirectory } from '../../../domain/accounts/account-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 export function createAccountDirectory({ write, read }: StoreChannels): AccountDirectory {

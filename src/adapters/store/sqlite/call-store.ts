@@ -1,6 +1,6 @@
 /** Model calls on SQLite, as the main thread sees them. */
-import type { CallStore } from '../../../domain/models/call-store.ts'
-import type { EnqueueOutcome, RequestStore } from '../../../domain/models/request-store.ts'
+import type { CallStore } from '../../../domain/models/calls/call-store.ts'
+import type { EnqueueOutcome, RequestStore } from '../../../domain/models/queue/request-store.ts'
 import { toAdmitInput, toAdmitOutcome } from './operations/admit-call.ts'
 import { toCallEnd } from './operations/call-result.ts'
 import { toFinishInput, toFinishOutcome } from './operations/finish-call.ts'

@@ -1,4 +1,4 @@
-import type { IdempotencyStore } from '../../../domain/idempotency/key-record.ts'
+import type { IdempotencyStore } from '../../../domain/idempotency/idempotency-key.ts'
 import { inSlices, type StoreChannels } from './store-channels.ts'
 
 export function createIdempotencyStore({ write, read }: StoreChannels): IdempotencyStore {

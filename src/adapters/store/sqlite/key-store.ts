@@ -1,4 +1,4 @@
-import type { KeyStore } from '../../../domain/accounts/key-store.ts'
+import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 export function createKeyStore({ write, read }: StoreChannels): KeyStore {

@@ -1,6 +1,5 @@
 /** The ledger on SQLite, as the main thread sees it. */
-import type { EntryKind } from '../../../domain/credits/ledger.ts'
-import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
+import type { EntryKind, LedgerStore } from '../../../domain/credits/ledger.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 const ALL_KINDS: readonly EntryKind[] = ['grant', 'revoke', 'hold', 'settle', 'release', 'refund']

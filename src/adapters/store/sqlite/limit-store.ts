@@ -1,4 +1,4 @@
-import type { LimitStore } from '../../../domain/credits/limit-store.ts'
+import type { LimitStore } from '../../../domain/credits/rate-limit.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 export function createLimitStore({ write }: StoreChannels): LimitStore {

@@ -3,6 +3,7 @@
  * were given out are written down before any output that bears one of them, and not before: so they travel with the outputs,
  * and a run waits for the disk only at the first number of a name. A number that a crash takes along was on no output.
  */
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { ReserveInput } from './operations/output-numbers.ts'
 import type { StoreChannels } from './store-channels.ts'
@@ -19,7 +20,7 @@ const MAX_KNOWN = 10_000
 const MAX_GIVEN = 256
 
 export function createOutputNumbers(write: StoreChannels['write']): OutputNumbers {
-  const next = new Map<string, number>()
+  const next = new BoundedMap<string, number>(MAX_KNOWN)
   /** First numbers that are on their way: whoever comes meanwhile waits for them. */
   const learning = new Map<string, Promise<void>>()
   /** Given out and not yet written down. */
@@ -54,8 +55,6 @@ export function createOutputNumbers(write: StoreChannels['write']): OutputNumber
   async function learn(key: string, reserved: Promise<number>, count: number): Promise<void> {
     try {
       const first = await reserved
-      const [oldest] = next.keys()
-      if (next.size >= MAX_KNOWN && oldest !== undefined) next.delete(oldest)
       next.set(key, first + count)
     } catch {
       // Whoever asked hears of it.

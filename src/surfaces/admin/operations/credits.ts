@@ -1,10 +1,9 @@
 /** The credits of accounts: what was granted, held and charged, grants and refunds, and whether the ledger adds up. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
+import { readUsd } from '../../../../lib/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
-import type { Balance } from '../../../domain/credits/ledger.ts'
-import type { GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger-store.ts'
-import { readUsd } from '../../../domain/credits/micros.ts'
+import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { toBalanceView, toEntryView, toHoldView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'

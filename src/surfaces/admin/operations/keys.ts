@@ -1,9 +1,9 @@
 /** The API keys of an account. The text of a key is shown only in the answer that made it. */
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
-import type { StoredKey } from '../../../domain/accounts/api-key.ts'
-import type { ApiKeys } from '../../../domain/accounts/api-keys.ts'
-import type { KeyStore } from '../../../domain/accounts/key-store.ts'
+import type { StoredKey } from '../../../domain/accounts/keys/api-key.ts'
+import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
+import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
 import { toKeyView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 import { mustFindAccount } from './accounts.ts'

@@ -1,6 +1,6 @@
 /** What can be asked of one asset. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { FindAsset, OpenContent, RemoveAsset } from '../../../domain/assets/content.ts'
+import type { FindAsset, OpenContent, RemoveAsset } from '../../../domain/assets/asset-content.ts'
 import { sendContent } from '../../kit/content/send-content.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'

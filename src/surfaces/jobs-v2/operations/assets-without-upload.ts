@@ -1,8 +1,8 @@
 /** Assets of bytes that are here already: asked for by hash, and made by hash or from a file on this machine. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
-import type { AssetFromHash, HasBlob } from '../../../domain/assets/from-hash.ts'
-import type { AssetFromPath } from '../../../domain/assets/from-path.ts'
+import type { AssetFromHash, HasBlob } from '../../../domain/assets/create/asset-from-hash.ts'
+import type { AssetFromPath } from '../../../domain/assets/create/asset-from-path.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { sendJson } from '../../kit/send-json.ts'

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
+import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
 import { readMetadata } from '../../../domain/jobs/metadata.ts'
 import type { Submit } from '../../../domain/jobs/submit.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'

@@ -2,7 +2,7 @@
  * How many connections each account holds open, event streams and sockets counted together: one bound for everything that
  * costs us as long as it stays open.
  */
-import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
+import { forAccount, type PerAccount } from '../../../domain/accounts/limits/tiers.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 
 export interface AccountConnections {

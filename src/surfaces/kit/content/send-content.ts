@@ -6,7 +6,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { extensionFromType, isActiveType, isMediaType } from '../../../../lib/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
-import type { AssetContent } from '../../../domain/assets/content.ts'
+import type { AssetContent } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { toFileNameParameters } from './content-disposition.ts'
 import { matchesEtag, quoteDigest } from './etag.ts'

@@ -3,6 +3,7 @@
  * and as the source of which methods a path has.
  */
 import { readFileSync } from 'node:fs'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { DEFAULT_BRANDS } from '../request-identity.ts'
 import { compileMethods, type MethodsOf, type PathMethods } from './path-methods.ts'
 
@@ -41,14 +42,13 @@ export function loadOpenApi(source: URL, options: LoadOptions): ServedDocument {
   const existing = Object.entries(whole.paths).filter(([template]) => hasPath(template))
   const document = withSecurity({ ...whole, paths: Object.fromEntries(existing) }, needsCredentials)
   const paths = toPaths(document)
-  const texts = new Map<string, string>()
+  const texts = new BoundedMap<string, string>(TEXTS_MAX)
   return {
     document,
     textFor(baseUrl) {
       const known = texts.get(baseUrl)
       if (known !== undefined) return known
       const text = JSON.stringify({ ...document, servers: [{ url: baseUrl }] })
-      if (texts.size >= TEXTS_MAX) texts.clear()
       texts.set(baseUrl, text)
       return text
     },

@@ -4,6 +4,7 @@
  * which headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
 import type { IncomingMessage } from 'node:http'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Authenticate, Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { nameCaller } from '../bodies/body-memory.ts'
@@ -141,7 +142,7 @@ function createAddressOf(options: GateOptions): Gate['addressOf'] {
   })
   const isTrusted = createTrustedProxies(options.trustedProxies)
   const believesProxies = options.trustedProxies.length > 0
-  const addresses = new Map<string, ServiceAddress>()
+  const addresses = new BoundedMap<string, ServiceAddress>(ADDRESSES_MAX)
 
   function open(scheme: string, hostText: string, { prefix, named }: PathStart): ServiceAddress {
     const host = readHost(hostText)
@@ -168,7 +169,6 @@ function createAddressOf(options: GateOptions): Gate['addressOf'] {
     const known = addresses.get(key)
     if (known !== undefined) return known
     const made = open(scheme, host, path)
-    if (addresses.size >= ADDRESSES_MAX) addresses.clear()
     addresses.set(key, made)
     return made
   }

@@ -2,20 +2,20 @@
  * Names of files as clients give them: plain, with folders in front, or with the folder in brackets at the end. Names are
  * looked up and never become paths of a disk, but one that leads out of its folder is refused, as ComfyUI refuses it.
  */
-import type { ShelfFolder } from '../../../domain/assets/asset-shelf.ts'
+import type { FileFolder } from '../../../domain/assets/named-files.ts'
 
 const FOLDERS: readonly string[] = ['input', 'output', 'temp']
 const ANNOTATION = / \[(input|output|temp)\]$/
 
 /** null for a word that names no folder. */
-export function readFolder(text: string): ShelfFolder | null {
-  return FOLDERS.includes(text) ? (text as ShelfFolder) : null
+export function readFolder(text: string): FileFolder | null {
+  return FOLDERS.includes(text) ? (text as FileFolder) : null
 }
 
 /** `x.png [output]` names its own folder. */
-export function readAnnotated(name: string): { readonly name: string; readonly folder: ShelfFolder | null } {
+export function readAnnotated(name: string): { readonly name: string; readonly folder: FileFolder | null } {
   const folder = ANNOTATION.exec(name)?.[1] ?? null
-  return { name: name.replace(ANNOTATION, ''), folder: folder as ShelfFolder | null }
+  return { name: name.replace(ANNOTATION, ''), folder: folder as FileFolder | null }
 }
 
 /** The last part of a path, with slashes or backslashes. */

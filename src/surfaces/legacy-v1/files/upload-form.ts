@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Asset } from '../../../domain/assets/asset.ts'
-import { contentTypeOf } from '../../../domain/assets/asset-fields.ts'
-import type { ShelfUpload } from '../../../domain/assets/asset-shelf.ts'
+import { contentTypeOf } from '../../../domain/assets/create/asset-fields.ts'
+import type { NamedUpload } from '../../../domain/assets/named-files.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { FormReader } from '../../kit/bodies/form-reader.ts'
 import {
@@ -71,7 +71,7 @@ function invalidFile(message: string): ServiceError {
 }
 
 /** Where an upload is to be stored, out of the fields of its form. */
-export interface UploadTarget extends Omit<ShelfUpload, 'accountId'> {
+export interface UploadTarget extends Omit<NamedUpload, 'accountId'> {
   /** Only echoed: the names of uploads are flat. */
   readonly subfolder: string
   /** The name that the upload got in the end. */

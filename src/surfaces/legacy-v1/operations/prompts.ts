@@ -1,5 +1,6 @@
 /** Prompts: submitted as jobs, and counted. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
@@ -112,13 +113,10 @@ function toQueuePosition({ number, isFront }: PromptFields, count: () => number)
 
 /** Counts per account, so that a number does not tell how much others submit. */
 function createCounters(): (accountId: string) => number {
-  const counters = new Map<string, number>()
+  const counters = new BoundedMap<string, number>(MAX_COUNTERS)
   return (accountId) => {
     const number = counters.get(accountId) ?? 0
-    counters.delete(accountId)
     counters.set(accountId, number + 1)
-    const [oldest] = counters.keys()
-    if (counters.size > MAX_COUNTERS && oldest !== undefined) counters.delete(oldest)
     return number
   }
 }

@@ -1,5 +1,5 @@
 /** Files and masks that clients send. The answer's `name` is what a graph has to say. */
-import type { ReceivedFile } from '../../../domain/assets/asset-shelf.ts'
+import type { ReceivedFile } from '../../../domain/assets/named-files.ts'
 import { invalidField } from '../../../domain/errors.ts'
 import { leavesFolder, readFolder, toBaseName, toSubfolder } from '../files/file-names.ts'
 import { collectBytes, MAX_PICTURE_BYTES } from '../files/picture-bytes.ts'

@@ -1,7 +1,7 @@
 /** The user files of an account: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type PutOutcome, readUserPath, USER_FILE_MAX_BYTES } from '../../../domain/accounts/user-files.ts'
-import { contentTypeOf } from '../../../domain/assets/asset-fields.ts'
+import { contentTypeOf } from '../../../domain/assets/create/asset-fields.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { filesBelow, toFileInfo, toListing, toTree } from '../files/userdata-view.ts'
 import {

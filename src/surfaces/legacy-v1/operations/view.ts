@@ -4,7 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Asset } from '../../../domain/assets/asset.ts'
-import type { ShelfPlace } from '../../../domain/assets/asset-shelf.ts'
+import type { FileLocation } from '../../../domain/assets/named-files.ts'
 import type { Picture, PreviewFormat } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readRange } from '../../kit/content/range.ts'
@@ -90,7 +90,7 @@ export function getView(api: Api, deps: OperationDeps): void {
 }
 
 /** In ComfyUI's order: no name is 404, a name that leads out of its folder 400, a subfolder that does so 403. */
-function readLocation(query: URLSearchParams): ShelfPlace {
+function readLocation(query: URLSearchParams): FileLocation {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
   const { name, folder: annotated } = readAnnotated(given)

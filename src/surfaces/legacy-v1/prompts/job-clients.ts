@@ -3,6 +3,7 @@
  * run finds it, and forgotten when the job ends. For a job that is not remembered (submitted before this process began, or
  * pushed out by newer ones, since the memory is bounded) the job's record is read when somebody asks.
  */
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 export interface JobClients {
   /** null: the submitter named no client. */
   remember(jobId: string, clientId: string | null): void
@@ -26,13 +27,11 @@ export function toClientId(given: string | null): string | null {
 }
 
 export function createJobClients({ lookUp, maxJobs = MAX_JOBS }: JobClientsOptions): JobClients {
-  const known = new Map<string, string | null>()
+  const known = new BoundedMap<string, string | null>(maxJobs)
   const lookups = new Map<string, Promise<string | null>>()
 
   function remember(jobId: string, clientId: string | null): void {
     known.set(jobId, clientId)
-    const [oldest] = known.keys()
-    if (known.size > maxJobs && oldest !== undefined) known.delete(oldest)
   }
 
   async function readRecord(accountId: string, jobId: string): Promise<string | null> {

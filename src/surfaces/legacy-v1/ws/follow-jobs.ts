@@ -4,6 +4,7 @@
  * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import { BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
@@ -37,7 +38,7 @@ const RETURNED =
 export function followJobs(deps: FollowJobsDeps): () => void {
   const { bus, runs, channelOf, jobClients, isPerClient, findJob, log } = deps
   const endings = new Map<string, NodeJS.Immediate>()
-  const earlyEnds = new Set<string>()
+  const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
 
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
@@ -128,8 +129,6 @@ export function followJobs(deps: FollowJobsDeps): () => void {
   function noteEarlyEnd(jobId: string, channel: AccountChannel | undefined): void {
     channel?.moved(-1)
     earlyEnds.add(jobId)
-    const [oldest] = earlyEnds
-    if (earlyEnds.size > MAX_EARLY_ENDS && oldest !== undefined) earlyEnds.delete(oldest)
   }
 
   async function tellLostEnd(key: RunKey): Promise<void> {

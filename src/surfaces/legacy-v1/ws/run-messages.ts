@@ -3,6 +3,7 @@
  * a socket is open, so that a client which connects in the middle is told how far its run is.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Batch } from './batch.ts'
 import { encodeNodeText } from './frames.ts'
@@ -62,15 +63,12 @@ function pauseFor(nodes: number): number {
 }
 
 export function createRunMessages({ clock, maxRuns = MAX_RUNS }: RunMessagesDeps): RunMessages {
-  const runs = new Map<string, RunProgress>()
+  const runs = new BoundedMap<string, RunProgress>(maxRuns)
   const nowMs = () => clock.now().getTime()
 
   function begin({ jobId, accountId }: RunKey): RunProgress {
     const run = new RunProgress(jobId, accountId)
-    runs.delete(jobId)
     runs.set(jobId, run)
-    const [oldest] = runs.keys()
-    if (runs.size > maxRuns && oldest !== undefined) runs.delete(oldest)
     return run
   }
 

@@ -1,9 +1,9 @@
 /** Calls that are answered at once: running a model, and asking what that would cost. */
 import type { FastifyInstance } from 'fastify'
-import { writeUsd } from '../../../domain/credits/micros.ts'
-import type { Access } from '../../../domain/models/access.ts'
-import type { EstimateModel } from '../../../domain/models/estimate-model.ts'
-import type { Estimate } from '../../../domain/models/pricing.ts'
+import { writeUsd } from '../../../../lib/usd.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { EstimateModel } from '../../../domain/models/calls/run-call.ts'
+import type { Estimate } from '../../../domain/models/pricing/pricing.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { readCallInput } from '../requests/call-input.ts'

@@ -1,7 +1,7 @@
 /** The catalogue: its pages, its entries, and the contracts of the surface and of each model. */
 import type { FastifyInstance } from 'fastify'
-import type { Access } from '../../../domain/models/access.ts'
-import type { Model } from '../../../domain/models/model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { Model } from '../../../domain/models/catalog/model.ts'
 import { toEtag } from '../../kit/content/etag.ts'
 import { type ListCursors, readListQuery } from '../requests/model-list-query.ts'
 import { type ContextOf, MODEL_ROUTE, MODELS_PATH, type ModelParams, sendCached } from '../router-operation.ts'

@@ -1,9 +1,9 @@
 /** Calls that wait in a queue: submitted, watched, collected and canceled as requests. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BlobStore } from '../../../domain/assets/blob-store.ts'
-import type { Access } from '../../../domain/models/access.ts'
-import type { CallResult } from '../../../domain/models/call-store.ts'
-import type { ModelQueue } from '../../../domain/models/queue-model.ts'
+import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { CallResult } from '../../../domain/models/calls/call-store.ts'
+import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { fingerprintOf, readCallInput, readKey } from '../requests/call-input.ts'

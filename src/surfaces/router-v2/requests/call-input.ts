@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../../domain/errors.ts'
-import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
-import { isRecord, type JsonRecord } from '../../../domain/models/model.ts'
+import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
+import { isRecord, type JsonRecord } from '../../../domain/models/catalog/model.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
 

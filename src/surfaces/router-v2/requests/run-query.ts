@@ -3,10 +3,9 @@
  * to, so `strict_mode` and `fallback_provider` are accepted and change nothing. `reject_unknown_fields=true` refuses top-level
  * fields that the model's schema does not declare. Other parameters are ignored.
  */
-import type { OpenedModel } from '../../../domain/models/access.ts'
-import { isRecord, type Model } from '../../../domain/models/model.ts'
-import { RouterError } from '../../../domain/models/router-error.ts'
-import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
+import type { OpenedModel } from '../../../domain/models/access/model-access.ts'
+import { isRecord, type Model } from '../../../domain/models/catalog/model.ts'
+import { RouterError, type ValidationFailure } from '../../../domain/models/router-error.ts'
 import { readQuery } from '../../kit/request-url.ts'
 
 /** The model's own provider. */

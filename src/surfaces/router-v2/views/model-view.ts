@@ -1,6 +1,6 @@
 /** A model as callers see it: its entry in the catalogue, and its schemas as a standalone OpenAPI document. */
 import { hash } from 'node:crypto'
-import type { Json, JsonRecord, Model } from '../../../domain/models/model.ts'
+import type { Json, JsonRecord, Model } from '../../../domain/models/catalog/model.ts'
 import { toEtag } from '../../kit/content/etag.ts'
 import { MODELS_PATH } from '../router-operation.ts'
 

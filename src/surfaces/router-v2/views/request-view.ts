@@ -1,6 +1,6 @@
 /** A queued request as its owner sees it. Failure and cancel are ends like any other: `COMPLETED`, with an error type. */
-import type { RequestState, StoredRequest } from '../../../domain/models/request-store.ts'
-import { ROUTER_REFUSALS } from '../../../domain/models/router-error.ts'
+import type { RequestState, StoredRequest } from '../../../domain/models/queue/request-store.ts'
+import { errorTypeOf } from '../router-error-types.ts'
 import { MODELS_PATH } from '../router-operation.ts'
 
 export type RequestStatus = 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED'
@@ -32,7 +32,7 @@ export function toRequestUrls({ baseUrl, modelId, requestId }: RequestLink): obj
 
 export function toRequestView(request: StoredRequest, baseUrl: string): object {
   const { id, modelId, position, end } = request
-  const errorType = end?.kind === 'refusal' ? ROUTER_REFUSALS[end.refusal.refusal] : null
+  const errorType = end?.kind === 'refusal' ? errorTypeOf(end.refusal.refusal) : null
   return {
     request_id: id,
     status: statusOf(request),

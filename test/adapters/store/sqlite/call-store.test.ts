@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before } from 'node:test'
 import { openSqliteStore, type SqliteStore } from '../../../../src/adapters/store/sqlite/open-store.ts'
 import { type Accounts, openAccounts } from '../../../../src/domain/accounts/accounts.ts'
-import { DEFAULT_TIERS } from '../../../../src/domain/accounts/tiers.ts'
+import { DEFAULT_TIERS } from '../../../../src/domain/accounts/limits/tiers.ts'
 import { testCallStore } from '../../../contracts/call-store.ts'
 import { createFixedClock } from '../../../support/fixed-clock.ts'
 

@@ -3,7 +3,7 @@
  * the call pool, the ceiling of committed spend. Only a call that passes all of them leaves anything behind.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { AdmitOutcome, CallLimits, NewCall } from '../../../../domain/models/call-store.ts'
+import type { AdmitOutcome, CallLimits, NewCall } from '../../../../domain/models/calls/call-store.ts'
 import { type KeyHolder, type KeyVerdict, prepareFindKeyHolder } from './call-key.ts'
 import { type PoolLimits, prepareCallMoney, prepareCallPool, type Standing } from './call-pool.ts'
 import { type ResultRow, toCallEnd } from './call-result.ts'

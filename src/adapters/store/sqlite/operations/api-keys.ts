@@ -1,7 +1,7 @@
 /** API keys at rest: their digests, their life, and a version that tells other processes what is new. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { StoredKey } from '../../../../domain/accounts/api-key.ts'
-import type { VersionedKey } from '../../../../domain/accounts/key-store.ts'
+import type { StoredKey } from '../../../../domain/accounts/keys/api-key.ts'
+import type { VersionedKey } from '../../../../domain/accounts/keys/key-store.ts'
 import { prepareRows } from './statement.ts'
 
 type KeyRow = [

@@ -1,6 +1,6 @@
 /** The stored end of a call: written once, read whenever its key or its request is asked for again. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallEnd, StoredRefusal } from '../../../../domain/models/call-store.ts'
+import type { CallEnd, StoredRefusal } from '../../../../domain/models/calls/call-store.ts'
 import { prepareOfferBlob } from './blobs.ts'
 import { prepareRows } from './statement.ts'
 

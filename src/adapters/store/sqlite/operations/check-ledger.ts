@@ -1,6 +1,6 @@
 /** Recomputes balances and holds from the entries and reports whatever differs. Reads only; walks the whole ledger. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { LedgerFault, LedgerReport } from '../../../../domain/credits/ledger-store.ts'
+import type { LedgerFault, LedgerReport } from '../../../../domain/credits/ledger.ts'
 import { prepareRows, type RowStatement } from './statement.ts'
 
 type Difference = [accountId: string, reference: string | null, expected: number | null, found: number | null]

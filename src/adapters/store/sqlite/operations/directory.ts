@@ -1,9 +1,9 @@
 /** Accounts of the cloud and serverless kinds: the record beside the hot row, and the balance of those that pay. */
 import type { DatabaseSync } from 'node:sqlite'
+import { MAX_MICROS } from '../../../../../lib/usd.ts'
 import type { AccountRecord, AccountStatus } from '../../../../domain/accounts/account.ts'
-import type { EnforcedLimits, VersionedAccount } from '../../../../domain/accounts/account-directory.ts'
-import type { LimitOverrides } from '../../../../domain/accounts/tiers.ts'
-import { MAX_MICROS } from '../../../../domain/credits/micros.ts'
+import type { EnforcedLimits, VersionedAccount } from '../../../../domain/accounts/account-store.ts'
+import type { LimitOverrides } from '../../../../domain/accounts/limits/tiers.ts'
 import { prepareRows } from './statement.ts'
 
 export interface AccountInput {

@@ -1,6 +1,6 @@
 /** Ends a call: its answer, its charge and its place in the pool, or nothing at all when it had ended before. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallFate, CallFinish, CallRef } from '../../../../domain/models/call-store.ts'
+import type { CallFate, CallFinish, CallRef } from '../../../../domain/models/calls/call-store.ts'
 import { prepareOfferBlob } from './blobs.ts'
 import { prepareCallMoney, prepareCallPool } from './call-pool.ts'
 import { prepareCallResults, type ResultFields, toResultFields } from './call-result.ts'

@@ -1,8 +1,7 @@
 /** What operators do to a ledger: grant credit, take it back, refund what was charged. Each is idempotent by its id. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Balance } from '../../../../domain/credits/ledger.ts'
-import type { GrantOutcome, RefundOutcome } from '../../../../domain/credits/ledger-store.ts'
-import { MAX_MICROS, type Micros } from '../../../../domain/credits/micros.ts'
+import { MAX_MICROS, type Micros } from '../../../../../lib/usd.ts'
+import type { Balance, GrantOutcome, RefundOutcome } from '../../../../domain/credits/ledger.ts'
 import { preparePost } from './ledger.ts'
 import { prepareBalance } from './ledger-reads.ts'
 import { prepareRows } from './statement.ts'

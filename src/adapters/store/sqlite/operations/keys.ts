@@ -1,6 +1,6 @@
 /** Idempotency keys: one namespace per account, single use until they expire. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { KeyHolder } from '../../../../domain/idempotency/key-record.ts'
+import type { KeyHolder } from '../../../../domain/idempotency/idempotency-key.ts'
 import { prepareRows } from './statement.ts'
 
 export interface KeyQuery {

@@ -1,8 +1,7 @@
 /** What the ledger can tell: balances, entries by page, open holds, the use of a period. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Balance, EntryKind, Hold, LedgerEntry } from '../../../../domain/credits/ledger.ts'
-import type { Usage } from '../../../../domain/credits/ledger-store.ts'
-import type { Micros } from '../../../../domain/credits/micros.ts'
+import type { Micros } from '../../../../../lib/usd.ts'
+import type { Balance, EntryKind, Hold, LedgerEntry, Usage } from '../../../../domain/credits/ledger.ts'
 import { prepareRows } from './statement.ts'
 
 export function prepareBalance(database: DatabaseSync): (accountId: string) => Balance | null {

@@ -4,8 +4,8 @@
  * money once. An account without a balance is unmetered and costs no row.
  */
 import type { DatabaseSync } from 'node:sqlite'
+import type { Micros } from '../../../../../lib/usd.ts'
 import type { EntryKind } from '../../../../domain/credits/ledger.ts'
-import type { Micros } from '../../../../domain/credits/micros.ts'
 import { prepareRows } from './statement.ts'
 
 export interface HoldInput {

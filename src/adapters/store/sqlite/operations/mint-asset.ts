@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { MintOutcome, MintRequest } from '../../../../domain/assets/asset-store.ts'
-import type { KeyHolder } from '../../../../domain/idempotency/key-record.ts'
+import type { KeyHolder } from '../../../../domain/idempotency/idempotency-key.ts'
 import { ASSET_COLUMNS, type AssetRow, IS_ALIVE, toAsset, toAssetRow } from './asset-row.ts'
 import { prepareClaimKey, prepareFindHolder } from './keys.ts'
 import { prepareRows } from './statement.ts'

@@ -1,7 +1,7 @@
 /** Calls that wait for a place: put in, found, taken out in order, called off, given up. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { StoredRefusal } from '../../../../domain/models/call-store.ts'
-import type { CancelRequestOutcome, RequestState } from '../../../../domain/models/request-store.ts'
+import type { StoredRefusal } from '../../../../domain/models/calls/call-store.ts'
+import type { CancelRequestOutcome, RequestState } from '../../../../domain/models/queue/request-store.ts'
 import { prepareFindKeyHolder } from './call-key.ts'
 import { type PoolLimits, prepareCallMoney, prepareCallPool } from './call-pool.ts'
 import { prepareCallResults, prepareFindResult, type ResultRow } from './call-result.ts'

@@ -1,7 +1,7 @@
 /** Submit: idempotency key, credit hold, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../domain/credits/ledger.ts'
-import type { KeyClaim, KeyHolder } from '../../../../domain/idempotency/key-record.ts'
+import type { KeyClaim, KeyHolder } from '../../../../domain/idempotency/idempotency-key.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../domain/jobs/job-store.ts'
 import { prepareClaimKey, prepareFindHolder } from './keys.ts'

@@ -1,6 +1,6 @@
 /** Calls that a process left in the middle, the progress that lets another one go on, and the end of records past their life. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallProgress, UnfinishedCall } from '../../../../domain/models/call-store.ts'
+import type { CallProgress, UnfinishedCall } from '../../../../domain/models/calls/call-store.ts'
 import { prepareCallResults } from './call-result.ts'
 import { prepareRows } from './statement.ts'
 

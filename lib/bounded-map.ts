@@ -1,0 +1,75 @@
+/**
+ * A map and a set that forget. Beyond the bound the entry goes that was set the longest ago; setting a key again makes it the
+ * newest, reading it changes nothing. For what can be found out again, or is of no use after a while.
+ */
+export class BoundedMap<Key, Value> {
+  // A Map keeps the order of insertion, so its first key is the oldest.
+  readonly #entries = new Map<Key, Value>()
+  readonly #maxSize: number
+
+  constructor(maxSize: number) {
+    if (!(maxSize >= 1)) throw new RangeError('a bounded map holds at least one entry')
+    this.#maxSize = maxSize
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#entries.get(key)
+  }
+
+  has(key: Key): boolean {
+    return this.#entries.has(key)
+  }
+
+  set(key: Key, value: Value): void {
+    this.#entries.delete(key)
+    this.#entries.set(key, value)
+    if (this.#entries.size <= this.#maxSize) return
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest)
+      return
+    }
+  }
+
+  /** False when it was not there. */
+  delete(key: Key): boolean {
+    return this.#entries.delete(key)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+  }
+
+  /** From the oldest to the newest. */
+  values(): IterableIterator<Value> {
+    return this.#entries.values()
+  }
+}
+
+export class BoundedSet<Value> {
+  readonly #members: BoundedMap<Value, true>
+
+  constructor(maxSize: number) {
+    this.#members = new BoundedMap(maxSize)
+  }
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  has(value: Value): boolean {
+    return this.#members.has(value)
+  }
+
+  add(value: Value): void {
+    this.#members.set(value, true)
+  }
+
+  /** False when it was not there. */
+  delete(value: Value): boolean {
+    return this.#members.delete(value)
+  }
+}

@@ -1,0 +1,99 @@
+/** Making, rotating and revoking API keys. The text of a key leaves this file once and is stored nowhere. */
+import { hasAtMost } from '../../../../lib/characters.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import { invalidField, ServiceError } from '../../errors.ts'
+import { isScope, SCOPES } from '../caller.ts'
+import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
+import type { KeyRing } from './key-ring.ts'
+import type { KeyStore } from './key-store.ts'
+
+export interface NewKey {
+  readonly accountId: string
+  readonly name: string
+  /** null: everything that the account may. */
+  readonly scopes: readonly string[] | null
+  readonly expiresAt: Date | null
+}
+
+export interface ShownKey {
+  readonly key: ApiKey
+  /** To be shown once. */
+  readonly text: string
+}
+
+/** Changes go to the store, or `through` the same store with an audit line bound to its writes. */
+export interface ApiKeys {
+  /** Throws not_found (the account) or invalid_field. */
+  create(key: NewKey, through?: KeyStore): Promise<ShownKey>
+  /** A new secret under the same id; the old one counts for `overlapMs` more. Throws not_found, also for a revoked key. */
+  rotate(keyId: string, options: { readonly overlapMs: number }, through?: KeyStore): Promise<ShownKey>
+  /** Effective when this resolves. Throws not_found. */
+  revoke(keyId: string, through?: KeyStore): Promise<ApiKey>
+  find(keyId: string): Promise<ApiKey | null>
+  list(accountId: string): Promise<readonly ApiKey[]>
+}
+
+export interface ApiKeysDeps {
+  readonly store: KeyStore
+  readonly ring: Pick<KeyRing, 'put'>
+  readonly clock: Clock
+}
+
+const NAME_MAX_LENGTH = 200
+const MAX_OVERLAP_MS = 30 * 86_400_000
+
+export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
+  return {
+    async create({ accountId, name, scopes, expiresAt }, through = store) {
+      const createdAt = clock.now()
+      checkFields({ name, scopes, expiresAt }, createdAt)
+      const id = newKeyId()
+      const text = newKeyText(id)
+      const key: StoredKey = {
+        ...{ id, accountId, name, scopes, createdAt, expiresAt },
+        ...{ revokedAt: null, lastUsedAt: null, digest: digestOf(text), previousDigest: null, previousUntil: null },
+      }
+      if (!(await through.insert(key))) throw new ServiceError('not_found', 'there is no account with this id')
+      ring.put(key)
+      return { key: toApiKey(key), text }
+    },
+    async rotate(keyId, { overlapMs }, through = store) {
+      if (!(overlapMs >= 0 && overlapMs <= MAX_OVERLAP_MS)) throw invalidField('overlap', 'must be at most 30 days')
+      const text = newKeyText(keyId)
+      const previousUntil = new Date(clock.now().getTime() + overlapMs)
+      const key = isKeyId(keyId) ? await through.rotate({ keyId, digest: digestOf(text), previousUntil }) : null
+      if (key === null) throw noKey()
+      ring.put(key)
+      return { key: toApiKey(key), text }
+    },
+    async revoke(keyId, through = store) {
+      const key = isKeyId(keyId) ? await through.revoke(keyId, clock.now()) : null
+      if (key === null) throw noKey()
+      ring.put(key)
+      return toApiKey(key)
+    },
+    async find(keyId) {
+      const key = isKeyId(keyId) ? await store.find(keyId) : null
+      return key === null ? null : toApiKey(key)
+    },
+    list: async (accountId) => (await store.list(accountId)).map(toApiKey),
+  }
+}
+
+function checkFields({ name, scopes, expiresAt }: Omit<NewKey, 'accountId'>, now: Date): void {
+  if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalidField('name', `must have at most ${NAME_MAX_LENGTH} characters`)
+  if (scopes?.length === 0 || scopes?.every(isScope) === false) {
+    throw invalidField('scopes', `must be one or more of ${SCOPES.join(', ')}`)
+  }
+  if (expiresAt !== null && !(expiresAt > now)) throw invalidField('expires_at', 'must lie in the future')
+}
+
+/** Without the digests, which must not leave the domain. */
+function toApiKey(key: StoredKey): ApiKey {
+  const { id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, previousUntil } = key
+  return { id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, previousUntil }
+}
+
+function noKey(): ServiceError {
+  return new ServiceError('not_found', 'there is no key with this id')
+}

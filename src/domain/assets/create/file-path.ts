@@ -1,0 +1,98 @@
+/**
+ * The path that an upload asks for: `photo.png`, `input/x.png`, `models/checkpoints/x.safetensors`. Checked once, before anything
+ * is decided by it. What passes contains no way out of a folder, whichever system it may be joined on; still, only model
+ * placement ever turns it into a path of a disk.
+ */
+import { invalidField, type RefusalDetails, type ServiceError } from '../../errors.ts'
+
+export const FILE_PATH_MAX_BYTES = 1024
+export const FILE_PATH_SEGMENT_MAX_BYTES = 255
+
+/** Folders that a model may be placed in: those that hold weights, never those that hold code or settings. */
+export const MODEL_ROOTS: readonly string[] = [
+  'audio_encoders',
+  'checkpoints',
+  'classifiers',
+  'clip',
+  'clip_vision',
+  'controlnet',
+  'diffusers',
+  'diffusion_models',
+  'embeddings',
+  'gligen',
+  'hypernetworks',
+  'latent_upscale_models',
+  'loras',
+  'model_patches',
+  'photomaker',
+  'style_models',
+  't2i_adapter',
+  'text_encoders',
+  'unet',
+  'upscale_models',
+  'vae',
+  'vae_approx',
+]
+
+const BARE_ROOTS: readonly string[] = ['input', 'output', 'temp', 'models']
+const MODEL_SUFFIX = '.safetensors'
+// Control characters, and those that change the direction of the text around them: a name must look like what it is.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are exactly what is refused
+const UNSAFE = /[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
+const ONLY_DOTS = /^\.+$/
+const DRIVE = /^[A-Za-z]:/
+
+/** The model that a path names: `name` is relative to the root, as loaders list it. */
+export interface ModelPath {
+  readonly root: string
+  readonly name: string
+}
+
+export interface FilePath {
+  readonly path: string
+  /** null for everything that is not below `models/`. */
+  readonly model: ModelPath | null
+}
+
+/** Throws `invalid_field`. */
+export function readFilePath(path: string): FilePath {
+  if (path === '') throw refuse('must not be empty')
+  if (Buffer.byteLength(path) > FILE_PATH_MAX_BYTES) throw refuse(`must have at most ${FILE_PATH_MAX_BYTES} bytes`)
+  if (!path.isWellFormed() || UNSAFE.test(path)) throw refuse('must not contain control characters')
+  if (path.includes('\\')) throw refuse('must use / and not \\ between its parts')
+  if (path.startsWith('/') || DRIVE.test(path)) throw refuse('must be relative')
+  const segments = path.split('/')
+  for (const segment of segments) checkSegment(segment)
+  if (segments.length === 1 && BARE_ROOTS.includes(path)) throw refuse('must name a file, not only a folder')
+  return { path, model: segments[0] === 'models' ? readModel(segments) : null }
+}
+
+function checkSegment(segment: string): void {
+  if (segment === '') throw refuse('must not contain an empty part')
+  if (ONLY_DOTS.test(segment)) throw refuse('must not contain . or ..')
+  if (Buffer.byteLength(segment) > FILE_PATH_SEGMENT_MAX_BYTES) {
+    throw refuse(`must have at most ${FILE_PATH_SEGMENT_MAX_BYTES} bytes in each part`)
+  }
+}
+
+function readModel([, root = '', ...rest]: readonly string[]): ModelPath {
+  if (!MODEL_ROOTS.includes(root)) {
+    throw refuse('names a model folder that does not exist', { allowedRoots: MODEL_ROOTS })
+  }
+  const name = rest.join('/')
+  if (name === '') throw refuse('must name a file, not only a folder')
+  if (!name.endsWith(MODEL_SUFFIX) || name.length === MODEL_SUFFIX.length || name.endsWith(`/${MODEL_SUFFIX}`)) {
+    throw refuse(`must end in ${MODEL_SUFFIX}: other model files can carry code`)
+  }
+  return { root, name }
+}
+
+/** How a workflow names a placed model: relative to its root. null when the path is not a model's. */
+export function modelNameOf(path: string): string | null {
+  const match = /^models\/([^/]+)\/(.+)$/.exec(path)
+  return match?.[1] !== undefined && MODEL_ROOTS.includes(match[1]) ? (match[2] ?? null) : null
+}
+
+function refuse(problem: string, details: RefusalDetails = {}): ServiceError {
+  return invalidField('file_path', problem, details)
+}

@@ -1,0 +1,165 @@
+/**
+ * Receives an upload. What is known of it is judged before the first byte, the rest after the last one; bytes are stored before
+ * the record. An upload that is refused or breaks off makes no record and leaves the idempotency key free; bytes that had
+ * already got their name are collected later.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import type { NewId } from '../../../../lib/ids.ts'
+import { forAccount, type PerAccount } from '../../accounts/limits/tiers.ts'
+import { ServiceError } from '../../errors.ts'
+import { type IdempotencyStore, keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
+import type { Asset } from '../asset.ts'
+import type { AssetStore } from '../asset-store.ts'
+import { type BlobStore, type PendingBlob, settleBlob } from '../blob-store.ts'
+import type { StorageQuota } from '../storage-quota.ts'
+import type { ModelPlacement } from '../weights/model-placement.ts'
+import { checkSafetensors } from '../weights/safetensors-header.ts'
+import { readContentType, readExpiry, readTags } from './asset-fields.ts'
+import { type FilePath, readFilePath } from './file-path.ts'
+
+export interface UploadFields {
+  readonly filePath: string
+  readonly contentType: string
+  /** Plain lower-case hex. */
+  readonly expectedHash: string | null
+  readonly tags: readonly string[]
+  readonly expiresInSeconds: number | null
+}
+
+export interface UploadRequest {
+  readonly accountId: string
+  readonly source: AsyncIterable<Uint8Array>
+  /** As far as they are known before the first byte; null: too little is. */
+  readonly fields: UploadFields | null
+  /** All of them, once the source has ended; left out: they were known before. */
+  readonly finalFields?: () => UploadFields
+  readonly idempotencyKey: string | null
+  readonly signal?: AbortSignal
+}
+
+export interface AssetCreation {
+  readonly asset: Asset
+  readonly createdNew: boolean
+}
+
+/** `createdNew` is false when the account already had these bytes. Throws ServiceError. */
+export type UploadAsset = (request: UploadRequest) => Promise<AssetCreation>
+
+export interface UploadDeps {
+  readonly assets: AssetStore
+  readonly blobs: BlobStore
+  readonly keys: Pick<IdempotencyStore, 'findKey'>
+  readonly placement: ModelPlacement
+  readonly clock: Clock
+  readonly newId: NewId
+  readonly maxBytes: PerAccount
+  readonly quota: Pick<StorageQuota, 'admit'>
+  /** null: uploads live for ever unless they say otherwise. */
+  readonly retentionMs: number | null
+}
+
+export function createUploadAsset(deps: UploadDeps): UploadAsset {
+  const { assets, blobs, keys, placement, clock, newId, maxBytes, quota, retentionMs } = deps
+
+  /** Everything that can be refused without reading the file is refused here. */
+  async function admit(fields: UploadFields): Promise<AdmittedFields> {
+    const filePath = readFilePath(fields.filePath)
+    const admitted = { ...fields, contentType: readContentType(fields.contentType), tags: readTags(fields.tags) }
+    readExpiry(fields.expiresInSeconds, { now: clock.now(), defaultMs: null })
+    if (filePath.model !== null) await placement.admit(filePath.model)
+    return { ...admitted, filePath }
+  }
+
+  /** The key is claimed together with the record; this check only spares a client that repeats itself the gigabytes. */
+  async function refuseUsedKey({ accountId, idempotencyKey }: UploadRequest): Promise<void> {
+    if (idempotencyKey === null) return
+    const holder = await keys.findKey(accountId, idempotencyKey, clock.now())
+    if (holder !== null) throw keyReuse(holder)
+  }
+
+  async function judge(pending: PendingBlob, request: UploadRequest, early: AdmittedFields | null) {
+    try {
+      request.signal?.throwIfAborted()
+      const fields = request.finalFields === undefined ? null : await admit(request.finalFields())
+      const judged = fields ?? early
+      if (judged === null) throw new Error('an upload came without its fields')
+      checkHash(pending.hash, judged.expectedHash)
+      if (judged.filePath.model !== null) await placement.reserve(judged.filePath.model, pending)
+      return judged
+    } catch (error) {
+      await pending.discard()
+      throw error
+    }
+  }
+
+  async function mint(
+    request: UploadRequest,
+    { expiresInSeconds, ...fields }: MintedFields & Pick<UploadFields, 'expiresInSeconds'>,
+  ) {
+    const now = clock.now()
+    const outcome = await assets.mint({
+      asset: {
+        ...fields,
+        id: newId(),
+        accountId: request.accountId,
+        createdAt: now,
+        expiresAt: readExpiry(expiresInSeconds, { now, defaultMs: retentionMs }),
+        jobId: null,
+      },
+      keyClaim: toKeyClaim(request.idempotencyKey, now),
+      mustOwnHash: false,
+    })
+    if (outcome.outcome === 'key_reused') throw keyReuse(outcome.holder)
+    if (outcome.outcome === 'hash_unknown') throw new Error('an upload does not ask for a known hash')
+    return { asset: outcome.asset, createdNew: outcome.outcome === 'minted' && outcome.newToAccount }
+  }
+
+  async function keep(
+    pending: PendingBlob,
+    request: UploadRequest,
+    early: AdmittedFields | null,
+  ): Promise<AssetCreation> {
+    const { filePath, contentType, tags, expiresInSeconds } = await judge(pending, request, early)
+    await settleBlob(pending, { assets, clock })
+    const { hash, sizeBytes } = pending
+    const { model } = filePath
+    if (model !== null && !isModel(early)) await placement.checkStored({ hash, sizeBytes })
+    const undo = model === null ? null : await placement.place(model, { hash, sizeBytes })
+    try {
+      return await mint(request, { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds })
+    } catch (error) {
+      await undo?.()
+      throw error
+    }
+  }
+
+  return async function uploadAsset(request) {
+    const early = request.fields === null ? null : await admit(request.fields)
+    await refuseUsedKey(request)
+    const source = isModel(early) ? checkSafetensors(request.source) : request.source
+    const admission = await quota.admit(request.accountId, forAccount(maxBytes, request.accountId), (most) =>
+      blobs.receive(source, { maxBytes: most, signal: request.signal }),
+    )
+    try {
+      return await keep(admission.pending, request, early)
+    } finally {
+      admission.end()
+    }
+  }
+}
+
+/** Whether it was known to be a model before its bytes came. */
+function isModel(early: AdmittedFields | null): boolean {
+  return early !== null && early.filePath.model !== null
+}
+
+type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
+
+type MintedFields = Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' | 'jobId'>
+
+function checkHash(hash: string, expected: string | null): void {
+  if (expected === null || expected === hash) return
+  throw new ServiceError('hash_mismatch', 'the received bytes do not have the expected hash; nothing was kept', {
+    details: { expectedHash: `blake3:${expected}`, actualHash: `blake3:${hash}` },
+  })
+}

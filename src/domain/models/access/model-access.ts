@@ -1,0 +1,126 @@
+/**
+ * The checks before a body is read, in the order of the contract: is the router on for this caller, has it allowance left,
+ * does the model exist, may the caller use it, can it run here.
+ */
+import type { Caller } from '../../accounts/caller.ts'
+import type { CallLimits } from '../calls/call-store.ts'
+import type { CheckInput } from '../catalog/check-input.ts'
+import { MODEL_MAX_LENGTH, type Model, PROVIDER_MAX_LENGTH } from '../catalog/model.ts'
+import type { Catalog } from '../catalog/model-catalog.ts'
+import type { Provider } from '../provider.ts'
+import { RouterError } from '../router-error.ts'
+import type { RateWindow } from './rate-window.ts'
+
+export interface AccessRules {
+  limitsOf(accountId: string): CallLimits
+  /** Whether the router is switched on for the account at all. */
+  isEnabled(accountId: string): boolean
+  /** Whether the account may use the model: see it in lists, ask for its price, run it. */
+  mayUse(accountId: string, model: Pick<Model, 'id' | 'entitlement'>): boolean
+}
+
+export interface OpenedModel {
+  readonly model: Model
+  readonly checkInput: CheckInput
+  readonly provider: Provider
+  /** The account brings its own key: nothing is held or charged, and no allowance counts. */
+  readonly isOwnKey: boolean
+}
+
+export interface Access {
+  /** The catalogue as this caller may see it. Throws not_enabled and rate. */
+  catalogFor(caller: Caller): { readonly catalog: Catalog; readonly isVisible: (model: Model) => boolean }
+  /** Throws not_enabled, rate, unknown_model, forbidden. */
+  find(caller: Caller, provider: string, model: string): { readonly model: Model; readonly checkInput: CheckInput }
+  /** The same, for a model that is to run. */
+  open(caller: Caller, provider: string, model: string): OpenedModel
+  /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
+  mustBeEntitled(caller: Caller, id: string): void
+}
+
+export interface AccessDeps {
+  readonly rules: AccessRules
+  readonly rate: RateWindow
+  readonly catalog: () => Catalog
+  readonly providerOf: (name: string) => Provider | null
+}
+
+const SHOWN_LENGTH = PROVIDER_MAX_LENGTH + 1 + MODEL_MAX_LENGTH
+
+export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): Access {
+  const toVisible = (caller: Caller) => (model: Model) => rules.mayUse(caller.accountId, model)
+
+  function refuseWhenOff({ accountId }: Caller): void {
+    if (!rules.isEnabled(accountId)) throw notSwitchedOn()
+  }
+
+  function refuseUnentitled({ accountId }: Caller, model: Model): void {
+    if (!rules.mayUse(accountId, model)) throw notIncluded(model)
+  }
+
+  function resolve(caller: Caller, provider: string, name: string) {
+    const id = `${provider}/${name}`
+    const current = catalog()
+    const found = current.find(id)
+    if (found === null) throw unknownModel(id, current.suggest(id, toVisible(caller)))
+    if (found.model.state === 'retired') throw retiredModel(found.model)
+    refuseUnentitled(caller, found.model)
+    return found
+  }
+
+  return {
+    catalogFor(caller) {
+      refuseWhenOff(caller)
+      rate.take(caller.accountId)
+      return { catalog: catalog(), isVisible: toVisible(caller) }
+    },
+    find(caller, provider, name) {
+      refuseWhenOff(caller)
+      rate.take(caller.accountId)
+      return resolve(caller, provider, name)
+    },
+    mustBeEntitled(caller, id) {
+      const model = catalog().find(id)?.model ?? null
+      if (model !== null) refuseUnentitled(caller, model)
+    },
+    open(caller, provider, name) {
+      refuseWhenOff(caller)
+      const adapter = providerOf(provider)
+      const key = adapter?.access(caller.accountId) ?? 'none'
+      if (key !== 'own_key') rate.take(caller.accountId)
+      const { model, checkInput } = resolve(caller, provider, name)
+      if (adapter === null || key === 'none' || model.state !== 'released') {
+        throw new RouterError(
+          'not_enabled',
+          `${model.id} is in the catalogue and cannot be run here: its provider is not set up`,
+        )
+      }
+      return { model, checkInput, provider: adapter, isOwnKey: key === 'own_key' }
+    },
+  }
+}
+
+/** Why an account may not run this model now, whatever it asked for earlier; null: it may. */
+export function refusalNow(rules: AccessRules, accountId: string, model: Model): RouterError | null {
+  if (!rules.isEnabled(accountId)) return notSwitchedOn()
+  return rules.mayUse(accountId, model) ? null : notIncluded(model)
+}
+
+function notSwitchedOn(): RouterError {
+  return new RouterError('not_enabled', 'the model router is not switched on for this account')
+}
+
+function notIncluded({ id }: Model): RouterError {
+  return new RouterError('forbidden', `${id} is not included in what this account may use`)
+}
+
+function unknownModel(id: string, suggestions: readonly string[]): RouterError {
+  const hint =
+    suggestions.length === 0 ? 'GET /v2/models lists what there is' : `close to it: ${suggestions.join(', ')}`
+  return new RouterError('unknown_model', `there is no model ${JSON.stringify(id.slice(0, SHOWN_LENGTH))}; ${hint}`)
+}
+
+function retiredModel({ id, successor }: Model): RouterError {
+  const hint = successor === null ? '' : `; use ${successor}`
+  return new RouterError('unknown_model', `${id} is retired${hint}`)
+}

@@ -1,0 +1,233 @@
+/**
+ * Takes an admitted call to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never throws:
+ * whatever happens ends in the store, or, when the process stops, is left to the next process.
+ */
+import { sleep } from '../../../../lib/sleep.ts'
+import type { Json, JsonRecord } from '../catalog/model.ts'
+import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
+import { RouterError, type RouterRefusal } from '../router-error.ts'
+import type { CallStore } from './call-store.ts'
+import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConcludeResult } from './conclude-call.ts'
+import type { DrivenCall } from './live-calls.ts'
+import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
+
+/** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
+export interface CallObserver {
+  /** A call that was admitted has ended, whoever still listens. `refusal` is null for a result. */
+  ended(call: {
+    readonly provider: string
+    readonly model: string
+    readonly refusal: RouterRefusal | null
+    readonly durationMs: number
+    readonly chargedMicros: number | null
+  }): void
+  /** A request that was answered without a call of its own. */
+  answered(request: {
+    readonly provider: string
+    readonly how: 'replayed' | 'refused'
+    readonly refusal: RouterRefusal | null
+  }): void
+  polled(poll: { readonly provider: string; readonly outcome: string }): void
+  /** The provider has a problem that only the operator can solve, or the outcome is unknown. */
+  unresolved(call: { readonly provider: string; readonly model: string; readonly callId: string }): void
+}
+
+export interface DriveDeps extends ConcludeDeps {
+  readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
+  readonly observer: CallObserver
+  readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
+  /** How long a submit may take beyond the time that its caller waits: its answer is paid for. */
+  readonly submitGraceMs: number
+  /** How long a generation is asked for before it is given up. */
+  readonly collectForMs: number
+  /** Aborted when the process stops and calls under way must be left to the next one. */
+  readonly stopping: AbortSignal
+}
+
+/** What a first submit needs; gone as soon as the provider has it. */
+export interface Dispatch {
+  readonly body: Buffer
+  readonly input: JsonRecord
+  readonly deadlineMs: number
+  /** The call was submitted before, under the same id, and nobody knows what became of it. */
+  readonly isRepeat: boolean
+  /** Called when nobody reads the body any more. */
+  readonly onSent?: () => void
+}
+
+export interface DriveCall {
+  submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void>
+  /** Goes on with a generation that has a handle. */
+  collect(call: DrivenCall, provider: Provider, handle: Json): Promise<void>
+}
+
+/** After so many failed polls in a row a waiting caller is told. */
+const TOLERATED_POLLS = 5
+const MAX_POLL_PAUSE_MS = 150_000
+const POLL_MS = 120_000
+const MIN_POLL_PAUSE_MS = 10
+/** By then the next process may have taken up what this one leaves. */
+const STOPPED_FOR_SECONDS = 5
+
+export function createDriveCall(deps: DriveDeps): DriveCall {
+  const { store, clock, observer, journal, log, stopping } = deps
+  const concludeResult = createConcludeResult(deps)
+  const concludeRefusal = createConcludeRefusal(deps)
+
+  async function submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void> {
+    const startedAt = clock.now()
+    const outcome = await trySubmit(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
+    if (outcome.outcome === 'accepted') {
+      // Stored before the first poll: from here on the generation cannot be lost.
+      await store.keepProgress(call.live.ref, { handle: outcome.handle, quote: call.quote, isOwnKey: call.isOwnKey })
+      journal.forget(call.live.ref.id)
+      call.live.isCollectable = true
+      await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
+      return
+    }
+    const conclusion =
+      outcome.outcome === 'finished'
+        ? await concludeResult(call, outcome.result)
+        : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
+    journal.forget(call.live.ref.id)
+    end(call, conclusion, startedAt)
+  }
+
+  async function trySubmit(
+    { live }: DrivenCall,
+    provider: Provider,
+    { body, input, deadlineMs, isRepeat }: Dispatch,
+    startedAt: Date,
+  ): Promise<SubmitOutcome> {
+    const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
+    const { accountId, id: submitKey } = live.ref
+    const deadline = new Date(startedAt.getTime() + deadlineMs)
+    try {
+      const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
+      const sending = provider.deduplicates(live.model, null) ? undefined : createSending(journal, submitKey)
+      if (provider.announcesSends !== true) sending?.begins()
+      return await provider.submit(call, { signal: live.signal, deadline, sending })
+    } catch (error) {
+      if (error instanceof SentJournalError) {
+        log.error({ err: error.cause, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
+        return { outcome: 'refused', refusal: NOT_SENT }
+      }
+      log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
+      return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  interface Polling {
+    readonly handle: Json
+    readonly pollAfterMs: number
+    readonly startedAt: Date
+  }
+
+  async function poll(
+    call: DrivenCall,
+    provider: Provider,
+    { handle, pollAfterMs, startedAt }: Polling,
+  ): Promise<void> {
+    const { live } = call
+    const task = { model: live.model, accountId: live.ref.accountId, handle }
+    const giveUpAt = startedAt.getTime() + deps.collectForMs
+    let failures = 0
+    let isStopSent = false
+    live.pollAfterMs = pollAfterMs
+    while (true) {
+      await sleep(toPause(live.pollAfterMs), live.signal)
+      if (stopping.aborted) return leave(call)
+      if (live.isAskedToStop && !isStopSent) {
+        isStopSent = true
+        await tryCancel(provider, task, live.signal)
+      }
+      const outcome = await tryPoll(provider, task, live.signal)
+      observer.polled({ provider: live.model.provider, outcome: outcome.outcome })
+      if (outcome.outcome === 'finished') return end(call, await concludeResult(call, outcome.result), startedAt)
+      if (outcome.outcome === 'refused') return end(call, await concludeRefusal(call, outcome.refusal), startedAt)
+      if (clock.now().getTime() >= giveUpAt) return abandon(call, startedAt)
+      failures = outcome.outcome === 'pending' ? 0 : failures + 1
+      live.pollAfterMs = outcome.pollAfterMs * 2 ** Math.max(0, Math.min(6, failures - 1))
+      if (failures >= TOLERATED_POLLS)
+        live.discourage(
+          'provider_failed',
+          `${live.model.provider} accepted the call and cannot be asked for its result now`,
+        )
+    }
+  }
+
+  async function tryPoll(provider: Provider, task: ProviderTask, signal: AbortSignal) {
+    const deadline = new Date(clock.now().getTime() + POLL_MS)
+    try {
+      return await provider.poll(task, { signal, deadline })
+    } catch (error) {
+      log.error({ err: error, model: task.model.id }, 'an adapter failed while polling')
+      return { outcome: 'unreachable' as const, message: 'the poll failed', pollAfterMs: 5000 }
+    }
+  }
+
+  async function tryCancel(provider: Provider, task: ProviderTask, signal: AbortSignal): Promise<void> {
+    const deadline = new Date(clock.now().getTime() + POLL_MS)
+    try {
+      await provider.cancel?.(task, { signal, deadline })
+    } catch (error) {
+      log.warn({ err: error, model: task.model.id }, 'a provider could not be asked to stop; the generation goes on')
+    }
+  }
+
+  /** The row keeps its handle; the next process collects. */
+  function leave({ live }: DrivenCall): void {
+    live.abandon('unavailable', 'the service is stopping', STOPPED_FOR_SECONDS)
+  }
+
+  async function abandon(call: DrivenCall, startedAt: Date): Promise<void> {
+    const refusal: ProviderRefusal = { ...UNKNOWN_OUTCOME, message: 'the provider never said how the generation ended' }
+    end(call, await concludeRefusal(call, refusal), startedAt)
+  }
+
+  function end({ live }: DrivenCall, conclusion: Conclusion, startedAt: Date): void {
+    const { end: ending, chargedMicros } = conclusion
+    const refusal =
+      ending instanceof RouterError ? ending.refusal : ending.kind === 'refusal' ? ending.refusal.refusal : null
+    const { provider, id: model } = live.model
+    observer.ended({
+      provider,
+      model,
+      refusal,
+      durationMs: clock.now().getTime() - startedAt.getTime(),
+      chargedMicros,
+    })
+    live.end(ending)
+  }
+
+  return {
+    submit,
+    collect: (call, provider, handle) => poll(call, provider, { handle, pollAfterMs: 0, startedAt: clock.now() }),
+  }
+}
+
+const UNKNOWN_OUTCOME: ProviderRefusal = {
+  reason: 'failed',
+  message: 'the provider could not be understood, and whether it made anything is not known',
+  upstreamStatus: null,
+  generation: 'possible',
+}
+
+/** This submit left nothing at the provider; the one before may have. */
+function asRepeat(refusal: ProviderRefusal): ProviderRefusal {
+  return refusal.generation === 'none' ? { ...refusal, generation: 'possible' } : refusal
+}
+
+const NOT_SENT: ProviderRefusal = {
+  reason: 'unavailable',
+  message: 'the service cannot write to its disk, so the call was not sent; try again later',
+  upstreamStatus: null,
+  generation: 'none',
+  retryAfterSeconds: 10,
+}
+
+function toPause(pollAfterMs: number): number {
+  return Math.min(MAX_POLL_PAUSE_MS, Math.max(MIN_POLL_PAUSE_MS, pollAfterMs))
+}

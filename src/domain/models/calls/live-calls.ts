@@ -1,0 +1,236 @@
+/**
+ * The calls under way in this process: found by their id, waited for by whoever wants their end, and waited for when the
+ * service stops.
+ */
+import { settlesWithin } from '../../../../lib/sleep.ts'
+import type { Model } from '../catalog/model.ts'
+import type { Quote } from '../pricing/pricing.ts'
+import { RouterError, type RouterRefusal } from '../router-error.ts'
+import type { CallEnd, CallRef } from './call-store.ts'
+
+/** The request that waits for the end of a call. */
+export interface Listener {
+  /** Whether the answer would still reach somebody. */
+  isConnected(): boolean
+  /** Aborted when whoever waits has left for good and somebody else may wait instead; left out: only the deadline says so. */
+  readonly left?: AbortSignal
+}
+
+const NOBODY: Listener = { isConnected: () => false }
+
+export interface LiveCallOptions {
+  readonly hasWaiter: boolean
+  readonly isCollectable: boolean
+  /** Whether its caller can ask for it again; without a key every retry is a call of its own. */
+  readonly isKeyed: boolean
+}
+
+const CHARGED = 'it goes on, and is charged once if it ends well'
+const LOST =
+  'it was sent without an Idempotency-Key, so its result cannot be had any more, and sending it again would be a second call with a price of its own'
+
+/**
+ * A call under way, as whoever waits for its end sees it. The call itself goes on whether or not anybody waits. At most one
+ * request waits at a time; when that one gave up (its deadline passed, the service restarted), the next request with the same
+ * key may wait instead.
+ */
+export class LiveCall {
+  readonly ref: CallRef
+  readonly model: Model
+  readonly #isKeyed: boolean
+  /** Whether another process could collect it: its handle is stored. */
+  isCollectable: boolean
+  /** When it is looked at next, for `Retry-After`. */
+  pollAfterMs = 1000
+  /** Whoever submitted it does not want it any more. */
+  isAskedToStop = false
+  #listener: Listener = NOBODY
+  #hasWaiter: boolean
+  #settle: ((outcome: CallEnd | RouterError) => void) | null = null
+  #outcome: CallEnd | RouterError | null = null
+  // Not shared: the listeners of one signal for all calls would keep every call that ended, and all it holds, in memory.
+  readonly #ending = new AbortController()
+
+  constructor(ref: CallRef, model: Model, { hasWaiter, isCollectable, isKeyed }: LiveCallOptions) {
+    this.ref = ref
+    this.model = model
+    this.#isKeyed = isKeyed
+    this.#hasWaiter = hasWaiter
+    this.isCollectable = isCollectable
+  }
+
+  /** Aborted when what is asked of the provider must end at once. */
+  get signal(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  interrupt(reason?: unknown): void {
+    this.#ending.abort(reason)
+  }
+
+  get isAwaited(): boolean {
+    return this.#hasWaiter && this.#listener.isConnected()
+  }
+
+  /** False while a request holds on to it. */
+  get canBeTakenUp(): boolean {
+    return !this.#hasWaiter
+  }
+
+  /** Integer seconds, at least one. */
+  get retryAfterSeconds(): number {
+    return Math.max(1, Math.ceil(this.pollAfterMs / 1000))
+  }
+
+  /** Resolves with the end; rejects when it cannot be had in time, or not at all. */
+  wait(listener: Listener, deadlineMs: number): Promise<CallEnd> {
+    this.#listener = listener
+    this.#hasWaiter = true
+    return new Promise((resolve, reject) => {
+      const leave = () => this.#letGo(new RouterError('disconnected', 'whoever waited for this call has left'))
+      const timer = setTimeout(() => this.#letGo(this.#toLate()), deadlineMs)
+      listener.left?.addEventListener('abort', leave)
+      this.#settle = (outcome) => {
+        clearTimeout(timer)
+        listener.left?.removeEventListener('abort', leave)
+        this.#settle = null
+        if (outcome instanceof RouterError) reject(outcome)
+        else resolve(outcome)
+      }
+      if (this.#outcome !== null) this.#settle(this.#outcome)
+    })
+  }
+
+  /** The end, for whoever waits and whoever may still come. */
+  end(outcome: CallEnd | RouterError): void {
+    this.#outcome = outcome
+    this.#settle?.(outcome)
+    this.#listener = NOBODY
+  }
+
+  askToStop(): void {
+    this.isAskedToStop = true
+  }
+
+  /** Ends the waiting of the request, for now: the call goes on, and the next request with its key may wait again. */
+  discourage(refusal: RouterRefusal, reason: string): void {
+    this.#letGo(this.#toLeft(refusal, reason, { retryAfterSeconds: null }))
+  }
+
+  /** The same, for good: nobody in this process looks after the call any more. */
+  abandon(refusal: RouterRefusal, reason: string, retryAfterSeconds: number): void {
+    this.end(this.#toLeft(refusal, reason, { retryAfterSeconds }))
+  }
+
+  #letGo(error: RouterError): void {
+    this.#hasWaiter = false
+    this.#listener = NOBODY
+    this.#settle?.(error)
+  }
+
+  #toLate(): RouterError {
+    // Only a stored handle makes a promise that outlives this process.
+    const retryAfterSeconds = this.isCollectable ? this.retryAfterSeconds : null
+    return this.#toLeft('deadline', 'the call took longer than this service holds a connection', { retryAfterSeconds })
+  }
+
+  /** The refusal of a caller whose call goes on: what it costs, and whether the result can be collected later. */
+  #toLeft(refusal: RouterRefusal, reason: string, options: { readonly retryAfterSeconds: number | null }): RouterError {
+    if (!this.#isKeyed) return new RouterError(refusal, `${reason}: ${CHARGED}; ${LOST}`)
+    const again = this.isCollectable
+      ? 'the same Idempotency-Key collects its result and pays nothing more'
+      : 'the same Idempotency-Key tells how it ended, as far as that is known, and pays nothing more'
+    return new RouterError(refusal, `${reason}: ${CHARGED}; ${again}`, options)
+  }
+}
+
+/** What is known of a call that was admitted. */
+export interface DrivenCall {
+  readonly live: LiveCall
+  readonly baseUrl: string
+  readonly isKeyed: boolean
+  readonly isQueued: boolean
+  readonly isOwnKey: boolean
+  readonly quote: Quote
+}
+
+export interface LiveCalls {
+  find(callId: string): LiveCall | null
+  /** Until `work` has ended; `work` never rejects for what a provider does. */
+  track(call: LiveCall, work: Promise<void>): void
+  readonly size: number
+  /** Resolves when all calls that are under way now have ended. */
+  untilEnded(): Promise<void>
+  /** True once the service stops: no new call is admitted, and those under way may be left to the next process. */
+  readonly isClosing: boolean
+  /** Throws once the service stops. */
+  refuseWhenClosing(): void
+  /** No new calls; those under way may end within `withinMs`, then the rest is left to the next process. */
+  close(withinMs: number): Promise<void>
+  /** Aborted when calls under way must be left to the next process. */
+  readonly stopping: AbortSignal
+  /** Called whenever a call has ended: there may be room for another. */
+  onEnded(listener: (accountId: string) => void): void
+}
+
+/**
+ * Emptied when the call has ended. A Map that grows and shrinks all the time leaves old copies of its table behind, which keep
+ * their entries alive until the next full garbage collection. An emptied entry keeps nothing else alive.
+ */
+interface Entry {
+  call: LiveCall | null
+  work: Promise<void> | null
+}
+
+export function createLiveCalls(onDefect: (error: unknown, callId: string) => void): LiveCalls {
+  const calls = new Map<string, Entry>()
+  const ending = new AbortController()
+  let isClosing = false
+  let tellEnded: (accountId: string) => void = () => {}
+
+  function track(call: LiveCall, work: Promise<void>): void {
+    const { id, accountId } = call.ref
+    const entry: Entry = { call, work: null }
+    const leave = () => {
+      entry.call = null
+      entry.work = null
+      calls.delete(id)
+      tellEnded(accountId)
+    }
+    entry.work = work.then(leave, (error: unknown) => {
+      onDefect(error, id)
+      call.end(new RouterError('internal', 'the call failed on our side; the request id helps to find out why'))
+      leave()
+    })
+    calls.set(id, entry)
+  }
+
+  const all = () => Promise.all([...calls.values()].map(({ work }) => work))
+
+  return {
+    find: (callId) => calls.get(callId)?.call ?? null,
+    track,
+    get size() {
+      return calls.size
+    },
+    get isClosing() {
+      return isClosing
+    },
+    refuseWhenClosing() {
+      if (!isClosing) return
+      throw new RouterError('unavailable', 'the service is stopping; try again in a moment', { retryAfterSeconds: 5 })
+    },
+    untilEnded: async () => void (await all()),
+    async close(withinMs) {
+      isClosing = true
+      await settlesWithin(all(), withinMs)
+      ending.abort()
+      for (const { call } of calls.values()) call?.interrupt(ending.signal.reason)
+      await all()
+    },
+    stopping: ending.signal,
+    onEnded(listener) {
+      tellEnded = listener
+    },
+  }
+}

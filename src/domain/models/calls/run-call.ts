@@ -1,0 +1,223 @@
+/**
+ * One call of one model: admitted, dispatched, waited for; and the estimate of its price. The order of the checks is the
+ * contract's; those that need the store are made in one transaction. A caller who leaves before the end changes nothing: the
+ * call goes on, is recorded and is billed.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import { neverFits, toNeverFitting, toSpend } from '../access/committed-spend.ts'
+import type { AccessRules, OpenedModel } from '../access/model-access.ts'
+import type { JsonRecord } from '../catalog/model.ts'
+import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
+import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
+import type { CallObserver, DriveCall } from './drive-call.ts'
+import { type DrivenCall, type Listener, LiveCall, type LiveCalls } from './live-calls.ts'
+
+export interface RunRequest {
+  readonly opened: OpenedModel
+  readonly accountId: string
+  readonly requestId: string
+  readonly key: string | null
+  readonly fingerprint: string
+  readonly body: Buffer
+  /** Parsed; or why it could not be, which is answered only after the checks that come before it. */
+  readonly input: JsonRecord | RouterError
+  readonly baseUrl: string
+  readonly listener: Listener
+  /** Called when the body is needed beyond the request; returns what to call when it is needed no longer. */
+  readonly holdBody?: () => () => void
+}
+
+export interface RunAnswer {
+  readonly end: CallEnd
+  readonly isReplay: boolean
+  /** As it stood when the request came. */
+  readonly spend: Spend | null
+}
+
+/** Throws RouterError. */
+export type RunModel = (request: RunRequest) => Promise<RunAnswer>
+
+export interface NewCallDeps {
+  readonly clock: Clock
+  readonly keyLifeMs: number
+  /** A call that costs more counts against the smaller pool too. */
+  readonly costlyMicros: number
+}
+
+export interface RunModelDeps extends NewCallDeps {
+  readonly store: CallStore
+  readonly live: LiveCalls
+  readonly access: Pick<AccessRules, 'limitsOf'>
+  readonly observer: CallObserver
+  readonly drive: DriveCall
+  readonly deadlineMs: number
+}
+
+export function createRunModel(deps: RunModelDeps): RunModel {
+  const { store, live, drive, observer } = deps
+
+  async function run(request: RunRequest): Promise<RunAnswer> {
+    live.refuseWhenClosing()
+    const failures = judge(request)
+    const limits = deps.access.limitsOf(request.accountId)
+    const isValid = failures.length === 0 && !(request.input instanceof RouterError)
+    const call = toNewCall(deps, request, isValid)
+    const outcome = await store.admit(call, limits, isValid)
+    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { call, failures, limits })
+    const end = await start(request, call, outcome.ref)
+    return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
+  }
+
+  function start(request: RunRequest, call: NewCall, ref: CallRef): Promise<CallEnd> {
+    const { model, provider, isOwnKey } = request.opened
+    const input = request.input as JsonRecord
+    const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
+    const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false, isKeyed: call.key !== null })
+    const driven: DrivenCall = {
+      live: running,
+      baseUrl: request.baseUrl,
+      isKeyed: call.key !== null,
+      isQueued: false,
+      isOwnKey,
+      quote: quoteFor(model.price, input),
+    }
+    const isRepeat = ref.id !== call.id
+    const onSent = request.holdBody?.()
+    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat, onSent }))
+    return running.wait(request.listener, deadlineMs)
+  }
+
+  function answerWithout(
+    request: RunRequest,
+    outcome: Exclude<AdmitOutcome, { outcome: 'admitted' }>,
+    context: { readonly call: NewCall; readonly failures: readonly ValidationFailure[]; readonly limits: CallLimits },
+  ): RunAnswer | Promise<RunAnswer> {
+    switch (outcome.outcome) {
+      case 'done':
+        observer.answered({ provider: request.opened.model.provider, how: 'replayed', refusal: null })
+        return { end: outcome.end, isReplay: true, spend: toSpend(context.limits, outcome.standing) }
+      case 'running':
+        return takeUp(request, outcome.ref.id, toSpend(context.limits, outcome.standing))
+      case 'waiting':
+        throw stillRunning(1)
+      case 'other_request':
+        throw keyUnusable('this Idempotency-Key was used for a different request; use a new one')
+      case 'unusable':
+        throw keyUnusable(UNTOLD)
+      case 'no_credits':
+        throw noCredits()
+      case 'invalid':
+        throw request.input instanceof RouterError ? request.input : toInvalid(context.failures)
+      case 'calls_exhausted':
+      case 'spend_exhausted':
+        throw toExhausted(outcome.outcome, toSpend(context.limits, outcome.standing), context)
+    }
+  }
+
+  /** The call of this key is under way. When no request waits for it any more, this one does. */
+  async function takeUp({ opened, listener }: RunRequest, callId: string, spend: Spend): Promise<RunAnswer> {
+    const running = live.find(callId)
+    if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
+    const end = await running.wait(listener, Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs))
+    return { end, isReplay: true, spend }
+  }
+
+  return (request) =>
+    run(request).catch((error: unknown) => {
+      if (error instanceof RouterError) {
+        const { refusal } = error
+        observer.answered({ provider: request.opened.model.provider, how: 'refused', refusal })
+      }
+      throw error
+    })
+}
+
+function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {
+  return input instanceof RouterError ? [] : opened.checkInput(input)
+}
+
+export function toNewCall(
+  { clock, keyLifeMs, costlyMicros }: NewCallDeps,
+  request: Omit<RunRequest, 'body' | 'listener' | 'holdBody'>,
+  isValid: boolean,
+): NewCall {
+  const { model, provider, isOwnKey } = request.opened
+  const createdAt = clock.now()
+  // Of an invalid input only the least price is known; an account that cannot pay even that is told so first.
+  const micros = isValid ? holdFor(model.price, request.input as JsonRecord) : leastPrice(model.price)
+  const isFree = isOwnKey || model.price.kind === 'free'
+  return {
+    id: request.requestId,
+    accountId: request.accountId,
+    key: request.key,
+    fingerprint: request.fingerprint,
+    modelId: model.id,
+    baseUrl: request.baseUrl,
+    createdAt,
+    expiresAt: new Date(createdAt.getTime() + keyLifeMs),
+    holdMicros: isFree ? null : micros,
+    spendMicros: isFree ? 0 : micros,
+    isCostly: !isFree && micros > costlyMicros,
+    mayResubmit: provider.deduplicates(model, request.input instanceof RouterError ? null : request.input),
+  }
+}
+
+export function toInvalid(failures: readonly ValidationFailure[]): RouterError {
+  return new RouterError('invalid_fields', 'the input does not match the schema of the model', { failures })
+}
+
+export function noCredits(): RouterError {
+  return new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
+}
+
+function stillRunning(retryAfterSeconds: number): RouterError {
+  return new RouterError(
+    'key_running',
+    'the call with this Idempotency-Key is still running; try again later with the same key',
+    {
+      retryAfterSeconds,
+    },
+  )
+}
+
+export const UNTOLD =
+  'this Idempotency-Key was used by a call whose answer cannot be given again, or is not known: it was cut off after it was sent. Nothing more is charged for it; use a new key'
+
+export function keyUnusable(message: string): RouterError {
+  return new RouterError('key_unusable', message)
+}
+
+function toExhausted(
+  refusal: 'calls_exhausted' | 'spend_exhausted',
+  spend: Spend,
+  { call, limits }: { readonly call: NewCall; readonly limits: CallLimits },
+): RouterError {
+  if (neverFits(call, limits)) return toNeverFitting(call.spendMicros, limits.ceilingMicros, spend)
+  const message =
+    refusal === 'calls_exhausted'
+      ? 'as many calls are under way as this account may have; try again when one has finished'
+      : 'the calls under way have committed as much as this account may spend at a time; try again when one has finished'
+  return new RouterError(refusal, message, { spend, retryAfterSeconds: 1 })
+}
+
+export interface EstimateRequest {
+  readonly opened: OpenedModel
+  readonly accountId: string
+  readonly input: JsonRecord | RouterError
+}
+
+/** What a call would cost, after the same checks as a call; dispatches and charges nothing. Throws RouterError. */
+export type EstimateModel = (request: EstimateRequest) => Promise<Estimate>
+
+export function createEstimateModel(store: Pick<CallStore, 'canPay'>): EstimateModel {
+  return async function estimateModel({ opened, accountId, input }) {
+    const { model, isOwnKey } = opened
+    const canPay = isOwnKey || (await store.canPay(accountId, leastPrice(model.price)))
+    if (!canPay) throw noCredits()
+    if (input instanceof RouterError) throw input
+    const failures = opened.checkInput(input)
+    if (failures.length > 0) throw toInvalid(failures)
+    return isOwnKey ? { source: 'exact', micros: 0 } : estimatePrice(model.price, input)
+  }
+}

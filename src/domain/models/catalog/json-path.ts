@@ -1,0 +1,56 @@
+/**
+ * Where a value is in a JSON document: names joined by dots, `[]` for every element of a list, `[0]` for one of them, and
+ * an empty path for the document itself: `data[].url`, `task.content.url`, `output[]`. A path that leads nowhere finds nothing.
+ */
+export type JsonPath = readonly (string | number | typeof EVERY)[]
+
+const EVERY = Symbol('every element')
+const SEGMENT = /^([^.[\]]+)?((?:\[\d*\])*)$/
+
+/** The text that `readJsonPath` reads. */
+export function writeJsonPath(path: JsonPath): string {
+  const text = path.map((step) => (typeof step === 'string' ? `.${step}` : `[${step === EVERY ? '' : String(step)}]`))
+  return text.join('').replace(/^\./, '')
+}
+
+/** Where a found value hangs, so that it can be replaced: `holder[key]` is the value. */
+export interface Leaf {
+  readonly holder: Record<string | number, unknown>
+  readonly key: string | number
+  readonly value: unknown
+}
+
+/** Throws when the text is no path. */
+export function readJsonPath(text: string): JsonPath {
+  if (text === '') return []
+  return text.split('.').flatMap((segment) => {
+    const found = SEGMENT.exec(segment)
+    if (segment === '' || found === null)
+      throw new Error(`${JSON.stringify(text)} is no path; write it like data[].url`)
+    const indexes = [...(found[2] ?? '').matchAll(/\[(\d*)\]/g)].map(([, index]) =>
+      index === '' ? EVERY : Number(index),
+    )
+    return found[1] === undefined ? indexes : [found[1], ...indexes]
+  })
+}
+
+/** Every value at the path, in order, null included: some providers write out what they do not have. */
+export function findLeaves(document: unknown, path: JsonPath): Leaf[] {
+  let leaves: Leaf[] = [{ holder: { document }, key: 'document', value: document }]
+  for (const step of path) leaves = leaves.flatMap(({ value }) => stepInto(value, step))
+  return leaves
+}
+
+function stepInto(value: unknown, step: JsonPath[number]): Leaf[] {
+  if (typeof value !== 'object' || value === null) return []
+  const holder = value as Record<string | number, unknown>
+  if (step === EVERY) return Array.isArray(value) ? value.map((item, key) => ({ holder, key, value: item })) : []
+  if (Array.isArray(value) !== (typeof step === 'number')) return []
+  const isThere = typeof step === 'number' ? step < (holder.length as number) : Object.hasOwn(holder, step)
+  return isThere ? [{ holder, key: step, value: holder[step] }] : []
+}
+
+/** The first value at the path; undefined when there is none. */
+export function findValue(document: unknown, path: JsonPath): unknown {
+  return findLeaves(document, path)[0]?.value
+}

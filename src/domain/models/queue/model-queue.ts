@@ -1,0 +1,253 @@
+/**
+ * Model calls without a held connection: put in a durable queue, run when the account has room, and asked for later. A
+ * restart changes nothing: what waited waits, what ran is collected.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import { createDoorbell } from '../../../../lib/doorbell.ts'
+import type { NewId } from '../../../../lib/ids.ts'
+import type { Log } from '../../../../lib/log.ts'
+import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
+import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
+import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'
+import { type CallBody, type CallStore, INLINE_BYTES, readCallBody, toChunks } from '../calls/call-store.ts'
+import type { Dispatch, DriveCall } from '../calls/drive-call.ts'
+import { LiveCall, type LiveCalls } from '../calls/live-calls.ts'
+import { keyUnusable, type NewCallDeps, noCredits, toInvalid, toNewCall, UNTOLD } from '../calls/run-call.ts'
+import type { JsonRecord, Model } from '../catalog/model.ts'
+import type { Catalog } from '../catalog/model-catalog.ts'
+import { quoteFor } from '../pricing/pricing.ts'
+import type { Provider } from '../provider.ts'
+import { RouterError } from '../router-error.ts'
+import type { RequestStore, StoredRequest, TakenRequest } from './request-store.ts'
+
+export interface QueueRequest {
+  readonly opened: OpenedModel
+  readonly accountId: string
+  readonly key: string | null
+  readonly fingerprint: string
+  readonly body: Buffer
+  readonly input: JsonRecord | RouterError
+  readonly baseUrl: string
+}
+
+export interface Submitted {
+  readonly requestId: string
+  readonly position: number
+  readonly isReplay: boolean
+}
+
+export interface ModelQueue extends AsyncDisposable {
+  submit(request: QueueRequest): Promise<Submitted>
+  /** Throws unknown_request, also for one of another model or another account. */
+  find(accountId: string, modelId: string, requestId: string): Promise<StoredRequest>
+  /** Resolves when the request is called off, or its generation is asked to stop. Throws unknown_request, already_completed. */
+  cancel(accountId: string, modelId: string, requestId: string): Promise<void>
+  /** Begins to take requests out. Harmless when called twice. */
+  start(): void
+}
+
+export interface ModelQueueDeps extends NewCallDeps {
+  readonly store: RequestStore
+  readonly calls: Pick<CallStore, 'finish'>
+  readonly rules: AccessRules
+  readonly catalog: () => Catalog
+  readonly providerOf: (name: string) => Provider | null
+  readonly live: LiveCalls
+  readonly drive: DriveCall
+  readonly storeBlob: StoreBlob
+  readonly blobs: Pick<BlobStore, 'open'>
+  readonly newId: NewId
+  readonly log: Log
+  readonly clock: Clock
+  readonly maxWaiting: number
+  readonly maxWaitMs: number
+  readonly maxBodyBytes: number
+  readonly keepMs: number
+}
+
+// Every submit and every end wakes the loop; the timer only finds limits that changed and requests that waited too long.
+const LOOK_EVERY_MS = 5000
+// A queued call has no caller who waits; a submit that takes longer than this has failed.
+const SUBMIT_MS = 3_600_000
+
+export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
+  const { store, clock, live } = deps
+  const bell = createDoorbell()
+  const ending = new AbortController()
+  let loop: Promise<void> | null = null
+  // Whether anything may wait: as long as nothing does, the end of a call need not wake the loop.
+  let mayWait = true
+
+  async function submit(request: QueueRequest): Promise<Submitted> {
+    live.refuseWhenClosing()
+    const failures = request.input instanceof RouterError ? [] : request.opened.checkInput(request.input)
+    const isValid = failures.length === 0 && !(request.input instanceof RouterError)
+    const requestId = deps.newId()
+    const call = toNewCall(deps, { ...request, requestId }, isValid)
+    const limits = deps.rules.limitsOf(request.accountId)
+    // It could never be taken out of the queue, and would hold up everything behind it.
+    const isTooDear = isValid && neverFits(call, limits)
+    const body = await keepBody(deps, request.body, isValid && !isTooDear)
+    const outcome = await store.enqueue(
+      { ...call, body, bodyBytes: request.body.length },
+      { maxWaiting: deps.maxWaiting, isValid: isValid && !isTooDear },
+    )
+    switch (outcome.outcome) {
+      case 'queued':
+        mayWait = true
+        bell.ring()
+        return { requestId, position: outcome.position, isReplay: false }
+      case 'repeated': {
+        const known = await store.find(request.accountId, outcome.id)
+        return { requestId: outcome.id, position: known?.position ?? 0, isReplay: true }
+      }
+      case 'other_request':
+        throw keyUnusable('this Idempotency-Key was used for a different request; use a new one')
+      case 'unusable':
+        throw keyUnusable(UNTOLD)
+      case 'no_credits':
+        throw noCredits()
+      case 'invalid':
+        if (isTooDear) throw toNeverFitting(call.spendMicros, limits.ceilingMicros, null)
+        throw request.input instanceof RouterError ? request.input : toInvalid(failures)
+      case 'backlog_full':
+        throw new RouterError(
+          'backlog_full',
+          `${deps.maxWaiting} requests of this account wait already; try again later`,
+          {
+            retryAfterSeconds: 10,
+          },
+        )
+    }
+  }
+
+  async function find(accountId: string, modelId: string, requestId: string): Promise<StoredRequest> {
+    const found = await store.find(accountId, requestId)
+    if (found === null || found.modelId !== modelId) throw unknownRequest()
+    if (found.state === 'gone') throw new RouterError('forgotten_request', 'the result of this request has aged out')
+    return found
+  }
+
+  async function cancel(accountId: string, modelId: string, requestId: string): Promise<void> {
+    await find(accountId, modelId, requestId)
+    const now = clock.now()
+    const outcome = await store.cancel(accountId, requestId, now, new Date(now.getTime() + deps.keepMs))
+    if (outcome === 'not_found') throw unknownRequest()
+    if (outcome === 'ended') throw new RouterError('already_completed', 'the request has ended already')
+    // A provider that cannot stop finishes: the request then ends with its result, and may be charged.
+    if (outcome === 'running') live.find(requestId)?.askToStop()
+  }
+
+  async function dispatch(): Promise<void> {
+    mayWait = false
+    for (const accountId of await store.accountsWaiting()) {
+      mayWait = true
+      while (!ending.signal.aborted) {
+        const taken = await store.take(accountId, deps.rules.limitsOf(accountId), clock.now())
+        if (taken === null) break
+        await start(deps, taken)
+      }
+    }
+  }
+
+  async function look(): Promise<void> {
+    const now = clock.now()
+    await store.timeOut(new Date(now.getTime() - deps.maxWaitMs), now, new Date(now.getTime() + deps.keepMs))
+    await dispatch()
+  }
+
+  async function work(): Promise<void> {
+    while (!ending.signal.aborted) {
+      try {
+        if (mayWait) await look()
+      } catch (error) {
+        deps.log.error({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
+      }
+      await bell.wait(LOOK_EVERY_MS, ending.signal)
+    }
+  }
+
+  return {
+    submit,
+    find,
+    cancel,
+    start() {
+      live.onEnded(() => {
+        if (mayWait) bell.ring()
+      })
+      loop ??= work()
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort()
+      bell.ring()
+      await loop
+    },
+  }
+}
+
+async function keepBody(
+  { storeBlob, maxBodyBytes }: ModelQueueDeps,
+  body: Buffer,
+  isValid: boolean,
+): Promise<CallBody> {
+  if (!isValid) return { kind: 'inline', bytes: new Uint8Array() }
+  if (body.length <= INLINE_BYTES) return { kind: 'inline', bytes: new Uint8Array(body) }
+  const { hash } = await storeBlob(toChunks(body), { maxBytes: maxBodyBytes })
+  return { kind: 'blob', hash }
+}
+
+/** From a waiting request to a call under way. */
+async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
+  const { live, drive } = deps
+  const found = deps.catalog().find(taken.modelId)
+  const provider = found === null ? null : deps.providerOf(found.model.provider)
+  if (found === null || provider === null) {
+    // The model was taken away meanwhile; it may come back with the next reload, or the wait ends it.
+    await deps.store.putBack(taken.ref)
+    return
+  }
+  const { model } = found
+  // What the account may do was perhaps changed while its request waited: what counts is now.
+  const isOwnKey = provider.access(taken.ref.accountId) === 'own_key'
+  const isUnpaid = !taken.isPaid && !isOwnKey && model.price.kind !== 'free'
+  const refusal = refusalNow(deps.rules, taken.ref.accountId, model) ?? (isUnpaid ? nobodyPays(model) : null)
+  if (refusal !== null) return refuse(deps, taken, refusal)
+  const body = await readCallBody(deps.blobs, taken.body)
+  const input = JSON.parse(body.toString()) as JsonRecord
+  const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false, isKeyed: taken.isKeyed })
+  const driven = {
+    live: running,
+    baseUrl: taken.baseUrl,
+    isKeyed: taken.isKeyed,
+    isQueued: true,
+    isOwnKey,
+    quote: quoteFor(model.price, input),
+  }
+  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
+  live.track(running, drive.submit(driven, provider, work))
+}
+
+/** Accepted while it cost nothing: nothing is set aside for it. */
+function nobodyPays({ id }: Model): RouterError {
+  const message = `${id} cost this account nothing when the request came, as with an own key, and does now; nothing was charged. Send it again`
+  return new RouterError('not_enabled', message)
+}
+
+/** Ends a request that was taken out and never sent: its money goes back. */
+async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, error: RouterError): Promise<void> {
+  const at = deps.clock.now()
+  const refusal = { refusal: error.refusal, message: error.message, upstreamStatus: null, failures: null }
+  await deps.calls.finish(ref, {
+    fate: 'keep',
+    end: { kind: 'refusal', refusal },
+    chargeMicros: null,
+    memo: `${modelId} ${ref.id}`,
+    at,
+    replayUntil: null,
+    expiresAt: new Date(at.getTime() + deps.keepMs),
+  })
+}
+
+function unknownRequest(): RouterError {
+  return new RouterError('unknown_request', 'there is no request with this id for this model')
+}

@@ -1,0 +1,55 @@
+/** Where queued calls wait. They become ordinary running calls when there is room for them. */
+import type { CallBody, CallEnd, CallLimits, CallRef, NewCall } from '../calls/call-store.ts'
+
+export interface NewRequest extends NewCall {
+  readonly body: CallBody
+  readonly bodyBytes: number
+}
+
+export type EnqueueOutcome =
+  | { readonly outcome: 'queued'; readonly position: number }
+  /** The same key and request: what it got the first time. */
+  | { readonly outcome: 'repeated'; readonly id: string }
+  | { readonly outcome: 'other_request' | 'unusable' | 'no_credits' | 'invalid' | 'backlog_full' }
+
+export const REQUEST_STATES = ['waiting', 'running', 'done', 'interrupted', 'unusable', 'canceled', 'gone'] as const
+export type RequestState = (typeof REQUEST_STATES)[number]
+
+/** A queued call as its owner may see it. */
+export interface StoredRequest {
+  readonly id: string
+  readonly modelId: string
+  readonly state: RequestState
+  /** Requests of the account ahead of it; null unless it waits. */
+  readonly position: number | null
+  /** Set once it is done. */
+  readonly end: CallEnd | null
+}
+
+export interface TakenRequest {
+  readonly ref: CallRef
+  readonly modelId: string
+  readonly baseUrl: string
+  readonly isKeyed: boolean
+  /** Whether its price was asked for when it was accepted: not so of a free model, nor with the account's own key. */
+  readonly isPaid: boolean
+  readonly body: CallBody
+}
+
+export type CancelRequestOutcome = 'canceled' | 'running' | 'ended' | 'not_found'
+
+export interface RequestStore {
+  enqueue(
+    request: NewRequest,
+    options: { readonly maxWaiting: number; readonly isValid: boolean },
+  ): Promise<EnqueueOutcome>
+  find(accountId: string, id: string): Promise<StoredRequest | null>
+  /** The account's first that waits, made running, when its limits allow one more. */
+  take(accountId: string, limits: CallLimits, now: Date): Promise<TakenRequest | null>
+  /** Back to the front of the queue: a process that died had taken it and surely not dispatched it, or may do so again. */
+  putBack(ref: CallRef): Promise<void>
+  accountsWaiting(): Promise<readonly string[]>
+  cancel(accountId: string, id: string, at: Date, forgetAt: Date): Promise<CancelRequestOutcome>
+  /** Ends requests that have waited since before `before`; returns how many. */
+  timeOut(before: Date, at: Date, forgetAt: Date): Promise<number>
+}
