@@ -3,6 +3,7 @@
  * in the job's `extra_data`; which call it is by the node's own key, so that no attempt of a job pays twice.
  */
 import { hash } from 'node:crypto'
+import type { ModelAnswer } from '../../../engine/graph/model-call.ts'
 import {
   isJsonObject,
   type JsonValue,
@@ -11,7 +12,7 @@ import {
 } from '../../../lib/json/lossless-json.ts'
 import type { Authenticate, Caller } from '../accounts/caller.ts'
 import { mustHaveScope } from '../accounts/scopes.ts'
-import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../engine/run-model.ts'
+import type { ModelRequest, ModelWish, NodeModels } from '../engine/run-model.ts'
 import { type Refusal, ServiceError } from '../errors.ts'
 import type { Access } from './access.ts'
 import type { CallResult } from './call-store.ts'

@@ -8,8 +8,6 @@ import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
 import { replaceClasses } from '../../../engine/graph/replace-classes.ts'
 import { isUiFormat } from '../../../engine/graph/ui-format.ts'
-import { toLackRefusal, toRefusal, withoutUnknowns } from '../../../engine/graph/validate/node-errors.ts'
-import { checkNodeRules, type NodeRules } from '../../../engine/graph/validate/node-rules.ts'
 import { validateSteps } from '../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
@@ -20,7 +18,9 @@ import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
 import { createFileCheck, type FileNames, findFileNames, nameInGraph } from './file-names.ts'
+import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
 import type { Lack } from './needs.ts'
+import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
@@ -131,7 +131,7 @@ function* readSteps(
   catalog: NodeCatalog,
   rules: NodeRules | null,
 ): Work<ReadWorkflow> {
-  const read = yield* readGraphSteps(workflow)
+  const read = yield* readGraphOf(workflow)
   const submitted = replaceClasses(read, catalog)
   if (rules !== null) checkNodeRules(submitted, rules)
   yield
@@ -140,6 +140,17 @@ function* readSteps(
   const named = findFileNames(submitted, catalog)
   yield
   return { submitted, found, named }
+}
+
+function* readGraphOf(workflow: JsonValue | undefined): Work<Graph> {
+  if (workflow === undefined) {
+    throw refuseWorkflow('workflow is missing: send the API-format graph as the member `workflow`')
+  }
+  try {
+    return yield* readGraphSteps(workflow)
+  } catch (error) {
+    throw asRefusal(error)
+  }
 }
 
 /** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missing_ids). */

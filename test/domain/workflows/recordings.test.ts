@@ -29,7 +29,7 @@ interface Recording {
 
 function replay({ request }: Recording): ValidationResult {
   const targets = request.json?.partial_execution_targets
-  return validate(readGraph(request.json?.prompt), {
+  return validate(readGraph(request.json?.prompt ?? null), {
     catalog,
     checkInput: (_classType, _input, value) => (FILES.includes(value) ? true : `Invalid image file: ${value}`),
     ...(targets === undefined ? {} : { targets }),

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { openEmbeddedEngine } from '../../../../engine/engine.ts'
 import { systemClock } from '../../../../lib/clock.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../../lib/log.ts'
@@ -19,6 +18,7 @@ import { type Replay, replay } from '../../../../test/support/replay-recording.t
 import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
 import type { Frame } from '../../../../test/support/test-socket.ts'
 import { isText } from '../../../../test/support/test-socket.ts'
+import { openEmbeddedEngine } from '../../../adapters/engines/embedded/engine.ts'
 import type { Engine } from '../../../domain/engine/engine.ts'
 
 /** The real engine; what one sitting caches, the next one does not find. */
