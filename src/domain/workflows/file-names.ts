@@ -11,7 +11,7 @@ import { extensionFromType, extensionOf } from '../../../lib/mime.ts'
 import { pythonStr } from '../../../lib/python/values.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin } from '../assets/asset-store.ts'
-import { type FileInput, findFileInputs } from './file-inputs.ts'
+import { type FileInput, findFileInputs } from '../../../engine/graph/file-inputs.ts'
 
 const ANNOTATION = / \[(input|output|temp)\]$/
 const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i

@@ -3,10 +3,10 @@
  * file without one are named by the catalog.
  */
 
-import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
-import { type DeclaredInput, type NodeSpec, readNodeSpec } from '../../../engine/graph/input-specs.ts'
-import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
-import type { JsonObject } from '../../../lib/json/lossless-json.ts'
+import { declaredInputs } from './dynamic-inputs.ts'
+import { type DeclaredInput, type NodeSpec, readNodeSpec } from './input-specs.ts'
+import type { NodeCatalog } from './node-catalog.ts'
+import type { JsonObject } from '../../lib/json/lossless-json.ts'
 
 export interface FileInput {
   readonly path: string
