@@ -11,13 +11,13 @@ import { writeJsonSteps } from '../lib/json/write-json-steps.ts'
 import { type Log, silentLog } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
 import { createCatalog } from './catalog.ts'
+import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
-import { type InputSource, openInputFiles } from './files/input-files.ts'
-import type { Graph } from './graph/graph.ts'
+import { type GivenInput, type GivenInputs, toSource } from './files/given-inputs.ts'
+import { openInputFiles } from './files/input-files.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import type { EngineEvent } from './graph/run-event.ts'
-import { writeGraph } from './graph/write-graph.ts'
 import type { ValueLimits } from './run/value-budget.ts'
 import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
@@ -69,23 +69,13 @@ export interface EngineOptions {
   readonly letters?: readonly string[]
 }
 
-/** A graph that was validated against the catalog of the engine: it is run as it is. */
-export class CheckedGraph {
-  readonly graph: Graph
-  /** The same as JSON text. */
-  readonly text: string
-
-  constructor(graph: Graph, text: string = writeGraph(graph)) {
-    this.graph = graph
-    this.text = text
-  }
-}
-
 export interface RunOptions {
   /** Aborted to interrupt the run: it ends with `interrupted`, or with whatever it reached first. */
   readonly signal?: AbortSignal
-  /** Input files by the name that stands in the graph. */
-  readonly inputs?: ReadonlyMap<string, InputSource>
+  /** Input files by the name that stands in the graph: paths or bytes. They win over files of `inputFolder`. */
+  readonly inputs?: ReadonlyMap<string, GivenInput> | Readonly<Record<string, GivenInput>>
+  /** Where files that the graph names are looked for. A name that leads out of it (`..`, an absolute path) names no file. */
+  readonly inputFolder?: string
   /** Results and names of previews are shared only among runs of one owner. */
   readonly owner?: string
   /** What SaveImage writes into its files beside the graph: an object, each member of which becomes a text of its own. */
@@ -99,7 +89,14 @@ export interface RunOptions {
 export interface Engine extends AsyncDisposable {
   /** What this engine can run; cheap, from memory. */
   catalog(): NodeCatalog
-  run(graph: CheckedGraph, options?: RunOptions): AsyncGenerator<EngineEvent, void, undefined>
+  /**
+   * Validates the graph, runs it and yields what happens: `started` first, then exactly one of `succeeded`, `failed` and
+   * `interrupted` last. Leaving the loop early ends the run. Any number of runs may go on at once.
+   *
+   * Throws GraphError, before the first event, when the graph cannot be run; nothing of it has run then. Any error of any node
+   * refuses the whole graph. Throws EngineThreadLostError when another run took the thread of the engine down.
+   */
+  run(graph: GraphSource | CheckedGraph, options?: RunOptions): AsyncGenerator<EngineEvent, void, undefined>
   /** Ends every run and every thread. Closing twice is harmless. */
   close(): Promise<void>
 }
@@ -131,8 +128,16 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const turns = createTurns()
   const countOutputs = createOutputNumbers()
 
-  async function* run({ graph, text }: CheckedGraph, runOptions: RunOptions = {}): ReturnType<Engine['run']> {
-    const { signal = new AbortController().signal, owner = 'local', inputs = new Map() } = runOptions
+  function prepare(source: GraphSource | CheckedGraph, runOptions: RunOptions): Promise<ReadyGraph> {
+    const given = toGivenInputs(runOptions)
+    if (source instanceof CheckedGraph) return withAllInputs(source, given)
+    return checkGraph(source, { catalog, given, turns })
+  }
+
+  async function* run(source: GraphSource | CheckedGraph, runOptions: RunOptions = {}): ReturnType<Engine['run']> {
+    const { signal = new AbortController().signal, owner = 'local' } = runOptions
+    const { checked, inputs } = await prepare(source, runOptions)
+    const { graph, text } = checked
     await using opened = await openInputFiles(inputs, signal).catch((error) => {
       if (!signal.aborted) throw error
       return null
@@ -160,6 +165,17 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
     close: () => thread.close(),
     [Symbol.asyncDispose]: () => thread.close(),
   }
+}
+
+function toGivenInputs({ inputs = {}, inputFolder }: RunOptions): GivenInputs {
+  const files = inputs instanceof Map ? (inputs as ReadonlyMap<string, GivenInput>) : new Map(Object.entries(inputs))
+  return { files, folder: inputFolder ?? null }
+}
+
+/** Whoever has checked a graph knows which files it needs. */
+async function withAllInputs(checked: CheckedGraph, { files }: GivenInputs): Promise<ReadyGraph> {
+  const sources = Array.from(files, async ([name, file]) => [name, await toSource(file)] as const)
+  return { checked, inputs: new Map(await Promise.all(sources)) }
 }
 
 function toThreadData(options: EngineOptions, nodes: CustomNodes): Parameters<typeof openEngineThread>[0]['data'] {

@@ -1,7 +1,7 @@
 /** Cancelling, memory limits, and threads that die. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CheckedGraph } from '../engine.ts'
+import { CheckedGraph } from '../check-graph.ts'
 import { readGraph } from '../graph/read-graph.ts'
 import { cachedIds, type GraphJson, lastOf, openTestEngine, outline, texts } from './support/harness.ts'
 

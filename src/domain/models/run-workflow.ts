@@ -3,6 +3,7 @@
  * published as a model.
  */
 import { hash } from 'node:crypto'
+import { createFileCheck, findFileNames } from '../../../engine/graph/file-inputs.ts'
 import { GraphError } from '../../../engine/graph/graph-error.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
@@ -14,7 +15,6 @@ import { type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossles
 import { typeFromName } from '../../../lib/mime.ts'
 import type { Engine, EngineInput, EngineRun } from '../engine/engine.ts'
 import { ServiceError } from '../errors.ts'
-import { createFileCheck, findFileNames } from '../workflows/file-names.ts'
 import { asRefusal } from '../workflows/graph-refusals.ts'
 
 export interface WorkflowCall {

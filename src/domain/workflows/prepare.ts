@@ -3,6 +3,7 @@
  * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
  */
 
+import { createFileCheck, type FileNames, findFileNames } from '../../../engine/graph/file-inputs.ts'
 import type { Graph } from '../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
@@ -17,7 +18,7 @@ import { createTurns, type Turns, type Work } from '../../../lib/turns.ts'
 import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
-import { createFileCheck, type FileNames, findFileNames, nameInGraph } from './file-names.ts'
+import { nameInGraph } from './file-names.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
 import type { Lack } from './needs.ts'
 import { checkNodeRules, type NodeRules } from './node-rules.ts'
