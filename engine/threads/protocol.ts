@@ -95,16 +95,21 @@ export type MemoryRequest =
 /** The buffer is null for what was only to be counted. */
 export type MemoryAnswer = { readonly buffer: SharedArrayBuffer | null } | { readonly failure: FailureText }
 
-export type ToCompute =
-  | {
-      readonly type: 'call'
-      readonly callId: number
-      readonly classType: string
-      readonly inputs: WireRecord
-      readonly call: CallSurroundings
-      readonly cancelFlag: CancelFlag
-    }
+/** A call on its way to a thread. `Surroundings`: what threads of this kind are told of the call. */
+export interface CallMessage<Surroundings> {
+  readonly type: 'call'
+  readonly classType: string
+  readonly inputs: WireRecord
+  readonly call: Surroundings
+  readonly cancelFlag: CancelFlag
+}
+
+/** To a thread that runs nodes, built-in or custom ones. */
+export type ToThread<Surroundings = CallSurroundings> =
+  | CallMessage<Surroundings>
   | { readonly type: 'numbers'; readonly requestId: number; readonly first: number | null }
+  /** The run of the present call was cancelled, which the flag of the call says as well. */
+  | { readonly type: 'cancel' }
   | { readonly type: 'collect' }
 
 export interface WireResult {
@@ -113,12 +118,13 @@ export interface WireResult {
   readonly expand: readonly { readonly id: string; readonly classType: string; readonly inputs: WireRecord }[] | null
 }
 
-export type FromCompute =
+export type FromThread =
   | { readonly type: 'ready' }
   | { readonly type: 'progress'; readonly value: number; readonly max: number; readonly also?: ProgressExtras }
   | { readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array }
   | { readonly type: 'log'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
   | ({ readonly type: 'reserve'; readonly requestId: number; readonly folder: 'output' | 'temp' } & NumberRequest)
-  | { readonly type: 'done'; readonly callId: number; readonly result: WireResult }
-  | { readonly type: 'failed'; readonly callId: number; readonly failure: FailureText | 'interrupted' }
+  /** isSpent: something of the call still goes on in the thread, so that it must not be used again. */
+  | { readonly type: 'done'; readonly result: WireResult; readonly isSpent?: boolean }
+  | { readonly type: 'failed'; readonly failure: FailureText | 'interrupted'; readonly isSpent?: boolean }
