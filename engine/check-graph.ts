@@ -9,7 +9,6 @@ import { GraphError } from './graph/graph-error.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import { readGraphSteps } from './graph/read-graph.ts'
 import { replaceClasses } from './graph/replace-classes.ts'
-import { isUiFormat } from './graph/ui-format.ts'
 import { toGraphError } from './graph/validate/node-errors.ts'
 import { validateSteps } from './graph/validate/validate.ts'
 import { writeGraph, writeGraphSteps } from './graph/write-graph.ts'
@@ -67,15 +66,10 @@ function isGraph(source: GraphSource): source is Graph {
 function readJson(source: Exclude<GraphSource, Graph>): JsonValue {
   try {
     // An object goes through text as well, so that what is validated is what the threads are going to read.
-    const value = parseLosslessJson(typeof source === 'string' ? source : toText(source as JsonValue))
-    if (!isUiFormat(value)) return value
+    return parseLosslessJson(typeof source === 'string' ? source : toText(source as JsonValue))
   } catch (error) {
     throw new GraphError('malformed', `the graph is not valid JSON: ${(error as Error).message}`)
   }
-  throw new GraphError(
-    'ui_format',
-    'this is a workflow as the editor saves it; export it in API format ("Export (API)") and run that',
-  )
 }
 
 function toText(value: JsonValue): string {

@@ -1,6 +1,7 @@
 /** The engine's door: everything that a program outside of this folder may use, beside the language in `graph/`. */
 
 export { CheckedGraph, type GraphSource } from './check-graph.ts'
+export { NodeModuleError } from './custom/find-modules.ts'
 export {
   type CustomNodeOptions,
   type Engine,
@@ -25,4 +26,4 @@ export type {
   ReportedValue,
 } from './graph/run-event.ts'
 export { ModelRefusedError, type RunModel } from './threads/model-line.ts'
-export { EngineThreadLostError } from './threads/thread-lost-error.ts'
+export { EngineThreadLostError } from './threads/run-stream.ts'

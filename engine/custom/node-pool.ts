@@ -5,7 +5,8 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import type { MemoryLine } from '../threads/protocol.ts'
-import { createThreadPool, type OpenedThread, type ThreadKind, type ThreadPool } from '../threads/thread-pool.ts'
+import type { OpenedThread, ThreadKind } from '../threads/thread-kind.ts'
+import { createThreadPool, type ThreadPool } from '../threads/thread-pool.ts'
 import { type Recognise, toWireRecord } from '../wire-value.ts'
 import type { CustomNodes, NodeLimits } from './custom-nodes.ts'
 import type { NodeThreadStart } from './protocol.ts'
@@ -46,7 +47,7 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
 function openNodeThread(memory: MemoryLine, nodes: CustomNodes, limits: NodeLimits): OpenedThread {
   const { port1, port2 } = new MessageChannel()
   const worker = new Worker(new URL('./node-thread.ts', import.meta.url), {
-    // No variables: the service's own hold secrets.
+    // No variables of the process: they may be secrets.
     env: {},
     execArgv: [],
     stdout: true,

@@ -1,6 +1,6 @@
 /**
- * Reads a parsed workflow into a Graph and checks its shape and size, nothing else: which classes exist and whether the inputs
- * make sense is decided in validate.ts. Everything that later code walks over is bounded here.
+ * Reads a parsed workflow into a Graph and checks its format, shape and size, nothing else: which classes exist and whether the
+ * inputs make sense is decided in validate.ts. Everything that later code walks over is bounded here.
  */
 import { isJsonObject, type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
 import { finishNow, type Work } from '../../lib/turns.ts'
@@ -36,6 +36,7 @@ export function readGraph(value: JsonValue): Graph {
 
 /** The same in steps, for graphs that others should not wait for. */
 export function* readGraphSteps(value: JsonValue): Work<Graph> {
+  if (isUiFormat(value)) throw new GraphError('ui_format', UI_FORMAT)
   if (!isJsonObject(value)) refuse('workflow must be an object that maps node ids to nodes (API format)')
   const entries = Object.entries(value)
   if (entries.length > MAX_NODES) refuse(`workflow has ${entries.length} nodes; at most ${MAX_NODES} are allowed`)
@@ -50,6 +51,17 @@ export function* readGraphSteps(value: JsonValue): Work<Graph> {
     if (graph.size % STEP_NODES === 0) yield
   }
   return graph
+}
+
+const UI_FORMAT = 'this is a workflow as the editor saves it; export it in API format ("Export (API)") and send that'
+
+/**
+ * An export of the editor lists its nodes in an array; it cannot be run, and the usual errors of nodes would only confuse whoever
+ * sent it. Newer editors leave `last_node_id` out.
+ */
+export function isUiFormat(value: JsonValue | undefined): boolean {
+  if (!isJsonObject(value) || !Array.isArray(value.nodes)) return false
+  return Array.isArray(value.links) || isJsonObject(value.links)
 }
 
 function readNode(id: string, value: JsonValue): GraphNode {

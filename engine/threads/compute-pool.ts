@@ -6,7 +6,8 @@ import { Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import { type Recognise, toWireRecord } from '../wire-value.ts'
 import type { ComputeThreadData } from './protocol.ts'
-import { createThreadPool, type OpenedThread, type ThreadKind, type ThreadPool } from './thread-pool.ts'
+import type { OpenedThread, ThreadKind } from './thread-kind.ts'
+import { createThreadPool, type ThreadPool } from './thread-pool.ts'
 
 export interface ComputePoolDeps {
   readonly size: number

@@ -1,7 +1,7 @@
 /**
- * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread that
- * does not go round any more, or does not answer an abort, is ended and replaced as well. The run that it was working on fails;
- * the others are lost without fault and may be run again.
+ * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread whose
+ * event loop does not turn any more, or that does not answer an abort, is ended and replaced as well. The run that it was working
+ * on fails; the others are lost without fault and may be run again.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -19,8 +19,7 @@ import {
   type RunMessage,
   type ToEngine,
 } from './protocol.ts'
-import { createRunStream, type RunStream } from './run-stream.ts'
-import { EngineThreadLostError } from './thread-lost-error.ts'
+import { createRunStream, EngineThreadLostError, type RunStream } from './run-stream.ts'
 
 /**
  * Reserves `count` consecutive numbers for output files of one name prefix and returns the first. Two runs never get the same.

@@ -1,6 +1,6 @@
 /**
- * How a thread that computes gets tensor memory from the engine thread, and has other memory counted there, without leaving its
- * loop: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
+ * How a thread that runs nodes gets tensor memory from the engine thread, and has other memory counted there, in the middle of
+ * synchronous code: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { CallHost } from '../node-call.ts'

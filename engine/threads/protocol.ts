@@ -1,6 +1,7 @@
 /**
- * What the three kinds of thread say to each other. The main thread posts runs to the engine thread and gets batches of
- * events; the engine thread posts calls to compute threads and gets results. Everything is plain data; tensors are shared.
+ * What threads say to each other. The thread that opened the engine posts runs to the engine thread and gets batches of events; the
+ * engine thread posts calls to compute threads and to those of custom nodes, and gets results. All of it is plain data; tensors
+ * are shared.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
@@ -30,8 +31,8 @@ export interface EngineThreadData {
 }
 
 /**
- * Shared memory in which the engine thread shows that it lives and what it does, so that whoever finds it dead or stuck knows whose
- * fault that is: the run that it works on plus one (0: none), and a number that changes for as long as the thread goes round.
+ * Shared memory in which the engine thread shows that it lives and what it works on, so that whoever finds it dead or stuck knows
+ * which run caused that. It holds the id of the run plus one (0: none), and a number that changes while its event loop turns.
  */
 export type Pulse = Int32Array<SharedArrayBuffer>
 export const PULSE = { runAtWork: 0, beats: 1, words: 2 } as const
@@ -79,7 +80,7 @@ export interface ComputeThreadData {
   readonly memory: MemoryLine
 }
 
-/** How a compute thread asks for memory and waits for it without leaving its loop. */
+/** How a thread that runs nodes asks for memory, and waits for it without leaving the code of its node. */
 export interface MemoryLine {
   readonly port: MessagePort
   /** Set to 1 when an answer lies in the port. */

@@ -4,52 +4,19 @@
  * while it loads would do so again at once: the next one is started after a pause, which grows. What the threads run, and how they
  * are started, is told by their kind.
  */
-import type { Worker } from 'node:worker_threads'
 import { createBackoff } from '../../lib/backoff.ts'
 import type { CallResult } from '../node-context.ts'
-import { type FailureText, Interrupted, NodeError } from '../node-error.ts'
+import { Interrupted, NodeError } from '../node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/call-node.ts'
 import type { Recognise } from '../wire-value.ts'
+import { readResult, toError, tookTooLong, tooMuch } from './call-failures.ts'
 import { createMemoryAnswers, openMemoryDesk } from './memory-line.ts'
-import type { CallMessage, FromThread, MemoryLine, ToThread, WireResult } from './protocol.ts'
-import { fromWireResult } from './wire-result.ts'
+import type { FromThread } from './protocol.ts'
+import type { OpenedThread, ThreadKind } from './thread-kind.ts'
 
 export interface ThreadPool extends ComputePool {
   /** Every thread drops what it no longer uses. */
   collectGarbage(): void
-}
-
-interface ThreadPort {
-  postMessage(message: ToThread<unknown>): void
-  on(event: 'message', listener: (message: FromThread) => void): unknown
-}
-
-export interface OpenedThread {
-  readonly worker: Worker
-  /** Where calls go and answers come from. */
-  readonly port: ThreadPort
-  /** Called once the thread has ended. */
-  close(): void
-}
-
-export interface ThreadKind {
-  readonly size: number
-  /** All threads are started at once and kept; otherwise the first one, and others when calls wait. */
-  readonly isEager: boolean
-  /** How many further threads, for each of the pool's own, may be opened while all of these are held by long calls. */
-  readonly furtherShare: number
-  /** The longest time that one call may take. */
-  readonly timeoutMs: number
-  /** How long a call may go on after its cancel. */
-  readonly cancelGraceMs: number
-  /** What the buffers of one thread may occupy; null where the nodes are known to ask for all of their memory. */
-  readonly bufferBytes: number | null
-  /** `memory` is the thread's line to the engine's memory, whose port has to be transferred. */
-  open(memory: MemoryLine): OpenedThread
-  toCall(task: ComputeTask): CallMessage<unknown>
-  /** Why a call failed whose thread ended without being told to. */
-  describeLoss(classType: string): string
-  describeFailedLoad(why: string): string
 }
 
 // How often calls are looked at while there are any.
@@ -59,7 +26,6 @@ const LOAD_LIMIT_MS = 60_000
 // A call that has taken so long may take much longer.
 const LONG_CALL_MS = 2_000
 const RESTART_PAUSE = { firstMs: 200, maxMs: 5_000 }
-const MIB = 1_048_576
 
 interface Job {
   readonly task: ComputeTask
@@ -251,7 +217,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     if (!isReady && now - since > LOAD_LIMIT_MS) end(thread, unloadable(new Error('it takes too long')))
     if (job === null) return
     if (isCancelled(job)) stop(thread, now)
-    else if (now - since > kind.timeoutMs) end(thread, tookTooLong(job, kind.timeoutMs))
+    else if (now - since > kind.timeoutMs) end(thread, tookTooLong(job.task, kind.timeoutMs))
     else if (kind.bufferBytes !== null && looks % MEMORY_LOOK_EVERY === 0) void weigh(thread, kind.bufferBytes)
   }
 
@@ -268,7 +234,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     // A thread that has ended meanwhile has no weight.
     const statistics = await thread.opened.worker.getHeapStatistics().catch(() => null)
     if (job === null || job !== thread.job || statistics === null) return
-    if (statistics.external_memory > limitBytes) end(thread, tooMuch(job, limitBytes))
+    if (statistics.external_memory > limitBytes) end(thread, tooMuch(job.task, limitBytes))
   }
 
   function toLoss({ reason }: Thread, { task }: Job, error: Error | null): NodeError {
@@ -295,31 +261,4 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
       for (const { isReady, opened } of threads) if (isReady) opened.port.postMessage({ type: 'collect' })
     },
   }
-}
-
-/** A NodeError says what is wrong with the result of a node; anything else was not made by our code. */
-function readResult(result: WireResult, recognise: Recognise): CallResult | NodeError {
-  try {
-    return fromWireResult(result, recognise)
-  } catch (error) {
-    if (error instanceof NodeError) return error
-    throw error
-  }
-}
-
-function toError(failure: FailureText | 'interrupted'): Error {
-  if (failure === 'interrupted') return new Interrupted()
-  return new NodeError(failure.exceptionType, failure.message, failure.traceback)
-}
-
-function tookTooLong({ task }: Job, timeoutMs: number): NodeError {
-  const limit = timeoutMs < 1000 ? `${timeoutMs} ms` : `${timeoutMs / 1000} s`
-  const { classType } = task.node
-  const message = `${classType} did not finish within ${limit} (setting nodeTimeout); its thread was ended`
-  return new NodeError('TimeoutError', message)
-}
-
-function tooMuch({ task }: Job, bytes: number): NodeError {
-  const limit = `${Math.ceil(bytes / MIB)} MiB`
-  return new NodeError('MemoryError', `${task.node.classType} held more than ${limit} in buffers; its thread was ended`)
 }

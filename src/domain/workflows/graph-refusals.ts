@@ -22,7 +22,9 @@ export function refuseWorkflow(message: string, nodeErrors: FieldErrorsByNode = 
 
 /** A GraphError as the refusal that it means; any other error is given back as it is. */
 export function asRefusal(error: unknown): unknown {
-  return error instanceof GraphError ? refuseWorkflow(error.message, error.nodeErrors) : error
+  if (!(error instanceof GraphError)) return error
+  if (error.problem === 'ui_format') return new ServiceError('workflow_format_ui', error.message)
+  return refuseWorkflow(error.message, error.nodeErrors)
 }
 
 /** null when nothing is wrong. */

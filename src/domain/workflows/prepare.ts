@@ -8,7 +8,6 @@ import type { Graph } from '../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
 import { replaceClasses } from '../../../engine/graph/replace-classes.ts'
-import { isUiFormat } from '../../../engine/graph/ui-format.ts'
 import { validateSteps } from '../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
@@ -16,7 +15,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { createTurns, type Turns, type Work } from '../../../lib/turns.ts'
 import type { Asset } from '../assets/asset.ts'
-import { ServiceError } from '../errors.ts'
+import type { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
 import { nameInGraph } from './file-names.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
@@ -92,7 +91,6 @@ export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefine
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
   return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
-    refuseUiFormat(workflow)
     const catalog = currentCatalog()
     const rules = nodeRules?.(accountId) ?? null
     const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, rules))
@@ -193,14 +191,6 @@ const NO_FILES: ResolvedFiles = {
   assetOf() {
     throw new Error('no file was looked up')
   },
-}
-
-function refuseUiFormat(workflow: JsonValue | undefined): void {
-  if (!isUiFormat(workflow)) return
-  throw new ServiceError(
-    'workflow_format_ui',
-    'this is a workflow as the editor saves it; export it in API format ("Export (API)") and send that',
-  )
 }
 
 function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, ResolvedInput> {
