@@ -205,7 +205,8 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     const isHeldUp = threads
       .values()
       .every(({ isReady, job, since }) => isReady && job !== null && now - since > LONG_CALL_MS)
-    if (waiting.length > 0 && isHeldUp && threads.size < kind.size * (1 + kind.furtherShare)) openThread()
+    if (waiting.length > 0 && isHeldUp && pause === null && threads.size < kind.size * (1 + kind.furtherShare))
+      openThread()
     if (isBusy() || watching === null) return
     clearInterval(watching)
     watching = null
