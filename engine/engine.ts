@@ -1,32 +1,33 @@
 /**
- * The built-in engine seen from the main thread: an Engine that does all its work elsewhere. Here, runs become messages,
- * events become an iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was
- * working on fails, the others throw (the attempt is lost, not the job), and a new thread takes its place.
+ * The engine seen from the thread that opened it; all the work is done elsewhere. Here, runs become messages, events become an
+ * iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was working on
+ * fails, the others throw (they may be run again), and a new thread takes its place.
  */
 
-import type { Clock } from '../lib/clock.ts'
+import { availableParallelism, totalmem } from 'node:os'
+import { type Clock, systemClock } from '../lib/clock.ts'
 import type { JsonValue } from '../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../lib/json/write-json-steps.ts'
-import type { Log } from '../lib/log.ts'
+import { type Log, silentLog } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
-import type { Engine, EngineRun, RunOptions } from '../src/domain/engine/engine.ts'
-import type { RunModel } from '../src/domain/engine/run-model.ts'
 import { createCatalog } from './catalog.ts'
+import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
+import { type GivenInput, type GivenInputs, toSource } from './files/given-inputs.ts'
 import { openInputFiles } from './files/input-files.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import type { EngineEvent } from './graph/run-event.ts'
-import { writeGraph } from './graph/write-graph.ts'
 import type { ValueLimits } from './run/value-budget.ts'
-import { openEngineThread } from './threads/engine-thread-link.ts'
+import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
+import type { RunModel } from './threads/model-line.ts'
 
 export interface CustomNodeOptions {
   /** Absolute paths; every module directly inside is loaded. */
   readonly folders: readonly string[]
-  /** The longest time that one call of a custom node may take. */
-  readonly timeoutMs: number
+  /** The longest time that one call of a custom node may take; 10 minutes unless said otherwise. */
+  readonly timeoutMs?: number
   /** JavaScript's memory in each of their threads. */
   readonly heapBytes?: number
   /** How long all modules together may take to load. */
@@ -36,51 +37,79 @@ export interface CustomNodeOptions {
 const NODE_HEAP_BYTES = 536_870_912
 const NODE_LOAD_TIMEOUT_MS = 60_000
 const NODE_TIMEOUT_MS = 600_000
-const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [], timeoutMs: NODE_TIMEOUT_MS }
+const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [] }
 const VALUE_LIMITS: ValueLimits = { totalBytes: 268_435_456, runBytes: 134_217_728 }
+// Half of the machine is left to others; 8 GiB hold any graph that is worth running on a processor.
+const MAX_DEFAULT_MEMORY_BYTES = 8 * 2 ** 30
+const MAX_IMAGE_PIXELS = 268_435_456 // 16384 × 16384
 
-export interface EmbeddedEngineOptions {
-  /** How many compute threads run heavy nodes. */
-  readonly threads: number
-  /** What tensors of all runs and of the cache may occupy together. */
-  readonly memoryLimitBytes: number
+export interface EngineOptions {
+  /** How many compute threads run heavy nodes; one fewer than there are processors unless said otherwise. */
+  readonly threads?: number
+  /** What tensors of all runs and of the cache may occupy together; half of the machine, at most 8 GiB, unless said otherwise. */
+  readonly memoryLimitBytes?: number
   /** Of that, what one run may have at a time; all of it unless said otherwise. */
   readonly runMemoryBytes?: number
   /** What texts, lists and numbers may occupy: of all runs together, and of each. */
   readonly values?: ValueLimits
-  /** The longest time that one call of a built-in node may take. */
+  /** The longest time that one call of a built-in node may take; 10 minutes unless said otherwise. */
   readonly nodeTimeoutMs?: number
-  /** Of the threads and of the programs that nodes start; absent: ours. */
+  /** Of the threads and of the programs that nodes start; absent: that of this process. */
   readonly environment?: NodeJS.ProcessEnv
-  /** The largest picture that is decoded, all frames of an animation together. */
-  readonly maxImagePixels: number
-  readonly log: Log
-  readonly clock: Clock
+  /** The largest picture that is decoded, all frames of an animation together; 16384 × 16384 unless said otherwise. */
+  readonly maxImagePixels?: number
+  /** Absent: nothing is logged. */
+  readonly log?: Log
+  readonly clock?: Clock
   /** Modules (file URLs) that export further node classes as `nodes`. */
   readonly nodeModules?: readonly string[]
   /** Nodes of the user's own. */
   readonly customNodes?: CustomNodeOptions
-  /** Runs a partner model for a node; without it such a node fails and says why. */
-  readonly runModel?: RunModel
   /** Letters of preview names in the order in which they are given out; random ones after them. */
   readonly letters?: readonly string[]
 }
 
-async function toExtraPngInfoText(extraData: EngineRun['extraData'], turns: Turns): Promise<string | null> {
-  const info = extraData?.extra_pnginfo
-  // Of `extra_data` only this part may reach a node: the rest are credentials.
-  return info === undefined || info === null ? null : turns.run(writeJsonSteps(info as JsonValue))
+export interface RunOptions {
+  /** Aborted to interrupt the run: it ends with `interrupted`, or with whatever it reached first. */
+  readonly signal?: AbortSignal
+  /** Input files by the name that stands in the graph: paths or bytes. They win over files of `inputFolder`. */
+  readonly inputs?: ReadonlyMap<string, GivenInput> | Readonly<Record<string, GivenInput>>
+  /** Where files that the graph names are looked for. A name that leads out of it (`..`, an absolute path) names no file. */
+  readonly inputFolder?: string
+  /** Results and names of previews are shared only among runs of one owner. */
+  readonly owner?: string
+  /** What SaveImage writes into its files beside the graph: an object, each member of which becomes a text of its own. */
+  readonly extraPngInfo?: JsonValue
+  /** Absent: counted from one, for as long as the engine lives. */
+  readonly reserveOutputNumbers?: ReserveOutputNumbers
+  /** Runs a model for a node; without it such a node fails and says why. */
+  readonly runModel?: RunModel
 }
 
-type NodeOptions = Pick<EmbeddedEngineOptions, 'nodeModules' | 'customNodes' | 'log'>
+export interface Engine extends AsyncDisposable {
+  /** What this engine can run; cheap, from memory. */
+  catalog(): NodeCatalog
+  /**
+   * Validates the graph, runs it and yields what happens: `started` first, then exactly one of `succeeded`, `failed` and
+   * `interrupted` last. Leaving the loop early ends the run. Any number of runs may go on at once.
+   *
+   * Throws GraphError, before the first event, when the graph cannot be run; nothing of it has run then. Any error of any node
+   * refuses the whole graph. Throws EngineThreadLostError when another run took the thread of the engine down.
+   */
+  run(graph: GraphSource | CheckedGraph, options?: RunOptions): AsyncGenerator<EngineEvent, void, undefined>
+  /** Ends every run and every thread. Closing twice is harmless. */
+  close(): Promise<void>
+}
+
+type NodeOptions = Pick<EngineOptions, 'nodeModules' | 'customNodes' | 'log'>
 
 /** What an engine with these nodes could run, without one. Throws NodeModuleError. */
-export async function readEmbeddedCatalog(options: NodeOptions): Promise<NodeCatalog> {
+export async function readCatalog(options: NodeOptions): Promise<NodeCatalog> {
   const { declarations } = await findCustomNodes(options)
   return createCatalog(await loadNodes(options.nodeModules ?? [], declarations))
 }
 
-async function findCustomNodes({ nodeModules = [], customNodes, log }: NodeOptions): Promise<CustomNodes> {
+async function findCustomNodes({ nodeModules = [], customNodes, log = silentLog }: NodeOptions): Promise<CustomNodes> {
   const { folders, loadTimeoutMs = NODE_LOAD_TIMEOUT_MS } = customNodes ?? NO_NODE_FOLDERS
   if (folders.length === 0) return NO_CUSTOM_NODES
   const taken = await loadNodes(nodeModules)
@@ -90,29 +119,25 @@ async function findCustomNodes({ nodeModules = [], customNodes, log }: NodeOptio
 }
 
 /** Throws NodeModuleError when a custom node cannot be loaded. */
-export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<Engine> {
-  const { threads, memoryLimitBytes, maxImagePixels, log, clock, nodeModules = [], letters = null } = options
+export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
+  const { log = silentLog, clock = systemClock, nodeModules = [] } = options
   const nodes = await findCustomNodes(options)
   const catalog = createCatalog(await loadNodes(nodeModules, nodes.declarations))
-  const { timeoutMs, heapBytes = NODE_HEAP_BYTES } = options.customNodes ?? NO_NODE_FOLDERS
-  const custom = { nodes, limits: { timeoutMs, heapBytes, bufferBytes: memoryLimitBytes } }
-  const data = {
-    threads,
-    memoryLimitBytes,
-    runMemoryBytes: options.runMemoryBytes ?? memoryLimitBytes,
-    values: options.values ?? VALUE_LIMITS,
-    nodeTimeoutMs: options.nodeTimeoutMs ?? NODE_TIMEOUT_MS,
-    maxImagePixels,
-    nodeModules,
-    custom,
-    letters,
-  }
+  const data = toThreadData(options, nodes)
   const thread = await openEngineThread({ data, environment: options.environment, log })
   const turns = createTurns()
+  const countOutputs = createOutputNumbers()
 
-  async function* run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent, void, undefined> {
-    const { accountId, jobId, graph, graphText, inputs, extraData, reserveOutputNumbers } = engineRun
-    const { runModel } = options
+  function prepare(source: GraphSource | CheckedGraph, runOptions: RunOptions): Promise<ReadyGraph> {
+    const given = toGivenInputs(runOptions)
+    if (source instanceof CheckedGraph) return withAllInputs(source, given)
+    return checkGraph(source, { catalog, given, turns })
+  }
+
+  async function* run(source: GraphSource | CheckedGraph, runOptions: RunOptions = {}): ReturnType<Engine['run']> {
+    const { signal = new AbortController().signal, owner = 'local' } = runOptions
+    const { checked, inputs } = await prepare(source, runOptions)
+    const { graph, text } = checked
     await using opened = await openInputFiles(inputs, signal).catch((error) => {
       if (!signal.aborted) throw error
       return null
@@ -122,17 +147,14 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promis
       yield { type: 'interrupted' }
       return
     }
-    const extraPngInfoText = await toExtraPngInfoText(extraData, turns)
     yield* thread.run({
-      accountId,
-      graphText: graphText ?? writeGraph(graph),
-      extraPngInfoText,
+      accountId: owner,
+      graphText: text,
+      extraPngInfoText: await toExtraPngInfoText(runOptions.extraPngInfo, turns),
       files: opened.files,
       nowMs: clock.now().getTime(),
-      reserveOutputNumbers: (folder, prefix, count) => reserveOutputNumbers(folder, prefix, count),
-      runModel: runModel
-        ? (call, { signal: over }) => runModel({ accountId, jobId, extraData, ...call }, { signal: over })
-        : null,
+      reserveOutputNumbers: runOptions.reserveOutputNumbers ?? countOutputs,
+      runModel: runOptions.runModel ?? null,
       signal,
     })
   }
@@ -140,6 +162,48 @@ export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promis
   return {
     catalog: () => catalog,
     run,
+    close: () => thread.close(),
     [Symbol.asyncDispose]: () => thread.close(),
+  }
+}
+
+function toGivenInputs({ inputs = {}, inputFolder }: RunOptions): GivenInputs {
+  const files = inputs instanceof Map ? (inputs as ReadonlyMap<string, GivenInput>) : new Map(Object.entries(inputs))
+  return { files, folder: inputFolder ?? null }
+}
+
+/** Whoever has checked a graph knows which files it needs. */
+async function withAllInputs(checked: CheckedGraph, { files }: GivenInputs): Promise<ReadyGraph> {
+  const sources = Array.from(files, async ([name, file]) => [name, await toSource(file)] as const)
+  return { checked, inputs: new Map(await Promise.all(sources)) }
+}
+
+function toThreadData(options: EngineOptions, nodes: CustomNodes): Parameters<typeof openEngineThread>[0]['data'] {
+  const memoryLimitBytes = options.memoryLimitBytes ?? Math.min(Math.floor(totalmem() / 2), MAX_DEFAULT_MEMORY_BYTES)
+  const { timeoutMs = NODE_TIMEOUT_MS, heapBytes = NODE_HEAP_BYTES } = options.customNodes ?? NO_NODE_FOLDERS
+  return {
+    threads: options.threads ?? Math.max(1, availableParallelism() - 1),
+    memoryLimitBytes,
+    runMemoryBytes: options.runMemoryBytes ?? memoryLimitBytes,
+    values: options.values ?? VALUE_LIMITS,
+    nodeTimeoutMs: options.nodeTimeoutMs ?? NODE_TIMEOUT_MS,
+    maxImagePixels: options.maxImagePixels ?? MAX_IMAGE_PIXELS,
+    nodeModules: options.nodeModules ?? [],
+    custom: { nodes, limits: { timeoutMs, heapBytes, bufferBytes: memoryLimitBytes } },
+    letters: options.letters ?? null,
+  }
+}
+
+async function toExtraPngInfoText(info: JsonValue | undefined, turns: Turns): Promise<string | null> {
+  return info === undefined || info === null ? null : turns.run(writeJsonSteps(info))
+}
+
+function createOutputNumbers(): ReserveOutputNumbers {
+  const next = new Map<string, number>()
+  return async (folder, prefix, count) => {
+    const name = `${folder}/${prefix}`
+    const first = next.get(name) ?? 1
+    next.set(name, first + count)
+    return first
   }
 }

@@ -1,9 +1,9 @@
 /** The built-in engine by itself, as the service opens it, for scenarios that want no HTTP and no store around it. */
 import { availableParallelism } from 'node:os'
-import { openEmbeddedEngine } from '../../engine/engine.ts'
 import { readGraph } from '../../engine/graph/read-graph.ts'
 import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import { silentLog } from '../../lib/log.ts'
+import { openEmbeddedEngine } from '../../src/adapters/engines/embedded/engine.ts'
 import type { Engine, EngineInput } from '../../src/domain/engine/engine.ts'
 
 export interface BenchEngine extends AsyncDisposable {

@@ -1,9 +1,10 @@
 /** One call of a custom node inside its thread: what it is given to work with, and how it can end before it returns. */
 import { Interrupted } from '../node-error.ts'
+import type { FromThread } from '../threads/protocol.ts'
 import type { EncodedPicture, RunContext } from './nodes-api.ts'
 import { createPreviewLine } from './preview.ts'
 import { createPrinter } from './printer.ts'
-import type { FromNodeThread, ToNodeThread } from './protocol.ts'
+import type { ToNodeThread } from './protocol.ts'
 
 export interface NodeCall {
   readonly context: RunContext
@@ -26,8 +27,8 @@ export interface NodeCall {
 const PROGRESS_EVERY_MS = 16
 
 export function createCall(
-  { nodeId, cancelFlag }: Extract<ToNodeThread, { type: 'call' }>,
-  post: (message: FromNodeThread) => void,
+  { call: { nodeId }, cancelFlag }: Extract<ToNodeThread, { type: 'call' }>,
+  post: (message: FromThread) => void,
 ): NodeCall {
   const abort = new AbortController()
   const stray = Promise.withResolvers<never>()
@@ -45,7 +46,7 @@ export function createCall(
 
   /** A picture that is shown right after a step belongs to it, and both travel together. */
   function postStep(picture?: EncodedPicture): void {
-    if (step !== null) post({ type: 'progress', ...step, ...(picture !== undefined && { picture }) })
+    if (step !== null) post({ type: 'progress', ...step, ...(picture !== undefined && { also: { picture } }) })
     step = null
   }
 

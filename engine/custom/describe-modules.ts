@@ -1,7 +1,6 @@
 /**
- * Custom nodes at the start of the service: their folders are read, their modules loaded in a thread of their own, and
- * what they declare is checked. Anything wrong stops the start with one line that names the file. The code itself never
- * runs on this thread.
+ * Custom nodes when an engine is opened: their folders are read, their modules loaded in a thread of their own, and what they
+ * declare is checked. Anything wrong is one line that names the file, and no engine. Their code never runs on the caller's thread.
  */
 
 import path from 'node:path'
@@ -11,9 +10,8 @@ import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom-nodes.ts'
 import type { NodeDeclaration } from './declaration.ts'
 import type { DescribeThreadData, FromDescribe } from './describe-thread.ts'
-import { findModules, type ModuleFile, resolveFolders } from './find-modules.ts'
+import { findModules, type ModuleFile, NodeModuleError, resolveFolders } from './find-modules.ts'
 import type { SourceTexts } from './module-hooks.ts'
-import { NodeModuleError } from './node-module-error.ts'
 
 export interface DescribeOptions {
   /** Class types that are taken. */
@@ -46,7 +44,7 @@ export async function describeModules(folders: readonly string[], options: Descr
 }
 
 async function askThread(data: DescribeThreadData, timeoutMs: number) {
-  // Its output is dropped: standard output belongs to the service. An empty environment keeps the service's secrets.
+  // Its output is dropped, because standard output belongs to the program, and it gets no variables, which may be secrets.
   const worker = new Worker(new URL('./describe-thread.ts', import.meta.url), {
     workerData: data,
     env: {},

@@ -2,7 +2,14 @@
 import { type Dirent, readdirSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { NodeModuleError } from './node-module-error.ts'
+
+/** Why custom nodes cannot be loaded. The message is one line for the operator: it names the file and what to do. */
+export class NodeModuleError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NodeModuleError'
+  }
+}
 
 /** A module, by where it lies and how it is spoken of. */
 export interface ModuleFile {

@@ -1,6 +1,6 @@
 /**
  * How a thread loads custom nodes. `atelier/nodes` leads to our file from any folder, without an installation. The sources
- * that the first thread read are what every later one gets: a file that changes while the service runs changes nothing.
+ * that the first thread read are what every later one gets: a file that changes while the engine is open changes nothing.
  */
 import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 

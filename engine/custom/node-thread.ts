@@ -13,13 +13,14 @@ import { type FailureText, Interrupted, NodeError, toFailureText } from '../node
 import { readInputs } from '../read-inputs.ts'
 import { createCollectGarbage } from '../threads/collect-garbage.ts'
 import { openMemoryLine } from '../threads/memory-line.ts'
+import type { FromThread } from '../threads/protocol.ts'
 import { toWireResult } from '../threads/wire-result.ts'
 import { fromWireRecord } from '../wire-value.ts'
 import { createCall, type NodeCall } from './call.ts'
 import { type LoadedNode, loadModule } from './load-modules.ts'
 import { installModuleHooks } from './module-hooks.ts'
 import { redirectOutput } from './printer.ts'
-import type { FromNodeThread, NodeThreadStart, ToNodeThread } from './protocol.ts'
+import type { NodeThreadStart, ToNodeThread } from './protocol.ts'
 import { toEngineNode } from './to-engine-node.ts'
 import { takeOutputs, toUserValue } from './user-value.ts'
 
@@ -28,7 +29,7 @@ if (publicPort === null) throw new Error('this module runs as a worker thread')
 const { port, memory, nodes, bufferBytes } = await new Promise<NodeThreadStart>((resolve) =>
   publicPort.once('message', resolve),
 )
-const post = (message: FromNodeThread) => port.postMessage(message)
+const post = (message: FromThread) => port.postMessage(message)
 const { allocate } = openMemoryLine(memory)
 const collectGarbage = createCollectGarbage()
 
@@ -47,7 +48,7 @@ process.on('uncaughtException', (error) => current?.fail(error))
 port.on('message', (message: ToNodeThread) => {
   if (message.type === 'cancel') current?.cancel()
   else if (message.type === 'collect') collectGarbage()
-  else void handleCall(message)
+  else if (message.type === 'call') void handleCall(message)
 })
 await nextTurn()
 const restingResources = countResources()
@@ -82,7 +83,7 @@ async function perform({ classType, inputs }: CallMessage, call: NodeCall) {
 async function handleCall(message: CallMessage): Promise<void> {
   const call = createCall(message, post)
   current = call
-  let answer: () => FromNodeThread
+  let answer: () => FromThread
   try {
     const result = await perform(message, call)
     // Rejections that nobody handles are told at the end of a turn: they still count for this call.

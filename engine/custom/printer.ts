@@ -1,5 +1,5 @@
 /**
- * What a node prints, on its way to the job's log. Lines are gathered into a few messages, and a call can print only so
+ * What a node prints, on its way to the log of its run. Lines are gathered into a few messages, and a call can print only so
  * much: megabytes cost their own thread some time and nobody else anything.
  */
 export interface Printer {
@@ -8,7 +8,7 @@ export interface Printer {
   close(): void
 }
 
-// The log of a whole job keeps as much.
+// As much as the service keeps of a whole job.
 const CALL_LIMIT = 262_144
 const SEND_LENGTH = 16_384
 const SEND_EVERY_MS = 50

@@ -7,15 +7,23 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { EngineInput } from '../../src/domain/engine/engine.ts'
 import type { InputFile } from '../node-context.ts'
+
+/** An input file on its way into the engine. */
+export interface InputSource {
+  /** Stands for the content: results are reused for files with the same hash. */
+  readonly hash: string
+  /** Set when the bytes lie in a file of this machine. */
+  readonly localPath: string | null
+  read(): AsyncIterable<Uint8Array>
+}
 
 export interface InputFiles extends AsyncDisposable {
   readonly files: Readonly<Record<string, InputFile>>
 }
 
 export async function openInputFiles(
-  inputs: ReadonlyMap<string, EngineInput>,
+  inputs: ReadonlyMap<string, InputSource>,
   signal: AbortSignal,
 ): Promise<InputFiles> {
   const files: [string, InputFile][] = []

@@ -1,11 +1,11 @@
 /**
- * Reads a parsed workflow into a Graph and checks its shape and size, nothing else: which classes exist and whether the inputs
- * make sense is decided in validate.ts. Everything that later code walks over is bounded here.
+ * Reads a parsed workflow into a Graph and checks its format, shape and size, nothing else: which classes exist and whether the
+ * inputs make sense is decided in validate.ts. Everything that later code walks over is bounded here.
  */
 import { isJsonObject, type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
 import { finishNow, type Work } from '../../lib/turns.ts'
-import { ServiceError } from '../../src/domain/errors.ts'
 import type { Graph, GraphNode } from './graph.ts'
+import { GraphError } from './graph-error.ts'
 
 const MAX_NODES = 20_000
 // Real ids are short, also those of flattened sub-graphs (`12:7:3`).
@@ -26,17 +26,17 @@ const MAX_NUMBER_LENGTH = 4_300
 function refuse(message: string, nodeId?: string): never {
   const nodeErrors =
     nodeId === undefined ? {} : Object.fromEntries([[nodeId, [{ field: '', reason: 'invalid_node', message }]]])
-  throw new ServiceError('invalid_workflow', message, { details: { node_errors: nodeErrors } })
+  throw new GraphError('malformed', message, nodeErrors)
 }
 
-/** Throws ServiceError `invalid_workflow` naming the first fault. A node without `class_type` is left to validation. */
-export function readGraph(value: JsonValue | undefined): Graph {
+/** Throws GraphError, naming the first fault. A node without `class_type` is left to validation. */
+export function readGraph(value: JsonValue): Graph {
   return finishNow(readGraphSteps(value))
 }
 
 /** The same in steps, for graphs that others should not wait for. */
-export function* readGraphSteps(value: JsonValue | undefined): Work<Graph> {
-  if (value === undefined) refuse('workflow is missing: send the API-format graph as the member `workflow`')
+export function* readGraphSteps(value: JsonValue): Work<Graph> {
+  if (isUiFormat(value)) throw new GraphError('ui_format', UI_FORMAT)
   if (!isJsonObject(value)) refuse('workflow must be an object that maps node ids to nodes (API format)')
   const entries = Object.entries(value)
   if (entries.length > MAX_NODES) refuse(`workflow has ${entries.length} nodes; at most ${MAX_NODES} are allowed`)
@@ -51,6 +51,17 @@ export function* readGraphSteps(value: JsonValue | undefined): Work<Graph> {
     if (graph.size % STEP_NODES === 0) yield
   }
   return graph
+}
+
+const UI_FORMAT = 'this is a workflow as the editor saves it; export it in API format ("Export (API)") and send that'
+
+/**
+ * An export of the editor lists its nodes in an array; it cannot be run, and the usual errors of nodes would only confuse whoever
+ * sent it. Newer editors leave `last_node_id` out.
+ */
+export function isUiFormat(value: JsonValue | undefined): boolean {
+  if (!isJsonObject(value) || !Array.isArray(value.nodes)) return false
+  return Array.isArray(value.links) || isJsonObject(value.links)
 }
 
 function readNode(id: string, value: JsonValue): GraphNode {

@@ -1,7 +1,7 @@
 /** What all parts of one run share. Made once per run by run-graph.ts; nothing in it outlives the run. */
-import type { RunModelCall } from '../../src/domain/engine/run-model.ts'
 import type { NodeTable } from '../define-node.ts'
 import type { Graph } from '../graph/graph.ts'
+import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
 import type { CallHost } from '../node-call.ts'
 import type { InputFile, MadeReport } from '../node-context.ts'
 import type { MemoryLedger } from '../tensor/memory.ts'
@@ -46,7 +46,7 @@ export interface RunDeps {
   /** Resolves when the run is cancelled. */
   readonly cancelled: Promise<void>
   reserveNumbers: CallHost['reserveNumbers']
-  runModel: RunModelCall
+  runModel(call: ModelCall): Promise<ModelAnswer>
   instanceLetters(accountId: string, nodeId: string, classType: string): string
   nowMs(): number
 }

@@ -25,8 +25,8 @@ test('audio is saved as FLAC per element of the batch, named without an undersco
     2: { class_type: 'SaveAudio', inputs: { audio: ['1', 0], filename_prefix: 'audio/%width%x' } },
     3: dump('2'),
   }
-  const extraData = { extra_pnginfo: { workflow: { title: 'Bäume' } } }
-  const events = await engine.run(graph, { extraData })
+  const extraPngInfo = { workflow: { title: 'Bäume' } }
+  const events = await engine.run(graph, { extraPngInfo })
   const saved = files(events, '2', 'audio')
   assert.deepEqual(
     saved.map(({ filename, subfolder, folder, contentType }) => `${folder} ${subfolder}/${filename} ${contentType}`),
@@ -189,7 +189,7 @@ for (const { classType, quality, codec, extension, rate, savedRate } of LOSSY) {
       2: { class_type: classType, inputs: { audio: ['1', 0], filename_prefix: 'lossy', quality } },
     }
     const workflow = { text: 'a=b; # \\ "x"\n', list: Array.from({ length: 40_000 }, (_, i) => i) }
-    const events = await engine.run(graph, { extraData: { extra_pnginfo: { workflow } } })
+    const events = await engine.run(graph, { extraPngInfo: { workflow } })
     const { name, bytes } = await onlyFile(events, '2', 'audio')
     assert.match(name, new RegExp(`^\\|lossy_0000\\d\\.${extension}$`))
     const report = probed(bytes, 'stream=codec_name,sample_rate:format_tags:stream_tags') as unknown as {

@@ -19,7 +19,7 @@ const frames = (count: number, channels = 3) => ({
 })
 const dump = (id: string, slot = 0) => ({ class_type: 'TestDump', inputs: { source: [id, slot] } })
 const workflow = { title: 'Bäume' }
-const extraData = { extra_pnginfo: { workflow } }
+const extraPngInfo = { workflow }
 
 const names = (events: readonly EngineEvent[], id: string, key = 'images') =>
   files(events, id, key).map(({ folder, subfolder, filename }) => `${folder}/${subfolder}/${filename}`)
@@ -36,7 +36,7 @@ for (const channels of [1, 3, 4]) {
   for (const bits of [8, 16]) {
     test(`a PNG of ${bits} bit and ${channels} channels is saved with its notes right after the header`, async () => {
       const graph: GraphJson = { 1: frames(3, channels), 2: advanced('p/x', 'png', `${bits}-bit`, 'sRGB') }
-      const events = await engine.run(graph, { extraData })
+      const events = await engine.run(graph, { extraPngInfo })
       const found = files(events, '2', 'images')
       assert.match(names(events, '2')[2], /^output\/p\/x_\d{5}\.png$/)
       const png = await bytesOf(found[2])
@@ -61,7 +61,7 @@ for (const channels of [1, 3, 4]) {
 test('an EXR keeps floats in linear light, and numbers count over both formats', async () => {
   const events = await engine.run(
     { 1: frames(2), 2: advanced('e', 'exr', '32-bit float', 'HDR'), 3: dump('2') },
-    { extraData },
+    { extraPngInfo },
   )
   assert.deepEqual(names(events, '2'), ['output//e_00001.exr', 'output//e_00002.exr'])
   const exr = await bytesOf(files(events, '2', 'images')[1])
@@ -95,7 +95,7 @@ const webp = (more: object = {}) => ({
 })
 
 test('an animated PNG is one file that moves; a single frame does not', async () => {
-  const events = await engine.run({ 1: frames(3), 2: png(6) }, { extraData })
+  const events = await engine.run({ 1: frames(3), 2: png(6) }, { extraPngInfo })
   const { name, bytes } = await onlyFile(events, '2')
   assert.equal(name, '|anim_00001_.png')
   assert.deepEqual(reportOf(events, '2', 'animated'), [{ kind: 'value', value: true }])
@@ -107,7 +107,7 @@ test('an animated PNG is one file that moves; a single frame does not', async ()
 })
 
 test('an animated WebP has every frame exactly, its times, and its notes', async () => {
-  const events = await engine.run({ 1: frames(3), 2: webp() }, { extraData })
+  const events = await engine.run({ 1: frames(3), 2: webp() }, { extraPngInfo })
   const { name, bytes } = await onlyFile(events, '2')
   assert.equal(name, '|w_00001_.webp')
   const { pages, delay, loop, exif } = await sharp(bytes, { pages: -1 }).metadata()
@@ -120,7 +120,7 @@ test('an animated WebP has every frame exactly, its times, and its notes', async
 
 test('a WebP of one frame, with alpha, in every method', async () => {
   for (const method of ['default', 'fastest', 'slowest']) {
-    const events = await engine.run({ 1: frames(1, 4), 2: webp({ method, lossless: false }) }, { extraData })
+    const events = await engine.run({ 1: frames(1, 4), 2: webp({ method, lossless: false }) }, { extraPngInfo })
     const { bytes } = await onlyFile(events, '2')
     const { width, height, exif } = await sharp(bytes).metadata()
     assert.deepEqual([width, height, exif?.includes('workflow:')], [6, 4, true])
@@ -141,7 +141,7 @@ test('drawings are saved as files of their own and handed on', async () => {
     class_type: 'SaveSVGNode',
     inputs: { svg: value, filename_prefix: 'svg/d%batch_num%' },
   })
-  const events = await engine.run({ 1: saver(svg), 2: dump('1') }, { extraData })
+  const events = await engine.run({ 1: saver(svg), 2: dump('1') }, { extraPngInfo })
   assert.deepEqual(names(events, '1'), ['output/svg/d0_00001_.svg', 'output/svg/d1_00002_.svg'])
   const text = (await bytesOf(files(events, '1', 'images')[0])).toString()
   assert.match(text, /^<svg width="1">\n<metadata><!\[CDATA\[\n\{\n {2}"prompt": \{/)

@@ -58,8 +58,8 @@ test('the same graph under other ids is cached; an undeclared input is not the s
 
 test('results of one account are not served to another', async () => {
   const graph: GraphJson = { 1: { class_type: 'PrimitiveString', inputs: { value: 'mine' } }, 2: show(['1', 0]) }
-  await engine.run(graph, { accountId: 'one' })
-  assert.deepEqual(cachedIds(await engine.run(graph, { accountId: 'two' })), [])
+  await engine.run(graph, { owner: 'one' })
+  assert.deepEqual(cachedIds(await engine.run(graph, { owner: 'two' })), [])
 })
 
 test('an equal node of the same run is not computed twice', async () => {

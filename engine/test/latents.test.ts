@@ -56,7 +56,7 @@ test('a saved latent remembers its workflow, and loads as what it was', async ()
     l: L2,
     save: { class_type: 'SaveLatent', inputs: { samples: ['l', 0], filename_prefix: 'latents/ComfyUI' } },
   }
-  const events = await engine.run(graph, { files: FILES, extraData: { extra_pnginfo: { workflow: { é: 1 } } } })
+  const events = await engine.run(graph, { files: FILES, extraPngInfo: { workflow: { é: 1 } } })
   const [file] = reportOf(events, 'save', 'latents')
   assert.ok(file.kind === 'file')
   assert.deepEqual(

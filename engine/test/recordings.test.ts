@@ -1,6 +1,7 @@
 /** Whole runs, compared with what a real ComfyUI sent: the same events in the same order, the same cached sets. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import type { EngineEvent } from '../graph/run-event.ts'
 import {
   cachedIds,
@@ -24,7 +25,7 @@ interface Frame {
 }
 
 interface Recording {
-  readonly post: { readonly request: { readonly json: { prompt: GraphJson; extra_data?: Record<string, unknown> } } }
+  readonly post: { readonly request: { readonly json: { prompt: GraphJson; extra_data?: Record<string, JsonValue> } } }
   readonly frames: readonly Frame[]
 }
 
@@ -57,11 +58,14 @@ before(async () => {
 })
 after(() => engine[Symbol.asyncDispose]())
 
-/** An account stands for one sitting at the recorded server: it starts with an empty cache. */
-async function replay(accountId: string, name: string, rename: (graph: GraphJson) => GraphJson = (graph) => graph) {
+/** An owner stands for one sitting at the recorded server: it starts with an empty cache. */
+async function replay(owner: string, name: string, rename: (graph: GraphJson) => GraphJson = (graph) => graph) {
   const recording = readRecording(name)
   const { prompt, extra_data: extraData } = recording.post.request.json
-  return { recording, events: await engine.run(rename(prompt), { files, extraData, accountId }) }
+  return {
+    recording,
+    events: await engine.run(rename(prompt), { files, extraPngInfo: extraData?.extra_pnginfo, owner }),
+  }
 }
 
 test('three runs in a row: first everything runs, then nothing, then what depends on the changed constant', async () => {

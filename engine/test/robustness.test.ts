@@ -1,6 +1,7 @@
 /** Cancelling, memory limits, and threads that die. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CheckedGraph } from '../check-graph.ts'
 import { readGraph } from '../graph/read-graph.ts'
 import { cachedIds, type GraphJson, lastOf, openTestEngine, outline, texts } from './support/harness.ts'
 
@@ -59,9 +60,7 @@ test('a reader that leaves early ends the run', async () => {
     1: { class_type: 'TestEndless', inputs: {} },
     2: { class_type: 'PreviewAny', inputs: { source: ['1', 0] } },
   })
-  const run = { jobId: 'j', accountId: 'a', attempt: 1, graph, inputs: new Map(), extraData: null }
-  const options = { signal: new AbortController().signal }
-  for await (const event of engine.engine.run({ ...run, reserveOutputNumbers: async () => 1 }, options)) {
+  for await (const event of engine.engine.run(new CheckedGraph(graph))) {
     if (event.type === 'log') break
   }
   // The only compute thread is free again: this run needs it.
@@ -116,7 +115,11 @@ test('the run that takes the engine thread down fails, its neighbours are lost w
       },
     },
   )
-  const lost = assert.rejects(neighbour, { name: 'EngineLostError', isBlameless: true, message: /engine thread ended/ })
+  const lost = assert.rejects(neighbour, {
+    name: 'EngineThreadLostError',
+    isBlameless: true,
+    message: /engine thread ended/,
+  })
   await started.promise
   const events = await engine.run({ 1: { class_type: 'TestExit', inputs: { where: 'inline' } }, 2: show('1') })
   assert.match(lastOf(events, 'failed').failure.message, /took the engine thread down, which was replaced/)

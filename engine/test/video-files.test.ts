@@ -54,7 +54,7 @@ for (const { format, codec, extension, video, audio } of SAVED) {
       3: save('v', { filename_prefix: `video/${format}-${codec}`, format, 'format.codec': codec }),
     }
     const workflow = { note: 'x=y;#\\' }
-    const events = await engine.run(graph, { extraData: { extra_pnginfo: { workflow } } })
+    const events = await engine.run(graph, { extraPngInfo: { workflow } })
     const { name, bytes } = await onlyFile(events, '3')
     assert.equal(name, `video|${format}-${codec}_00001_.${extension}`)
     assert.deepEqual(reportOf(events, '3', 'animated'), [{ kind: 'value', value: true }])

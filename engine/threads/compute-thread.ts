@@ -11,7 +11,7 @@ import { fromWireRecord } from '../wire-value.ts'
 import { createCollectGarbage } from './collect-garbage.ts'
 import { loadNodes } from './load-nodes.ts'
 import { openMemoryLine } from './memory-line.ts'
-import type { ComputeThreadData, FromCompute, ToCompute } from './protocol.ts'
+import type { ComputeThreadData, FromThread, ToThread } from './protocol.ts'
 import { toWireResult, transferable } from './wire-result.ts'
 
 // A loop may report every row: one report per screen refresh is enough.
@@ -32,7 +32,7 @@ const { allocate, reserve } = openMemoryLine(memory)
 const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
 let nextRequestId = 0
 
-function post(message: FromCompute, transfer: ArrayBuffer[] = []): void {
+function post(message: FromThread, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer)
 }
 
@@ -73,23 +73,23 @@ function createHost(cancelFlag: Int32Array): CallHost {
   }
 }
 
-async function handleCall(message: Extract<ToCompute, { type: 'call' }>): Promise<void> {
-  const { callId, classType, inputs, call, cancelFlag } = message
+async function handleCall(message: Extract<ToThread, { type: 'call' }>): Promise<void> {
+  const { classType, inputs, call, cancelFlag } = message
   try {
     const node = table.get(classType)
     if (node === undefined) throw new NodeError('KeyError', `this engine has no node class ${classType}`)
     const host = createHost(cancelFlag)
     const result = toWireResult(await performCall(node, readInputs(node, fromWireRecord(inputs)), { call, host }))
-    post({ type: 'done', callId, result }, transferable(result.report))
+    post({ type: 'done', result }, transferable(result.report))
   } catch (error) {
-    post({ type: 'failed', callId, failure: error instanceof Interrupted ? 'interrupted' : toFailureText(error) })
+    post({ type: 'failed', failure: error instanceof Interrupted ? 'interrupted' : toFailureText(error) })
   }
 }
 
-port.on('message', (message: ToCompute) => {
+port.on('message', (message: ToThread) => {
   if (message.type === 'call') void handleCall(message)
   else if (message.type === 'collect') collectGarbage()
-  else {
+  else if (message.type === 'numbers') {
     const answer = waitingForNumbers.get(message.requestId)
     waitingForNumbers.delete(message.requestId)
     if (message.first === null) answer?.reject(new NodeError('OSError', 'no number for the output name could be had'))

@@ -1,17 +1,15 @@
 /**
- * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread that
- * does not go round any more, or does not answer an abort, is ended and replaced as well. The run that it was working on fails;
- * the others are lost without fault and may be run again.
+ * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread whose
+ * event loop does not turn any more, or that does not answer an abort, is ended and replaced as well. The run that it was working
+ * on fails; the others are lost without fault and may be run again.
  */
 
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../lib/log.ts'
 import { sleep } from '../../lib/sleep.ts'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
-import type { EngineRun } from '../../src/domain/engine/engine.ts'
-import { EngineLostError } from '../../src/domain/engine/engine-lost-error.ts'
 import type { EngineEvent } from '../graph/run-event.ts'
-import { answerModelCall, type RunModelHere } from './model-line.ts'
+import { answerModelCall, type RunModel } from './model-line.ts'
 import {
   type CancelFlag,
   type EngineThreadData,
@@ -21,11 +19,16 @@ import {
   type RunMessage,
   type ToEngine,
 } from './protocol.ts'
-import { createRunStream, type RunStream } from './run-stream.ts'
+import { createRunStream, EngineThreadLostError, type RunStream } from './run-stream.ts'
+
+/**
+ * Reserves `count` consecutive numbers for output files of one name prefix and returns the first. Two runs never get the same.
+ */
+export type ReserveOutputNumbers = (folder: string, prefix: string, count: number) => Promise<number>
 
 export interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
-  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
-  readonly runModel: RunModelHere
+  readonly reserveOutputNumbers: ReserveOutputNumbers
+  readonly runModel: RunModel | null
   readonly signal: AbortSignal
 }
 
@@ -45,8 +48,8 @@ const HEAP_MB = 2048
 
 interface LiveRun {
   readonly stream: RunStream
-  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
-  readonly runModel: RunModelHere
+  readonly reserveOutputNumbers: ReserveOutputNumbers
+  readonly runModel: RunModel | null
   /** Aborted when the run is cancelled, and when it has ended. */
   readonly over: AbortController
 }
@@ -205,7 +208,7 @@ function settleRuns({ runs, pulse }: Incarnation, end: { readonly reason: string
     if (runId === culprit) stream.push([brokenBy(reason)])
     else {
       const options = { isBlameless: runs.has(culprit) }
-      stream.fail(new EngineLostError('engine_restarted', `the engine thread ended: ${reason}`, options))
+      stream.fail(new EngineThreadLostError(`the engine thread ended: ${reason}`, options))
     }
   }
 }

@@ -5,7 +5,7 @@
 import { randomInt } from 'node:crypto'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 
-// ComfyUI's own alphabet, with its slip.
+// ComfyUI's own alphabet: it has `p` twice and no `w`.
 const ALPHABET = 'abcdefghijklmnopqrstupvxyz'
 const LETTER_COUNT = 5
 const MAX_INSTANCES = 10_000

@@ -1,10 +1,11 @@
 /**
- * How a thread that computes gets tensor memory from the engine thread, and has other memory counted there, without leaving its
- * loop: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
+ * How a thread that runs nodes gets tensor memory from the engine thread, and has other memory counted there, in the middle of
+ * synchronous code: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { CallHost } from '../node-call.ts'
-import { NodeError } from '../node-error.ts'
+import { NodeError, toFailureText } from '../node-error.ts'
+import type { ComputeTask } from '../run/call-node.ts'
 import type { MemoryAnswer, MemoryLine, MemoryRequest } from './protocol.ts'
 
 // The engine thread answers within microseconds, or soon enough when there is a queue for memory; else it is gone.
@@ -28,6 +29,29 @@ export function openMemoryDesk(answer: (request: MemoryRequest) => Promise<Memor
     })
   })
   return { line: { port: port2, bell }, [Symbol.dispose]: () => port1.close() }
+}
+
+/** Memory belongs to a call; outside of one there is none. */
+export function createMemoryAnswers(currentTask: () => ComputeTask | null) {
+  let unreserve = () => {}
+
+  async function answer(request: Exclude<MemoryRequest, { type: 'unreserve' }>): Promise<MemoryAnswer> {
+    try {
+      const task = currentTask()
+      if (task === null) throw new NodeError('MemoryError', 'memory was asked for outside a call')
+      if (request.type === 'allocate') return { buffer: task.host.allocate(request.bytes) }
+      unreserve = await task.host.reserve(request.bytes, request.besideBytes)
+      return { buffer: null }
+    } catch (error) {
+      return { failure: toFailureText(error) }
+    }
+  }
+
+  return (request: MemoryRequest): Promise<MemoryAnswer> | null => {
+    if (request.type !== 'unreserve') return answer(request)
+    unreserve()
+    return null
+  }
 }
 
 /** The other end. */

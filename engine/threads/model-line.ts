@@ -2,8 +2,7 @@
 
 import { parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 import type { Log } from '../../lib/log.ts'
-import type { ModelAnswer, ModelCall } from '../../src/domain/engine/run-model.ts'
-import { type Refusal, ServiceError } from '../../src/domain/errors.ts'
+import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
 import { NodeError } from '../node-error.ts'
 
 /** JSON travels as text, because cloning would turn `1.0` into `1`. */
@@ -41,19 +40,28 @@ export function createModelLine(post: (runId: number, requestId: number, call: W
   }
 }
 
-/** Refusals that clients of a workflow know by a name of their own. */
-const EXCEPTION_TYPES: Readonly<Partial<Record<Refusal, string>>> = {
-  insufficient_credits: 'InsufficientFundsError',
-  subscription_inactive: 'InactiveSubscriptionError',
+/** Thrown by a RunModel to fail the node in these words. */
+export class ModelRefusedError extends Error {
+  /** The exception that the node fails with. */
+  readonly exceptionType: string
+
+  constructor(message: string, options: { readonly exceptionType?: string; readonly cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.name = 'ModelRefusedError'
+    this.exceptionType = options.exceptionType ?? 'RuntimeError'
+  }
 }
 
-/** A run's way to a model, bound to its account and its credentials; null when the service has no models. */
-export type RunModelHere = ((call: ModelCall, options: { readonly signal: AbortSignal }) => Promise<ModelAnswer>) | null
+/**
+ * Has a model do work for a node. The message of a ModelRefusedError reaches whoever reads the run; of any other error only
+ * that the model could not be run.
+ */
+export type RunModel = (call: ModelCall, options: { readonly signal: AbortSignal }) => Promise<ModelAnswer>
 
 /** The main thread's end. Never rejects. */
 export async function answerModelCall(
   { inputText, ...rest }: WireModelCall,
-  { runModel, signal, log }: { readonly runModel: RunModelHere; readonly signal: AbortSignal; readonly log: Log },
+  { runModel, signal, log }: { readonly runModel: RunModel | null; readonly signal: AbortSignal; readonly log: Log },
 ): Promise<WireModelAnswer> {
   const { model } = rest
   if (runModel === null) {
@@ -63,7 +71,7 @@ export async function answerModelCall(
     const { output, images } = await runModel({ ...rest, input: parseLosslessJson(inputText) }, { signal })
     return { outputText: stringifyLosslessJson(output), images }
   } catch (error) {
-    if (error instanceof ServiceError) return toProblem(error.message, EXCEPTION_TYPES[error.refusal])
+    if (error instanceof ModelRefusedError) return toProblem(error.message, error.exceptionType)
     if (!signal.aborted) log.error({ err: error, model }, 'a model could not be run')
     return toProblem(`the model ${model} could not be run`)
   }

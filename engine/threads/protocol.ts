@@ -1,6 +1,7 @@
 /**
- * What the three kinds of thread say to each other. The main thread posts runs to the engine thread and gets batches of
- * events; the engine thread posts calls to compute threads and gets results. Everything is plain data; tensors are shared.
+ * What threads say to each other. The thread that opened the engine posts runs to the engine thread and gets batches of events; the
+ * engine thread posts calls to compute threads and to those of custom nodes, and gets results. All of it is plain data; tensors
+ * are shared.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
@@ -30,8 +31,8 @@ export interface EngineThreadData {
 }
 
 /**
- * Shared memory in which the engine thread shows that it lives and what it does, so that whoever finds it dead or stuck knows whose
- * fault that is: the run that it works on plus one (0: none), and a number that changes for as long as the thread goes round.
+ * Shared memory in which the engine thread shows that it lives and what it works on, so that whoever finds it dead or stuck knows
+ * which run caused that. It holds the id of the run plus one (0: none), and a number that changes while its event loop turns.
  */
 export type Pulse = Int32Array<SharedArrayBuffer>
 export const PULSE = { runAtWork: 0, beats: 1, words: 2 } as const
@@ -79,7 +80,7 @@ export interface ComputeThreadData {
   readonly memory: MemoryLine
 }
 
-/** How a compute thread asks for memory and waits for it without leaving its loop. */
+/** How a thread that runs nodes asks for memory, and waits for it without leaving the code of its node. */
 export interface MemoryLine {
   readonly port: MessagePort
   /** Set to 1 when an answer lies in the port. */
@@ -95,16 +96,21 @@ export type MemoryRequest =
 /** The buffer is null for what was only to be counted. */
 export type MemoryAnswer = { readonly buffer: SharedArrayBuffer | null } | { readonly failure: FailureText }
 
-export type ToCompute =
-  | {
-      readonly type: 'call'
-      readonly callId: number
-      readonly classType: string
-      readonly inputs: WireRecord
-      readonly call: CallSurroundings
-      readonly cancelFlag: CancelFlag
-    }
+/** A call on its way to a thread. `Surroundings`: what threads of this kind are told of the call. */
+export interface CallMessage<Surroundings> {
+  readonly type: 'call'
+  readonly classType: string
+  readonly inputs: WireRecord
+  readonly call: Surroundings
+  readonly cancelFlag: CancelFlag
+}
+
+/** To a thread that runs nodes, built-in or custom ones. */
+export type ToThread<Surroundings = CallSurroundings> =
+  | CallMessage<Surroundings>
   | { readonly type: 'numbers'; readonly requestId: number; readonly first: number | null }
+  /** The run of the present call was cancelled, which the flag of the call says as well. */
+  | { readonly type: 'cancel' }
   | { readonly type: 'collect' }
 
 export interface WireResult {
@@ -113,12 +119,13 @@ export interface WireResult {
   readonly expand: readonly { readonly id: string; readonly classType: string; readonly inputs: WireRecord }[] | null
 }
 
-export type FromCompute =
+export type FromThread =
   | { readonly type: 'ready' }
   | { readonly type: 'progress'; readonly value: number; readonly max: number; readonly also?: ProgressExtras }
   | { readonly type: 'preview'; readonly contentType: string; readonly bytes: Uint8Array }
   | { readonly type: 'log'; readonly text: string }
   | { readonly type: 'text'; readonly text: string }
   | ({ readonly type: 'reserve'; readonly requestId: number; readonly folder: 'output' | 'temp' } & NumberRequest)
-  | { readonly type: 'done'; readonly callId: number; readonly result: WireResult }
-  | { readonly type: 'failed'; readonly callId: number; readonly failure: FailureText | 'interrupted' }
+  /** isSpent: something of the call still goes on in the thread, so that it must not be used again. */
+  | { readonly type: 'done'; readonly result: WireResult; readonly isSpent?: boolean }
+  | { readonly type: 'failed'; readonly failure: FailureText | 'interrupted'; readonly isSpent?: boolean }

@@ -3,7 +3,6 @@
  * with tiers, keys, tokens, rates and prices. Both look the same to whoever uses them.
  */
 import { readFile, stat } from 'node:fs/promises'
-import type { NodeRules } from '../../engine/graph/validate/node-rules.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import { openJwtVerifier } from '../adapters/tokens/jwt.ts'
@@ -20,6 +19,7 @@ import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { Chore } from '../domain/jobs/housekeeping.ts'
+import type { NodeRules } from '../domain/workflows/node-rules.ts'
 import type { Store } from './storage/open-store.ts'
 
 /** What an account may use, for whoever enforces it. */

@@ -13,7 +13,7 @@ import { type Block, readBlocks } from './blocks.ts'
 import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
 import { toScript } from './page-script.ts'
 
-const PAGES = [...globSync(['*.md', 'docs/*.md'], { cwd: project })].sort()
+const PAGES = [...globSync(['*.md', 'docs/*.md', 'engine/*.md'], { cwd: project })].sort()
 const REPEATED = ['README.md', 'docs/router.md']
 // Tools of the pages that neither come along nor have a stand-in.
 const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm']

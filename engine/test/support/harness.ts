@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { silentLog } from '../../../lib/log.ts'
-import type { Engine, EngineInput } from '../../../src/domain/engine/engine.ts'
-import { type EmbeddedEngineOptions, openEmbeddedEngine } from '../../engine.ts'
+import { CheckedGraph } from '../../check-graph.ts'
+import { type Engine, type EngineOptions, openEngine, type RunOptions } from '../../engine.ts'
+import type { InputSource } from '../../files/input-files.ts'
 import { readGraph } from '../../graph/read-graph.ts'
 import type { EngineEvent, ReportedFile, ReportedItem } from '../../graph/run-event.ts'
 
@@ -17,21 +17,22 @@ export function readFixture(name: string): JsonValue {
 export type GraphJson = Record<string, { class_type: string; inputs: Record<string, unknown> }>
 
 export interface RunSettings {
-  readonly accountId?: string
+  readonly owner?: string
   readonly files?: Readonly<Record<string, string | Uint8Array>>
-  readonly extraData?: Readonly<Record<string, unknown>>
+  readonly extraPngInfo?: JsonValue
+  readonly runModel?: RunOptions['runModel']
   readonly signal?: AbortSignal
   onEvent?(event: EngineEvent): void
 }
 
-function toInput(file: string | Uint8Array): EngineInput {
+function toInput(file: string | Uint8Array): InputSource {
   async function* read() {
     if (typeof file !== 'string') yield file
   }
   const localPath = typeof file === 'string' ? file : null
   // The engine only compares hashes: any text that stands for the content will do.
   const hash = typeof file === 'string' ? file : Buffer.from(file).toString('base64')
-  return { hash, sizeBytes: 0, contentType: 'image/png', localPath, read }
+  return { hash, localPath, read }
 }
 
 export interface TestEngine extends AsyncDisposable {
@@ -41,38 +42,23 @@ export interface TestEngine extends AsyncDisposable {
 
 export const NOON = new Date(2031, 0, 2, 12, 3, 4)
 
-export async function openTestEngine(options: Partial<EmbeddedEngineOptions> = {}): Promise<TestEngine> {
-  const engine = await openEmbeddedEngine({
+export async function openTestEngine(options: EngineOptions = {}): Promise<TestEngine> {
+  const engine = await openEngine({
     threads: 1,
     memoryLimitBytes: 268_435_456,
     maxImagePixels: 10_000_000,
-    log: silentLog,
     clock: { now: () => NOON },
     nodeModules: [new URL('./test-nodes.ts', import.meta.url).href],
     ...options,
   })
-  const numbers = new Map<string, number>()
-  async function reserveOutputNumbers(folder: string, prefix: string, count: number): Promise<number> {
-    const first = numbers.get(`${folder}/${prefix}`) ?? 1
-    numbers.set(`${folder}/${prefix}`, first + count)
-    return first
-  }
   return {
     engine,
     async run(graph, settings = {}) {
-      const inputs = new Map(Object.entries(settings.files ?? {}).map(([name, file]) => [name, toInput(file)]))
-      const run = {
-        jobId: 'job',
-        accountId: settings.accountId ?? 'local',
-        attempt: 1,
-        graph: readGraph(graph as JsonValue),
-        inputs,
-        extraData: settings.extraData ?? null,
-        reserveOutputNumbers,
-      }
+      const { files = {}, onEvent, ...options } = settings
+      const inputs = new Map(Object.entries(files).map(([name, file]) => [name, toInput(file)]))
       const events: EngineEvent[] = []
-      for await (const event of engine.run(run, { signal: settings.signal ?? new AbortController().signal })) {
-        settings.onEvent?.(event)
+      for await (const event of engine.run(new CheckedGraph(readGraph(graph as JsonValue)), { inputs, ...options })) {
+        onEvent?.(event)
         events.push(event)
       }
       return events

@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
-import type { EmbeddedEngineOptions } from '../../engine.ts'
+import type { EngineOptions } from '../../engine.ts'
 import type { EngineEvent, ReportedFile } from '../../graph/run-event.ts'
 import { bytesOf, dumped, lastOf, openTestEngine, reportOf, type TestEngine } from './harness.ts'
 
-export function openMediaEngine(options: Partial<EmbeddedEngineOptions> = {}): Promise<TestEngine> {
+export function openMediaEngine(options: Partial<EngineOptions> = {}): Promise<TestEngine> {
   const modules = ['./test-nodes.ts', './ramp-nodes.ts']
   return openTestEngine({ nodeModules: modules.map((path) => new URL(path, import.meta.url).href), ...options })
 }

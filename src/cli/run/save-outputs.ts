@@ -1,5 +1,5 @@
 /**
- * Writes a job's outputs into a folder. A name from the server is only ever a base name, and an existing file is never
+ * Writes outputs into a folder. A name from a server or a node is only ever a base name, and an existing file is never
  * overwritten: the next free number goes into the name. A file that could not be received whole is not left behind.
  */
 import { createWriteStream } from 'node:fs'
@@ -48,20 +48,42 @@ export async function saveOutput(
 async function saveOnce(client: RunClient, output: OutputView, folder: string, signal: AbortSignal): Promise<string> {
   const response = await client.download(output.url, signal)
   if (response.body === null) throw new UnreachableError(`${output.name} came without a body`)
-  const { file, stream } = await createNewFile(folder, toSafeName(output.name))
+  const body = Readable.fromWeb(response.body as import('node:stream/web').ReadableStream)
   try {
-    await pipeline(Readable.fromWeb(response.body as import('node:stream/web').ReadableStream), stream, { signal })
-    if (output.sizeBytes !== null && stream.bytesWritten !== output.sizeBytes) {
-      throw new Error(`${stream.bytesWritten} of ${output.sizeBytes} bytes arrived`)
-    }
+    const { file } = await saveNewFile(body, { folder, name: output.name, sizeBytes: output.sizeBytes, signal })
     return file
   } catch (error) {
-    await rm(file, { force: true })
-    if (signal.aborted) throw error
-    const code = error instanceof Error && 'code' in error ? error.code : null
-    if (code === 'ENOSPC' || code === 'EDQUOT')
-      throw new CommandError(`cannot write ${file}: the disk is full`, EXIT.failed)
+    if (signal.aborted || error instanceof CommandError) throw error
     throw new UnreachableError(`the download of ${output.name} broke off: ${(error as Error).message}`)
+  }
+}
+
+export interface NewFile {
+  readonly folder: string
+  readonly name: string
+  /** How many bytes must arrive; null or absent: as many as there are. */
+  readonly sizeBytes?: number | null
+  readonly signal?: AbortSignal
+}
+
+/** The folder must exist. Throws CommandError when the file cannot be written, and whatever the source throws. */
+export async function saveNewFile(
+  source: AsyncIterable<Uint8Array>,
+  { folder, name, sizeBytes = null, signal }: NewFile,
+): Promise<{ readonly file: string; readonly sizeBytes: number }> {
+  const { file, stream } = await createNewFile(folder, toSafeName(name))
+  try {
+    await pipeline(source, stream, { signal })
+    const { bytesWritten } = stream
+    if (sizeBytes !== null && bytesWritten !== sizeBytes) {
+      throw new Error(`${bytesWritten} of ${sizeBytes} bytes arrived`)
+    }
+    return { file, sizeBytes: bytesWritten }
+  } catch (error) {
+    await rm(file, { force: true })
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
+    throw new CommandError(`cannot write ${file}: the disk is full`, EXIT.failed)
   }
 }
 

@@ -92,6 +92,13 @@ export function readJob(value: unknown): JobView {
   }
 }
 
+/** What went wrong in a run, and in which node, as the rest of a sentence. */
+export function describeError(error: JobErrorView | null): string {
+  if (error === null) return ''
+  const node = error.nodeId ? ` in node ${error.nodeId}${error.classType ? ` (${error.classType})` : ''}` : ''
+  return `${node}: ${error.code}: ${error.message}`
+}
+
 /** A refusal as lines for a person: the message, then each complaint about a node or an asset. */
 export function toErrorLines(body: unknown, status: number): string[] {
   const error = toFields(toFields(body)['error'])

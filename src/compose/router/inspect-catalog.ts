@@ -1,6 +1,6 @@
 /** The catalogue without a service: what the command line asks of folders of model files. Nothing is opened or dispatched. */
-import { readEmbeddedCatalog } from '../../../engine/engine.ts'
 import { silentLog } from '../../../lib/log.ts'
+import { readEmbeddedCatalog } from '../../adapters/engines/embedded/engine.ts'
 import { checkLocalModel } from '../../adapters/providers/local/rules.ts'
 import { checkSandboxModel } from '../../adapters/providers/sandbox/provider.ts'
 import type { EngineConfig } from '../../config/config.ts'

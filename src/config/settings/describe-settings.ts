@@ -24,6 +24,7 @@ Secrets never appear in a log, an error or an answer.`
 
 const EPILOGUE = `\`npx atelier run\` and \`npx atelier doctor\` also read \`${OTHER_ENV.baseUrl}\` (the server to talk to, default \`http://127.0.0.1:8189\`).
 The commands over the admin API read it too; without it they look for the service that holds the data folder.
+\`npx atelier run --local\` talks to no server; of the settings it uses those of the group Engine.
 
 ## An example
 

@@ -3,26 +3,8 @@
  * who may, and what a model is are its business; an engine only carries the question there and the answer back.
  */
 
+import type { ModelAnswer, ModelCall } from '../../../engine/graph/model-call.ts'
 import type { ModelNode } from '../../../engine/graph/model-nodes.ts'
-import type { JsonValue } from '../../../lib/json/lossless-json.ts'
-
-/** What a node asks for. */
-export interface ModelCall {
-  /** The canonical id, `{provider}/{model}`. */
-  readonly model: string
-  readonly input: JsonValue
-  /** PNG files that belong to the input. */
-  readonly images: readonly Uint8Array<ArrayBuffer>[]
-  /** Which call of the run this is: the same for every attempt of a job, so that no attempt pays twice. */
-  readonly key: string
-}
-
-export interface ModelAnswer {
-  /** The provider's answer. */
-  readonly output: JsonValue
-  /** Image files that belong to it, in any format that can be decoded. */
-  readonly images: readonly Uint8Array[]
-}
 
 export interface ModelRequest extends ModelCall {
   readonly accountId: string
@@ -49,6 +31,3 @@ export interface NodeModels {
 
 /** Throws ServiceError with a message that is safe to show. */
 export type RunModel = (request: ModelRequest, options: { readonly signal: AbortSignal }) => Promise<ModelAnswer>
-
-/** The same within one run. */
-export type RunModelCall = (call: ModelCall) => Promise<ModelAnswer>

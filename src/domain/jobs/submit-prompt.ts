@@ -6,11 +6,11 @@
 
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { pruneGraph } from '../../../engine/graph/prune-graph.ts'
-import { toLackRefusal, withoutUnknowns } from '../../../engine/graph/validate/node-errors.ts'
 import type { Finding, GraphRefusal } from '../../../engine/graph/validate/validation-result.ts'
 import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import type { Turns } from '../../../lib/turns.ts'
+import { toLackRefusal, withoutUnknowns } from '../workflows/graph-refusals.ts'
 import { hasOwnJudges, type InspectWorkflow, type Placement } from '../workflows/prepare.ts'
 import type { Job } from './job.ts'
 import type { Submission } from './submission.ts'

@@ -2,13 +2,11 @@
  * From a submitted workflow to the text that is executed: format, shape, files, validation, in this order. Everything that can
  * be wrong with a workflow is refused here, before a job exists; running it is left to the engine.
  */
+import { createFileCheck, type FileNames, findFileNames } from '../../../engine/graph/file-inputs.ts'
 import type { Graph } from '../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
 import { replaceClasses } from '../../../engine/graph/replace-classes.ts'
-import { isUiFormat } from '../../../engine/graph/ui-format.ts'
-import { toLackRefusal, toRefusal, withoutUnknowns } from '../../../engine/graph/validate/node-errors.ts'
-import { checkNodeRules, type NodeRules } from '../../../engine/graph/validate/node-rules.ts'
 import { validateSteps } from '../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
@@ -16,10 +14,12 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { createTurns, type Turns, type Work } from '../../../lib/turns.ts'
 import type { Asset } from '../assets/asset.ts'
-import { ServiceError } from '../errors.ts'
+import type { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
-import { createFileCheck, type FileNames, findFileNames, nameInGraph } from './file-names.ts'
+import { nameInGraph } from './file-names.ts'
+import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
 import type { Lack } from './needs.ts'
+import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
@@ -90,7 +90,6 @@ export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefine
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
   return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
-    refuseUiFormat(workflow)
     const catalog = currentCatalog()
     const rules = nodeRules?.(accountId) ?? null
     const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, rules))
@@ -130,7 +129,7 @@ function* readSteps(
   catalog: NodeCatalog,
   rules: NodeRules | null,
 ): Work<ReadWorkflow> {
-  const read = yield* readGraphSteps(workflow)
+  const read = yield* readGraphOf(workflow)
   const submitted = replaceClasses(read, catalog)
   if (rules !== null) checkNodeRules(submitted, rules)
   yield
@@ -139,6 +138,17 @@ function* readSteps(
   const named = findFileNames(submitted, catalog)
   yield
   return { submitted, found, named }
+}
+
+function* readGraphOf(workflow: JsonValue | undefined): Work<Graph> {
+  if (workflow === undefined) {
+    throw refuseWorkflow('workflow is missing: send the API-format graph as the member `workflow`')
+  }
+  try {
+    return yield* readGraphSteps(workflow)
+  } catch (error) {
+    throw asRefusal(error)
+  }
 }
 
 /** Refuses with `workflow_format_ui`, `invalid_workflow` (details.node_errors) or `missing_asset` (details.missingIds). */
@@ -180,14 +190,6 @@ const NO_FILES: ResolvedFiles = {
   assetOf() {
     throw new Error('no file was looked up')
   },
-}
-
-function refuseUiFormat(workflow: JsonValue | undefined): void {
-  if (!isUiFormat(workflow)) return
-  throw new ServiceError(
-    'workflow_format_ui',
-    'this is a workflow as the editor saves it; export it in API format ("Export (API)") and send that',
-  )
 }
 
 function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, ResolvedInput> {

@@ -175,9 +175,9 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
       newJobId: createUuidV7(() => clock.now().getTime()),
       prepareWorkflow: async (_account, workflow) => ({
         text: stringifyLosslessJson(workflow as JsonObject),
-        graph: readGraph(workflow),
+        graph: readGraph(workflow as JsonObject),
         inputs: [],
-        needs: fleet.laneOf(readGraph(workflow)),
+        needs: fleet.laneOf(readGraph(workflow as JsonObject)),
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,

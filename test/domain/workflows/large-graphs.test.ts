@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
-import { toRefusal } from '../../../engine/graph/validate/node-errors.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
 import { writeGraph } from '../../../engine/graph/write-graph.ts'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
+import { toRefusal } from '../../../src/domain/workflows/graph-refusals.ts'
 import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

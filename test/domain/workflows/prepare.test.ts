@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { FieldError } from '../../../engine/graph/validate/node-errors.ts'
+import type { FieldError } from '../../../engine/graph/graph-error.ts'
 import { type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../../../src/domain/assets/asset.ts'
 import type { FolderQuery, PathQuery } from '../../../src/domain/assets/asset-store.ts'

@@ -1,8 +1,7 @@
 /** Replays what a real ComfyUI 0.33.0 answered to POST /prompt against our validator. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
-import { isUiFormat } from '../../../engine/graph/ui-format.ts'
+import { isUiFormat, readGraph } from '../../../engine/graph/read-graph.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import {
@@ -29,7 +28,7 @@ interface Recording {
 
 function replay({ request }: Recording): ValidationResult {
   const targets = request.json?.partial_execution_targets
-  return validate(readGraph(request.json?.prompt), {
+  return validate(readGraph(request.json?.prompt ?? null), {
     catalog,
     checkInput: (_classType, _input, value) => (FILES.includes(value) ? true : `Invalid image file: ${value}`),
     ...(targets === undefined ? {} : { targets }),

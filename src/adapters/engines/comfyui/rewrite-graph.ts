@@ -4,10 +4,10 @@
  * a save run although an earlier job saved the same. Pure.
  */
 
+import { findFileInputs } from '../../../../engine/graph/file-inputs.ts'
 import type { Graph, GraphNode } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
-import { findFileInputs } from '../../../domain/workflows/file-names.ts'
 
 export interface Rewriting {
   readonly catalog: NodeCatalog

@@ -3,6 +3,7 @@
  * job's `extra_data` decides whether it is allowed. The job and the node name the call, so that no attempt of a job pays twice.
  */
 import { hash } from 'node:crypto'
+import type { ModelAnswer } from '../../../../engine/graph/model-call.ts'
 import {
   isJsonObject,
   type JsonValue,
@@ -10,7 +11,7 @@ import {
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
 import { type Authenticate, type Caller, mustHaveScope } from '../../accounts/caller.ts'
-import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../../engine/run-model.ts'
+import type { ModelRequest, ModelWish, NodeModels } from '../../engine/run-model.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
 import type { Access } from '../access/model-access.ts'
 import type { CallBody, CallResult } from '../calls/call-store.ts'

@@ -3,6 +3,8 @@
  * model.
  */
 import { hash } from 'node:crypto'
+import { createFileCheck, findFileNames } from '../../../../engine/graph/file-inputs.ts'
+import { GraphError } from '../../../../engine/graph/graph-error.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { readGraph } from '../../../../engine/graph/read-graph.ts'
 import { replaceClasses } from '../../../../engine/graph/replace-classes.ts'
@@ -13,7 +15,7 @@ import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/loss
 import { typeFromName } from '../../../../lib/mime.ts'
 import type { Engine, EngineInput, EngineRun } from '../../engine/engine.ts'
 import { ServiceError } from '../../errors.ts'
-import { createFileCheck, findFileNames } from '../../workflows/file-names.ts'
+import { asRefusal } from '../../workflows/graph-refusals.ts'
 
 export interface WorkflowCall {
   readonly accountId: string
@@ -66,7 +68,7 @@ export function checkWorkflow(
     )
     return found.length > 0 || error === null ? found : [[error.message, error.details].filter(Boolean).join(': ')]
   } catch (error) {
-    if (error instanceof ServiceError) return [error.message]
+    if (error instanceof GraphError) return [error.message]
     throw error
   }
 }
@@ -77,8 +79,17 @@ function judge(workflow: JsonValue, catalog: NodeCatalog, hasFile: (name: string
   return validate(graph, { catalog, checkInput })
 }
 
+/** Throws invalid_workflow for what is no graph at all, such as a value of the caller that is nested too deep. */
+function mustJudge(...graph: Parameters<typeof judge>): ValidationResult {
+  try {
+    return judge(...graph)
+  } catch (error) {
+    throw asRefusal(error)
+  }
+}
+
 function toRun({ accountId, id, workflow, files }: WorkflowCall, engine: Pick<Engine, 'catalog'>): EngineRun {
-  const result = judge(workflow, engine.catalog(), (name) => files.has(name))
+  const result = mustJudge(workflow, engine.catalog(), (name) => files.has(name))
   if (result.goodOutputs.length === 0 || Object.keys(result.nodeErrors).length > 0) {
     throw new ServiceError('invalid_workflow', 'the workflow of this model does not run on this engine')
   }

@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { openEmbeddedEngine } from '../../../../../engine/engine.ts'
 import { systemClock } from '../../../../../lib/clock.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../../../lib/log.ts'
@@ -18,6 +17,7 @@ import {
   type RecordedRun,
 } from '../../../../../test/support/recordings/recorded-runs.ts'
 import { type Replay, replay } from '../../../../../test/support/recordings/replay-recording.ts'
+import { openEmbeddedEngine } from '../../../../adapters/engines/embedded/engine.ts'
 import type { Engine } from '../../../../domain/engine/engine.ts'
 
 /** The real engine, whose cache can be emptied between two recordings. */

@@ -1,7 +1,8 @@
 /** Which node classes an account may use. A workflow with any other is refused like an invalid one, node by node. */
-import { ServiceError } from '../../../src/domain/errors.ts'
-import type { Graph } from '../graph.ts'
-import type { FieldError } from './node-errors.ts'
+import type { Graph } from '../../../engine/graph/graph.ts'
+import type { FieldError } from '../../../engine/graph/graph-error.ts'
+import { MAX_REPORTED_NODES } from '../../../engine/graph/validate/node-errors.ts'
+import { refuseWorkflow } from './graph-refusals.ts'
 
 export interface NodeRules {
   /** null: every class. */
@@ -9,8 +10,6 @@ export interface NodeRules {
   /** Wins over `allow`. */
   readonly deny: ReadonlySet<string>
 }
-
-const MAX_REPORTED_NODES = 200
 
 /** Throws invalid_workflow (details.node_errors). */
 export function checkNodeRules(graph: Graph, { allow, deny }: NodeRules): void {
@@ -23,7 +22,6 @@ export function checkNodeRules(graph: Graph, { allow, deny }: NodeRules): void {
   const [first] = refused
   if (first === undefined) return
   const more = refused.length > 1 ? ` (and ${refused.length - 1} more)` : ''
-  throw new ServiceError('invalid_workflow', `Node ${first[0]}: ${first[1][0].message}${more}`, {
-    details: { node_errors: Object.fromEntries(refused.slice(0, MAX_REPORTED_NODES)) },
-  })
+  const reported = Object.fromEntries(refused.slice(0, MAX_REPORTED_NODES))
+  throw refuseWorkflow(`Node ${first[0]}: ${first[1][0].message}${more}`, reported)
 }

@@ -1,15 +1,16 @@
 /** The promises of every engine, kept by the built-in one. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { describeEngine } from '../../test/contracts/engine.ts'
-import { openTestEngine } from './support/harness.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { openEmbeddedEngine } from '../../../src/adapters/engines/embedded/engine.ts'
+import { describeEngine } from '../../contracts/engine.ts'
 
-const path = fileURLToPath(new URL('../../test/fixtures/recordings/test.png', import.meta.url))
+const path = fileURLToPath(new URL('../../fixtures/recordings/test.png', import.meta.url))
 
 describeEngine('the built-in one', async () => {
-  const opened = await openTestEngine()
+  const engine = await openEmbeddedEngine({ threads: 1, memoryLimitBytes: 268_435_456, log: silentLog })
   return {
-    engine: opened.engine,
+    engine,
     picture: {
       hash: 'the test picture',
       sizeBytes: readFileSync(path).length,
@@ -32,6 +33,6 @@ describeEngine('the built-in one', async () => {
         '5': { class_type: 'PreviewImage', inputs: { images: ['4', 0] } },
       }
     },
-    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 })

@@ -1,0 +1,127 @@
+/** A run in this process, without a service. Outputs are written as they come, so those of a run that fails later stay. */
+import { access, mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { type Engine, GraphError, openEngine } from '../../../engine/index.ts'
+import type { JsonObject } from '../../../lib/json/lossless-json.ts'
+import { type LocalDraft, type LocalOutcome, readLocalRun } from '../../compose/local-run.ts'
+import { loadFromCommandLine } from '../setting-flags.ts'
+import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import type { RunDisplay } from './display.ts'
+import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
+import { saveNewFile } from './save-outputs.ts'
+import { describeError, type JobErrorView, toErrorLines } from './wire.ts'
+
+interface LocalOutput {
+  readonly name: string
+  readonly nodeId: string
+  readonly sizeBytes: number
+}
+
+interface LocalRun {
+  status: 'succeeded' | 'failed' | 'canceled'
+  error: JobErrorView | null
+  readonly outputs: LocalOutput[]
+  readonly files: string[]
+}
+
+/** The whole run; returns the exit code. */
+export async function runLocally(request: RunRequest, context: RunContext): Promise<number> {
+  const { display, signal, terminal } = context
+  const inputs = new Map<string, string>()
+  const workflow = await prepareWorkflow(request, terminal.cwd, async (given) => {
+    const file = path.resolve(terminal.cwd, given)
+    await access(file).catch((error: Error) => {
+      throw new CommandError(`cannot read ${given}: ${error.message}`, EXIT.usage)
+    })
+    inputs.set(given, file)
+    return given
+  })
+  const sayStop = () =>
+    display.say(`${(signal.reason as Error).message}; canceling the run (once more to leave at once)`)
+  signal.addEventListener('abort', sayStop, { once: true })
+  await using engine = await openConfigured(terminal)
+  try {
+    const run = await follow(
+      engine,
+      { workflow, inputs, folder: path.resolve(terminal.cwd, request.out ?? '.') },
+      context,
+    )
+    display.status(run.status, null)
+    display.end()
+    report(run, request.json, terminal)
+    return run.status === 'succeeded' ? EXIT.ok : EXIT.failed
+  } catch (error) {
+    if (!(error instanceof GraphError)) throw error
+    for (const line of toRefusalLines(error)) display.say(line)
+    return EXIT.failed
+  } finally {
+    signal.removeEventListener('abort', sayStop)
+  }
+}
+
+/** With the settings that a service in this folder would have. */
+async function openConfigured(terminal: Terminal): Promise<Engine> {
+  const { threads, memoryBytes, maxImagePixels, nodeFolders, nodeTimeoutMs } = loadFromCommandLine({}, terminal).config
+    .engine
+  const customNodes = { folders: nodeFolders, timeoutMs: nodeTimeoutMs }
+  try {
+    return await openEngine({ threads, memoryLimitBytes: memoryBytes, maxImagePixels, nodeTimeoutMs, customNodes })
+  } catch (error) {
+    if (error instanceof Error && error.name === 'NodeModuleError') throw new CommandError(error.message, EXIT.usage)
+    throw error
+  }
+}
+
+interface LocalWork {
+  readonly workflow: JsonObject
+  readonly inputs: ReadonlyMap<string, string>
+  /** Of the outputs. */
+  readonly folder: string
+}
+
+async function follow(engine: Engine, { workflow, inputs, folder }: LocalWork, context: RunContext): Promise<LocalRun> {
+  const { display, signal, terminal } = context
+  const run: LocalRun = { status: 'canceled', error: null, outputs: [], files: [] }
+  const graph = readGraph(workflow)
+  let isStarted = false
+  for await (const step of readLocalRun(engine.run(graph, { signal, inputs, inputFolder: terminal.cwd }), graph)) {
+    if (!isStarted) display.status('running', null)
+    isStarted = true
+    if (step.kind === 'progress') display.progress(step.progress)
+    else if (step.kind === 'output') await keep(step.output, { folder, run, display })
+    else end(run, step.outcome)
+  }
+  return run
+}
+
+interface Keeping {
+  readonly folder: string
+  readonly run: LocalRun
+  readonly display: RunDisplay
+}
+
+async function keep({ name, nodeId, read }: LocalDraft, { folder, run, display }: Keeping): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  const { file, sizeBytes } = await saveNewFile(read(), { folder, name })
+  display.output(path.basename(file))
+  run.outputs.push({ name, nodeId, sizeBytes })
+  run.files.push(file)
+}
+
+function end(run: LocalRun, outcome: LocalOutcome): void {
+  if (outcome.kind === 'failed') run.error = outcome.error
+  run.status = outcome.kind === 'interrupted' ? 'canceled' : outcome.kind
+}
+
+function toRefusalLines({ message, nodeErrors }: GraphError): string[] {
+  const body = { error: { code: 'invalid_workflow', message, details: { node_errors: nodeErrors } } }
+  return toErrorLines(body, 0)
+}
+
+function report({ status, error, outputs, files }: LocalRun, json: boolean, terminal: Terminal): void {
+  if (json) printLine(terminal.stdout, JSON.stringify({ status, outputs, error, files }))
+  else for (const file of files) printLine(terminal.stdout, toPrintable(file))
+  if (status === 'canceled') printLine(terminal.stderr, 'the run was canceled')
+  if (status === 'failed') printLine(terminal.stderr, toPrintable(`the run failed${describeError(error)}`))
+}

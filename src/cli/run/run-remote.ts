@@ -1,0 +1,78 @@
+/** A run on a server: uploads, the submit, the wait with its cancel, and the outputs. */
+import path from 'node:path'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { type ClientOptions, createRunClient, type RunClient, UnreachableError } from './client.ts'
+import { followJob } from './follow.ts'
+import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
+import { saveOutput } from './save-outputs.ts'
+import { describeError, type JobView, type OutputView } from './wire.ts'
+
+/** The whole run on a server; returns the exit code. */
+export async function runRemotely(request: RunRequest, server: ClientOptions, context: RunContext): Promise<number> {
+  const { display, signal, terminal } = context
+  const client = createRunClient(server)
+  const workflow = await prepareWorkflow(request, terminal.cwd, (file) => upload(client, file, context))
+  const job = await client.submit(workflow, signal)
+  display.say(`job ${job.id}`)
+  const ended = await followOrCancel(client, job, context)
+  display.end()
+  const files = ended.status === 'succeeded' ? await fetchOutputs(client, ended, request.out, context) : []
+  report(ended, { files, json: request.json, terminal })
+  return ended.status === 'succeeded' ? EXIT.ok : EXIT.failed
+}
+
+async function upload(client: RunClient, given: string, { terminal, display, signal }: RunContext): Promise<JsonValue> {
+  const file = path.resolve(terminal.cwd, given)
+  display.say(`uploading ${given}`)
+  return client.upload(file, signal).catch((error: unknown) => {
+    const isLocal = error instanceof Error && 'code' in error && !(error instanceof UnreachableError)
+    if (isLocal) throw new CommandError(`cannot read ${given}: ${error.message}`, EXIT.usage)
+    throw error
+  })
+}
+
+// A cancel takes effect between two steps of a node; whoever pressed Ctrl-C should not wait longer than this to learn so.
+const CANCEL_WITHIN_MS = 15_000
+
+async function followOrCancel(client: RunClient, job: JobView, { display, signal }: RunContext): Promise<JobView> {
+  try {
+    return await followJob(client, job, { display, signal })
+  } catch (error) {
+    if (!signal.aborted) throw error
+    display.say(`${(signal.reason as Error).message}; canceling job ${job.id} (once more to leave at once)`)
+    const patience = AbortSignal.timeout(CANCEL_WITHIN_MS)
+    const canceled = await client.cancel(job.cancelLink, patience)
+    return followJob(client, canceled, { display, signal: patience }).catch(() => canceled)
+  }
+}
+
+async function fetchOutputs(
+  client: RunClient,
+  job: JobView,
+  out: string | null,
+  { terminal, signal, display }: RunContext,
+): Promise<string[]> {
+  if (out === null) return job.outputs.map((output: OutputView) => output.url)
+  const folder = path.resolve(terminal.cwd, out)
+  const files: string[] = []
+  for (const output of job.outputs) {
+    display.say(`fetching ${output.name}`)
+    files.push(await saveOutput(client, output, folder, signal))
+  }
+  return files
+}
+
+function report(
+  job: JobView,
+  { files, json, terminal }: { files: readonly string[]; json: boolean; terminal: Terminal },
+): void {
+  if (json)
+    printLine(
+      terminal.stdout,
+      JSON.stringify({ id: job.id, status: job.status, outputs: job.outputs, error: job.error, files }),
+    )
+  else for (const file of files) printLine(terminal.stdout, toPrintable(file))
+  if (job.status === 'succeeded') return
+  printLine(terminal.stderr, toPrintable(`job ${job.id} ${job.status}${describeError(job.error)}`))
+}

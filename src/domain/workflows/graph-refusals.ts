@@ -1,0 +1,88 @@
+/**
+ * What is wrong with a workflow, as the service refuses it: `invalid_workflow` with `details.node_errors`
+ * (`{node_id: [{field, reason, message}]}`). The words for one catalog are the graph's own; here are those for several engines.
+ */
+import { type FieldError, GraphError } from '../../../engine/graph/graph-error.ts'
+import {
+  clipMessage,
+  MAX_REPORTED_NODES,
+  toFieldError,
+  toGraphError,
+  toNodesError,
+} from '../../../engine/graph/validate/node-errors.ts'
+import type { GraphRefusal, NodeErrors, ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
+import { ServiceError } from '../errors.ts'
+import type { Lack } from './needs.ts'
+
+type FieldErrorsByNode = GraphError['nodeErrors']
+
+export function refuseWorkflow(message: string, nodeErrors: FieldErrorsByNode = {}): ServiceError {
+  return new ServiceError('invalid_workflow', message, { details: { node_errors: nodeErrors } })
+}
+
+/** A GraphError as the refusal that it means; any other error is given back as it is. */
+export function asRefusal(error: unknown): unknown {
+  if (!(error instanceof GraphError)) return error
+  if (error.problem === 'ui_format') return new ServiceError('workflow_format_ui', error.message)
+  return refuseWorkflow(error.message, error.nodeErrors)
+}
+
+/** null when nothing is wrong. */
+export function toRefusal(result: ValidationResult): ServiceError | null {
+  const error = toGraphError(result)
+  return error === null ? null : refuseWorkflow(error.message, error.nodeErrors)
+}
+
+/** What an engine said when it was handed the graph. */
+export function toEngineRefusal({ error, nodeErrors }: GraphRefusal): ServiceError {
+  if (Object.keys(nodeErrors).length > 0) {
+    const found = toNodesError(nodeErrors)
+    return refuseWorkflow(found.message, found.nodeErrors)
+  }
+  const text = [error.message, error.details].filter(Boolean).join(': ')
+  return refuseWorkflow(clipMessage(text === '' ? 'the engine refused the workflow and did not say why' : text))
+}
+
+/** What could still turn out well: a class or a choice of an engine that has not yet said what it can run. */
+export function withoutUnknowns(result: ValidationResult): ValidationResult {
+  const nodeErrors = Object.fromEntries(
+    Object.entries(result.nodeErrors)
+      .map(([id, node]): [string, NodeErrors] => [
+        id,
+        { ...node, errors: node.errors.filter(({ type }) => type !== 'value_not_in_list') },
+      ])
+      .filter(([, { errors }]) => errors.length > 0),
+  )
+  const isOpen = result.error?.type === 'missing_node_type' || Object.keys(nodeErrors).length === 0
+  // A graph without outputs stays one: whether a class is an output is known for every class that is known.
+  return { ...result, nodeErrors, error: isOpen && result.error?.type !== 'prompt_no_outputs' ? null : result.error }
+}
+
+/** No engine has everything: names, node by node, what the one that comes nearest lacks, beside whatever else is wrong. */
+export function toLackRefusal(result: ValidationResult, lacks: readonly Lack[]): ServiceError {
+  const byNode = new Map<string, FieldError[]>()
+  for (const lack of lacks) byNode.set(lack.nodeId, [...(byNode.get(lack.nodeId) ?? []), toLackError(lack)])
+  for (const [id, { errors }] of Object.entries(result.nodeErrors)) {
+    const named = byNode.get(id) ?? []
+    const others = errors.map(toFieldError).filter((error) => !named.some((each) => isSame(each, error)))
+    byNode.set(id, [...named, ...others])
+  }
+  const count = [...byNode.values()].reduce((sum, errors) => sum + errors.length, 0)
+  const [first] = lacks
+  const text = `Node ${first.nodeId} (${first.classType}): ${toLackError(first).message}`
+  const message = count > 1 ? `${text} (and ${count - 1} more)` : text
+  return refuseWorkflow(clipMessage(message), Object.fromEntries([...byNode].slice(0, MAX_REPORTED_NODES)))
+}
+
+function toLackError({ classType, input, value, isElsewhere }: Lack): FieldError {
+  const [reason, thing] =
+    input === null
+      ? ['missing_node_type', `the node class ${JSON.stringify(classType)}`]
+      : ['value_not_in_list', `${JSON.stringify(value)} for input ${input}`]
+  const message = isElsewhere ? `no engine that has the rest has ${thing}` : `no engine has ${thing}`
+  return { field: input ?? '', reason, message: clipMessage(message) }
+}
+
+function isSame(one: FieldError, other: FieldError): boolean {
+  return one.field === other.field && one.reason === other.reason
+}

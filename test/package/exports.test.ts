@@ -1,0 +1,17 @@
+/** The doors of the package lead to the same names in a checkout and when it is installed. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import * as nodes from '../../engine/custom/nodes-api.ts'
+import * as engine from '../../engine/index.ts'
+
+test('`atelier/engine` and `atelier/nodes` export everything that their sources do', async () => {
+  const doors: [string, object][] = [
+    ['atelier/engine', engine],
+    ['atelier/nodes', nodes],
+  ]
+  for (const [name, source] of doors) {
+    const door = (await import(name)) as Record<string, unknown>
+    assert.deepEqual(Object.keys(door).sort(), Object.keys(source).sort(), name)
+    for (const [key, value] of Object.entries(source)) assert.equal(door[key], value, key)
+  }
+})
