@@ -11,16 +11,16 @@ import type { Log } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
 import type { Engine, EngineRun, RunOptions } from '../src/domain/engine/engine.ts'
 import type { RunModel } from '../src/domain/engine/run-model.ts'
-import { createCatalog } from './catalog.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
 import { openInputFiles } from './files/input-files.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import type { EngineEvent } from './graph/run-event.ts'
 import { writeGraph } from './graph/write-graph.ts'
-import type { ValueLimits } from './run/value-budget.ts'
+import { createCatalog } from './node/catalog.ts'
 import { openEngineThread } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
+import type { ValueLimits } from './values/value-budget.ts'
 
 export interface CustomNodeOptions {
   /** Absolute paths; every module directly inside is loaded. */

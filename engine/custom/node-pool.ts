@@ -6,13 +6,13 @@
 
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
-import type { CallResult } from '../node-context.ts'
-import { Interrupted, NodeError } from '../node-error.ts'
-import type { ComputeTask } from '../run/call-node.ts'
+import type { CallResult } from '../node/node-context.ts'
+import { Interrupted, NodeError } from '../node/node-error.ts'
+import type { ComputeTask } from '../run/calls/call-node.ts'
 import { createMemoryAnswers, type ThreadPool, toNodeError, tookTooLong } from '../threads/compute-pool.ts'
 import { openMemoryDesk } from '../threads/memory-line.ts'
 import { fromWireResult } from '../threads/wire-result.ts'
-import { type Recognise, toWireRecord } from '../wire-value.ts'
+import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { CustomNodes, NodeLimits } from './custom-nodes.ts'
 import type { FromNodeThread, NodeThreadStart, ToNodeThread } from './protocol.ts'
 

@@ -1,8 +1,8 @@
 /** What the engine thread and the threads of custom nodes say to each other, over a channel that node code never sees. */
 import type { MessagePort } from 'node:worker_threads'
-import type { FailureText } from '../node-error.ts'
+import type { FailureText } from '../node/node-error.ts'
 import type { CancelFlag, MemoryLine, WireResult } from '../threads/protocol.ts'
-import type { WireRecord } from '../wire-value.ts'
+import type { WireRecord } from '../values/wire-value.ts'
 import type { CustomNodes } from './custom-nodes.ts'
 import type { EncodedPicture } from './nodes-api.ts'
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { EngineInput } from '../../src/domain/engine/engine.ts'
-import type { InputFile } from '../node-context.ts'
+import type { InputFile } from '../node/node-context.ts'
 
 export interface InputFiles extends AsyncDisposable {
   readonly files: Readonly<Record<string, InputFile>>

@@ -2,7 +2,7 @@
  * Names of output files: `{folder of the prefix}/{base name}_{number}_.ext`. The prefix is the caller's text, so it is
  * judged as text and never touches a file system here.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface OutputName {
   readonly subfolder: string

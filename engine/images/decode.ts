@@ -5,8 +5,8 @@
  */
 import { open } from 'node:fs/promises'
 import sharp, { type Metadata } from 'sharp'
-import type { InputFile } from '../node-context.ts'
-import { NodeError } from '../node-error.ts'
+import type { InputFile } from '../node/node-context.ts'
+import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { inBlocks } from '../tensor/map-pixels.ts'
 import type { DecodeWork, PixelWork, Tensor } from '../tensor/tensor.ts'

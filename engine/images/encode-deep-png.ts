@@ -1,5 +1,5 @@
 /** One image of a batch as a grey or coloured PNG of 8 or 16 bit. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import type { ImageView } from '../tensor/tensor.ts'
 import type { PngText } from './png-text.ts'
 import { type PngPicture, writePng } from './write-png.ts'

@@ -1,5 +1,5 @@
 /** One image of a batch as an 8-bit PNG file with text chunks. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import type { ImageView } from '../tensor/tensor.ts'
 import type { PngText } from './png-text.ts'
 import { type PngPicture, writePng } from './write-png.ts'

@@ -3,7 +3,7 @@
  * as they are; what they mean is told by the chromaticities.
  */
 import { deflateSync } from 'node:zlib'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import type { PngText } from './png-text.ts'
 
 export interface ExrImage {

@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import sharp from 'sharp'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT, toBytes } from '../tensor/bytes.ts'
 import { BLOCK_ELEMENTS } from '../tensor/map-pixels.ts'
 import { type DecodeWork, type PixelWork, type Tensor, viewOf } from '../tensor/tensor.ts'

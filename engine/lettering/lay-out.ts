@@ -1,5 +1,5 @@
 /** Where a text goes on a picture: wrapped, shrunk until it fits the height, flush with the margin. */
-import { roundHalfEven } from '../tensor/upscale.ts'
+import { roundHalfEven } from '../tensor/resize/upscale.ts'
 import { inkRange, lineWidth, type Pen, type PlacedLine } from './draw-text.ts'
 import type { Letters } from './letter-shapes.ts'
 import { wrapText } from './wrap.ts'

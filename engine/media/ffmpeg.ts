@@ -2,7 +2,7 @@
  * What every call of ffmpeg has in common: quiet, bounded, and deaf to everything a media file may point to. A playlist or
  * a script that names other files is no media file here: only containers that hold their own data are opened.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { runTool, type ToolEnd, type ToolRun } from './tool.ts'
 
 /** What media work needs of its surroundings. */

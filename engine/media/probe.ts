@@ -1,5 +1,5 @@
 /** What a media file holds, from its container and its packets: nothing is shown or heard. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { type MediaFile, type MediaWork, openArgs, runFfprobe, unreadable } from './ffmpeg.ts'
 
 export interface AudioStream {

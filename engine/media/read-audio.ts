@@ -1,5 +1,5 @@
 /** The sound of a media file: WAV by ourselves, everything else through ffmpeg, at the rate and with the channels it has. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { inBlocks } from '../tensor/map-pixels.ts'
 import type { PixelWork } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'

@@ -1,5 +1,5 @@
 /** Frames and sound of a video file, or of a part of one, as tensors. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { type DecodeWork, type PixelWork, Tensor } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'

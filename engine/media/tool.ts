@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface ToolRun {
   readonly program: string

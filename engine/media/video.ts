@@ -5,7 +5,7 @@
  * of this machine to the caller, and no text that shows a value shows it.
  */
 import { type Allocate, Tensor } from '../tensor/tensor.ts'
-import type { Value, ValueObject } from '../value.ts'
+import type { Value, ValueObject } from '../values/value.ts'
 import { type Audio, readAudioValue, toAudioValue } from './audio.ts'
 import type { MediaFile } from './ffmpeg.ts'
 import type { TimeWindow } from './read-audio.ts'

@@ -2,7 +2,7 @@
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface WorkFolder extends AsyncDisposable {
   file(name: string): string

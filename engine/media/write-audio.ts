@@ -1,5 +1,5 @@
 /** Sound as MP3 or Opus files, encoded by ffmpeg. One element of a batch is one file. */
-import { resample } from '../tensor/resample.ts'
+import { resample } from '../tensor/sound/resample.ts'
 import type { PixelWork } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
 import { encodingFailed, runFfmpeg } from './ffmpeg.ts'

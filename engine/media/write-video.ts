@@ -3,7 +3,7 @@
  * without its frames ever coming here. Metadata goes into the container.
  */
 import { writeFile } from 'node:fs/promises'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { toBytes } from '../tensor/bytes.ts'
 import { type Tensor, viewOf } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { dumpPyJson, readPyJson } from './json-text.ts'
-import { pyStr } from './value.ts'
+import { pyStr } from './python-value.ts'
 
 const shown = (text: string) => {
   const value = readPyJson(text)

@@ -1,6 +1,6 @@
 /** Failures of the Python conversions in `lib`, in the form in which nodes fail. */
 import { PythonError } from '../../lib/python/numbers.ts'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 /** Runs something that may throw a PythonError. */
 export function inPython<T>(run: () => T): T {

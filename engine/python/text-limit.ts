@@ -2,8 +2,8 @@
  * How much text a node may make. Python has no limit but memory; a service has: a few characters of input (an empty search
  * text, a width of a billion) could otherwise ask for more than the process has.
  */
-import type { Cost } from '../define-node.ts'
-import { NodeError } from '../node-error.ts'
+import type { Cost } from '../node/define-node.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export const MAX_TEXT_LENGTH = 2 ** 24
 

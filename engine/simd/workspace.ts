@@ -3,7 +3,7 @@
  * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Places in the memory are laid out
  * anew by every user and mean nothing afterwards.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { assemble, type Kernel, PAGE_BYTES, type ParameterTypes } from './assemble.ts'
 import * as areaRows from './kernels/area-rows.ts'
 import * as filterRows from './kernels/filter-rows.ts'

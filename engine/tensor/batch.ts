@@ -2,7 +2,7 @@
  * The first axis of a tensor: parts of it, joins and repetitions. A part is a view on the same memory, since its elements
  * lie side by side and tensors never change.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { inBlocks } from './map-pixels.ts'
 import { elementCount, type PixelWork, type SharedFloats, Tensor } from './tensor.ts'
 

@@ -1,5 +1,5 @@
 /** Two tensors of different shapes in one computation: sides of length 1 stand for any length, as in PyTorch. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { inBlocks } from './map-pixels.ts'
 import { elementCount, type PixelWork, type Tensor } from './tensor.ts'
 

@@ -5,7 +5,7 @@
  * Beyond the limit, unneeded cache entries go first; then the node that asked fails with a clear error.
  */
 import { settlesWithin } from '../../lib/sleep.ts'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface MemoryLedger {
   /**

@@ -1,5 +1,5 @@
 /** How an image is cut into tiles that overlap: row by row, the last of each row and column moved back inside. */
-import { roundHalfEven } from './upscale.ts'
+import { roundHalfEven } from './resize/upscale.ts'
 import type { Window } from './window.ts'
 
 export interface TileSize {

@@ -4,7 +4,7 @@ import { parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossles
 import type { Log } from '../../lib/log.ts'
 import type { ModelAnswer, ModelCall } from '../../src/domain/engine/run-model.ts'
 import { type Refusal, ServiceError } from '../../src/domain/errors.ts'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 /** JSON travels as text, because cloning would turn `1.0` into `1`. */
 export interface WireModelCall extends Omit<ModelCall, 'input'> {

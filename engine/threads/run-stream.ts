@@ -3,9 +3,9 @@
  * other side, which is told of everything that was taken.
  */
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
-import type { MadeFile, MadeReport, MadeValue } from '../node-context.ts'
-import { weightOf } from '../run/event-weight.ts'
-import type { RunEvent } from '../run/run-event.ts'
+import type { MadeFile, MadeReport, MadeValue } from '../node/node-context.ts'
+import { weightOf } from '../run/events/event-weight.ts'
+import type { RunEvent } from '../run/events/made-event.ts'
 
 export interface RunStream {
   push(events: readonly RunEvent[]): void

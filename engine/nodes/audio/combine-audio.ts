@@ -1,14 +1,15 @@
 /** Two sounds made one, and one made two. Different rates meet at the higher one. */
-import { defineNode, values } from '../../define-node.ts'
-import { combo } from '../../input-kinds.ts'
+
 import { type Audio, channelOf, toAudioValue } from '../../media/audio.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { BLOCK_ELEMENTS, inBlocks } from '../../tensor/map-pixels.ts'
-import { resample } from '../../tensor/resample.ts'
+import { resample } from '../../tensor/sound/resample.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
-import { audio, maybeAudio } from './kinds.ts'
+import { audio, maybeAudio } from './audio-kinds.ts'
 
 const category = 'audio'
 const outputs = [{ type: 'AUDIO' }] as const

@@ -1,12 +1,12 @@
 /** Sound made, cut, and made louder. */
 import { roundPython } from '../../../lib/python/numbers.ts'
-import { defineNode } from '../../define-node.ts'
-import { float, int } from '../../input-kinds.ts'
 import { type Audio, toAudioValue } from '../../media/audio.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
-import { costOf } from '../image-cost.ts'
-import { audio } from './kinds.ts'
+import { audio } from './audio-kinds.ts'
 
 const LARGEST = 18_446_744_073_709_551_615n
 const category = 'audio'

@@ -1,9 +1,9 @@
-import { defineNode, values } from '../../define-node.ts'
-import { float, int } from '../../input-kinds.ts'
 import { toAudioValue } from '../../media/audio.ts'
-import { applyBiquad, highShelf, lowShelf, peaking } from '../../tensor/biquad.ts'
-import { costOf } from '../image-cost.ts'
-import { audio } from './kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float, int } from '../../node/input-kinds.ts'
+import { applyBiquad, highShelf, lowShelf, peaking } from '../../tensor/sound/biquad.ts'
+import { audio } from './audio-kinds.ts'
 
 const gain = () => float({ default: 0, min: -24, max: 24, step: 0.1 })
 // biome-ignore lint/suspicious/noApproximativeNumericConstant: the number that upstream has, not the root of one half

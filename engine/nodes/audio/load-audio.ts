@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
 import { toAudioValue } from '../../media/audio.ts'
 import { readAudio } from '../../media/read-audio.ts'
-import { NodeError } from '../../node-error.ts'
-import { uploadedFile } from './kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { uploadedFile } from './audio-kinds.ts'
 
 export const loadAudio = defineNode({
   classType: 'LoadAudio',

@@ -1,16 +1,17 @@
 /** Saving and previewing sound: FLAC by ourselves, MP3 and Opus through ffmpeg, one file per element of the batch. */
-import { type Cost, defineNode } from '../../define-node.ts'
-import { dynamicCombo } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { combo, string } from '../../input-kinds.ts'
+
 import { type Audio, toAudioValue } from '../../media/audio.ts'
 import { encodeFlac } from '../../media/flac/encode-flac.ts'
 import { encodeLossy, type LossyFormat, MP3_QUALITIES, OPUS_QUALITIES } from '../../media/write-audio.ts'
-import type { CallResult, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { type Cost, defineNode } from '../../node/define-node.ts'
+import { dynamicCombo } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, string } from '../../node/input-kinds.ts'
+import type { CallResult, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { hidden, madeFromTexts, nameFiles, outputTarget, previewTarget, type SaveTarget } from '../files/saving.ts'
-import { costOf } from '../image-cost.ts'
-import { maybeAudio } from './kinds.ts'
+import { maybeAudio } from './audio-kinds.ts'
 
 type AudioFormat = LossyFormat | { readonly format: 'flac' }
 

@@ -1,13 +1,13 @@
 /** The batch axis of images. */
-import { defineListNode, defineNode } from '../../define-node.ts'
-import { autogrow } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { image, int } from '../../input-kinds.ts'
+import { defineListNode, defineNode } from '../../node/define-node.ts'
+import { autogrow } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image, int } from '../../node/input-kinds.ts'
 import { concatenate, repeatBatch, sliceBatch, splitBatch } from '../../tensor/batch.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
 
 const outputs = [{ type: 'IMAGE' }] as const
 const facts = { category: 'image/batch', style: 'schema', outputs } as const

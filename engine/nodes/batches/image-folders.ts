@@ -1,11 +1,12 @@
 /** Training images as a folder: all pictures below one name of the inputs, or files with plain numbers in the outputs. */
-import { defineListNode, defineNode } from '../../define-node.ts'
+
 import { readPrefix } from '../../files/output-name.ts'
 import { toImageTensor, withDecodedImage } from '../../images/decode.ts'
 import { encodePng } from '../../images/encode-png.ts'
-import { combo, type InputKind, image, string } from '../../input-kinds.ts'
-import type { InputFile, MadeFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineListNode, defineNode } from '../../node/define-node.ts'
+import { combo, type InputKind, image, string } from '../../node/input-kinds.ts'
+import type { InputFile, MadeFile, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { sliceBatch } from '../../tensor/batch.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts } from '../files/saving.ts'

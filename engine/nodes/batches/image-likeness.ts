@@ -1,6 +1,7 @@
 /** A fingerprint of what a picture shows: which of its 64 parts are brighter than the mean. Alike pictures differ in few. */
+
+import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
 
 const SIDE = 8
 const PARTS = SIDE * SIDE

@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image } from '../../node/input-kinds.ts'
+import { ofType } from '../../node/value-kinds.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { ofType } from '../../value-kinds.ts'
-import { costOf } from '../image-cost.ts'
 import { previewImages } from './previews.ts'
 import { hidden, madeFromTexts } from './saving.ts'
 

@@ -1,9 +1,10 @@
 /** The same reading as LoadImage, for pictures that come by other ways than an upload. */
-import { defineNode } from '../../define-node.ts'
+
 import { type DecodedImage, toImageTensor, toMaskTensor, withDecodedImage } from '../../images/decode.ts'
-import { boolean, type InputKind, int, string } from '../../input-kinds.ts'
-import type { InputFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { boolean, type InputKind, int, string } from '../../node/input-kinds.ts'
+import type { InputFile, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 const ALPHA = 3
 const MAX_SIDE = 16_384

@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { mask } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { mask } from '../../node/input-kinds.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 import { previewImages } from './previews.ts'
 import { hidden, madeFromTexts } from './saving.ts'
 

@@ -1,7 +1,7 @@
 /** Images shown beside a node while a workflow runs. */
 import { encodePng } from '../../images/encode-png.ts'
 import type { PngText } from '../../images/png-text.ts'
-import type { MadeFile, NodeContext } from '../../node-context.ts'
+import type { MadeFile, NodeContext } from '../../node/node-context.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { nameFiles, previewTarget } from './saving.ts'
 

@@ -1,15 +1,16 @@
 /** Images saved with more than 8 bit: PNG of 16, or EXR in linear light. */
-import { dynamicCombo } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
+
 import { encodeDeepPng } from '../../images/encode-deep-png.ts'
 import { encodeExr, REC_709, REC_2020 } from '../../images/exr.ts'
 import { LIGHT_SPACES, type LightSpace, toLinearLight } from '../../images/linear-light.ts'
 import type { PngText } from '../../images/png-text.ts'
-import { combo, image, string } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { dynamicCombo } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, image, string } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { type ImageView, viewOf } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 import { hidden, madeFromTexts, nameFiles, outputTarget } from './saving.ts'
 
 const advanced = { advanced: true }

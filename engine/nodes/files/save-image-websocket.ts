@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
 import { encodePng } from '../../images/encode-png.ts'
-import { image } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image } from '../../node/input-kinds.ts'
 import { viewOf } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 // Pillow's own level, which upstream leaves as it is.
 const LEVEL = 6

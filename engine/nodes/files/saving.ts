@@ -5,7 +5,7 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json/lossless-json.ts'
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
 import { BATCH_TOKEN, type OutputName, readPrefix } from '../../files/output-name.ts'
-import type { MadeFile, NodeContext } from '../../node-context.ts'
+import type { MadeFile, NodeContext } from '../../node/node-context.ts'
 
 export const hidden = { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' } as const
 

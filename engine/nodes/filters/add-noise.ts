@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { float, image, wideInt } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float, image, wideInt } from '../../node/input-kinds.ts'
 import { fillTorchNormal } from '../../random/torch-normal.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import { costOf } from '../image-cost.ts'
 
 const LARGEST_SEED = 2n ** 64n - 1n
 

@@ -1,9 +1,9 @@
 /** Brightness, contrast and normalisation: one multiplication and one addition per value. */
-import { defineNode } from '../../define-node.ts'
-import { float, image } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float, image } from '../../node/input-kinds.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 const facts = {
   style: 'schema',

@@ -1,7 +1,7 @@
-import { defineNode } from '../../define-node.ts'
-import { float, image, int } from '../../input-kinds.ts'
-import { filterSeparable, gaussianHalf } from '../../tensor/separable-filter.ts'
-import { costOf } from '../image-cost.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float, image, int } from '../../node/input-kinds.ts'
+import { filterSeparable, gaussianHalf } from '../../tensor/filters/separable-filter.ts'
 
 const SHARPEN_GAIN = 10
 

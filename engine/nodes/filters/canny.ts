@@ -1,9 +1,9 @@
-import { defineNode } from '../../define-node.ts'
-import { float, image } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { canny as findEdges } from '../../tensor/canny.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float, image } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { canny as findEdges } from '../../tensor/filters/canny-edges.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.99, step: 0.01 })
 

@@ -1,8 +1,8 @@
-import { defineNode, values } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image } from '../../node/input-kinds.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { viewOf } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 const LEVELS = 256
 

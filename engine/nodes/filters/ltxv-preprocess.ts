@@ -3,13 +3,13 @@
  * x264; here the loss of a key frame is computed in place, so that no encoder has to be installed and the result is the same
  * everywhere. It is of the same kind and size as x264's, not equal to it.
  */
-import { defineNode } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { quantiserFor, throughKeyFrame } from '../../tensor/key-frame.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { quantiserFor, throughKeyFrame } from '../../tensor/codec/key-frame.ts'
+import { fromYuv, toYuv } from '../../tensor/codec/yuv-planes.ts'
 import { viewOf } from '../../tensor/tensor.ts'
 import { frameAt } from '../../tensor/window.ts'
-import { fromYuv, toYuv } from '../../tensor/yuv-planes.ts'
 
 export const ltxvPreprocess = defineNode({
   classType: 'LTXVPreprocess',

@@ -1,9 +1,9 @@
-import { defineNode } from '../../define-node.ts'
-import { combo, image, int } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, image, int } from '../../node/input-kinds.ts'
+import { slidingExtreme } from '../../tensor/filters/sliding-extreme.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import { slidingExtreme } from '../../tensor/sliding-extreme.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 const OPERATIONS = ['erode', 'dilate', 'open', 'close', 'gradient', 'bottom_hat', 'top_hat'] as const
 type Operation = (typeof OPERATIONS)[number]

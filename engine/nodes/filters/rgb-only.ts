@@ -1,5 +1,5 @@
 /** Refuses images without exactly three channels, in the words of the library that upstream asks. */
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
 
 export function requireRgb({ shape }: Tensor): void {

@@ -1,10 +1,10 @@
 /** Between red, green, blue and brightness with two colour differences, as JPEG has them; all within 0..1. */
-import { defineNode } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 import { requireRgb } from './rgb-only.ts'
 
 export const imageRgbToYuv = defineNode({

@@ -1,9 +1,9 @@
 /** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; places may be fractional. */
 import { NumberText } from '../../../lib/json/lossless-json.ts'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { ofType } from '../../node/value-kinds.ts'
 import { Tensor } from '../../tensor/tensor.ts'
-import { Blocker, type Value, type ValueObject, valueTypeName } from '../../value.ts'
-import { ofType } from '../../value-kinds.ts'
+import { Blocker, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 
 export interface Detection {
   readonly x: number

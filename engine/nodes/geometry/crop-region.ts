@@ -1,7 +1,7 @@
-import { defineNode } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { image } from '../../node/input-kinds.ts'
+import { boundingBox } from '../../node/value-kinds.ts'
 import { cutWindow, sliceOf } from '../../tensor/window.ts'
-import { boundingBox } from '../../value-kinds.ts'
 import { previewImages } from '../files/previews.ts'
 
 export const imageCropV2 = defineNode({

@@ -1,15 +1,15 @@
 /** Cuts out what a mask marks and puts it on a plain background: the input that 3D models want. */
-import { defineNode } from '../../define-node.ts'
-import { float, image, int, mask } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { float, image, int, mask } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { color } from '../../node/value-kinds.ts'
+import { slidingExtreme } from '../../tensor/filters/sliding-extreme.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
-import { slidingExtreme } from '../../tensor/sliding-extreme.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { growToAspect, looksInverted, markedBox } from '../../tensor/subject-box.ts'
 import { type PixelWork, Tensor, viewOf } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
 import { frameAt, paste, type Window } from '../../tensor/window.ts'
-import { color } from '../../value-kinds.ts'
 
 const FAINT = 0.05
 

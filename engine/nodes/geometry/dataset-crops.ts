@@ -1,10 +1,10 @@
 /** Crops for training data: in the middle, or at a place that a seed decides. Both work on 8-bit pixels. */
-import { defineNode } from '../../define-node.ts'
-import { image, int, wideInt } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image, int, wideInt } from '../../node/input-kinds.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, throughBytes } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
 
 const LARGEST_SEED = 2n ** 64n - 1n
 const side = () => int({ default: 512, min: 1, max: 8192 })

@@ -1,10 +1,11 @@
 /** Boxes drawn into pictures, with the names of the things inside. Works on 8-bit pixels. */
-import { defineNode } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
+
 import { drawText } from '../../lettering/draw-text.ts'
 import { ASCENT, charactersOf, createLetters, type Letters, widthOf } from '../../lettering/letter-shapes.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { image } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
 import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { frameAt, throughBytes } from '../../tensor/window.ts'

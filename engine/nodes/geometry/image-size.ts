@@ -1,5 +1,5 @@
-import { defineNode, values } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { image } from '../../node/input-kinds.ts'
 
 export const getImageSize = defineNode({
   classType: 'GetImageSize',

@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { image, int } from '../../node/input-kinds.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
 import { MAX_RESOLUTION, type Size } from './target-size.ts'
 
 const GREY = 0.5

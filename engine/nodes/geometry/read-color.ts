@@ -1,6 +1,6 @@
 /** Colours as nodes are given them: `#rgb`, `#rgba`, `#rrggbb` or `#rrggbbaa`, and the plainest names. */
 import { pythonReprText } from '../../../lib/python/text.ts'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 const HEX = /^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i
 

@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { combo, image, int } from '../../input-kinds.ts'
-import { upscale } from '../../tensor/upscale.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, image, int } from '../../node/input-kinds.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { paste } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
 import { MAX_RESOLUTION } from './target-size.ts'
 
 const side = () => int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 })

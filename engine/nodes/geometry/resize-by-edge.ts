@@ -1,8 +1,8 @@
 /** Resizing by one edge, on 8-bit pixels and with truncated sizes: older relatives of the scale nodes. */
-import { defineNode } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { image, int } from '../../node/input-kinds.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
 import type { Size } from './target-size.ts'
 
 const edge = (length: number) => int({ default: length, min: 1, max: 8192 })

@@ -1,9 +1,9 @@
 /** Scaling to a size that is computed from the picture's own: so many pixels, so long a side, a model's favourite sizes. */
-import { defineNode, type EngineNode } from '../../define-node.ts'
-import { withDefinition } from '../../dynamic-node.ts'
-import { combo, float, image, int } from '../../input-kinds.ts'
-import { roundHalfEven, UPSCALE_METHODS, upscale } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
+import { defineNode, type EngineNode } from '../../node/define-node.ts'
+import { withDefinition } from '../../node/dynamic-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, float, image, int } from '../../node/input-kinds.ts'
+import { roundHalfEven, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
 import { longerSideTo, MAX_RESOLUTION } from './target-size.ts'
 
 const PIXELS_PER_MEGAPIXEL = 1_048_576

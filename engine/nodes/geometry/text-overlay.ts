@@ -1,13 +1,14 @@
 /** Text over pictures, drawn with the engine's own letters (see lettering/glyphs.ts): no fonts of the machine take part. */
-import { defineNode } from '../../define-node.ts'
-import { boolean, combo, float, image, string } from '../../input-kinds.ts'
+
 import { drawText } from '../../lettering/draw-text.ts'
 import { layOutText } from '../../lettering/lay-out.ts'
 import { createLetters } from '../../lettering/letter-shapes.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { boolean, combo, float, image, string } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { color } from '../../node/value-kinds.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { color } from '../../value-kinds.ts'
 import { readColor } from './read-color.ts'
 
 /** The layer that goes over every frame: colours and how opaque they are. */

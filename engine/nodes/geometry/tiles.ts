@@ -1,7 +1,7 @@
 /** An image as a list of overlapping tiles, and back: overlaps are blended with weights that fall off towards the edges. */
-import { defineListNode, defineNode, values } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineListNode, defineNode, values } from '../../node/define-node.ts'
+import { image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { tileGrid } from '../../tensor/tile-grid.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'

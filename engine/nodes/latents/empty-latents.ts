@@ -1,10 +1,10 @@
 /** Latents of zeros, to be filled by a sampler. They differ in channels and in pixels per cell. */
-import { defineNode } from '../../define-node.ts'
-import { int } from '../../input-kinds.ts'
-import type { CallResult, NodeContext } from '../../node-context.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { int } from '../../node/input-kinds.ts'
+import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import type { ValueObject } from '../../value.ts'
-import { costOf } from '../image-cost.ts'
+import type { ValueObject } from '../../values/value.ts'
 import { unnamed } from './unnamed.ts'
 
 const MAX_SIDE = 16384

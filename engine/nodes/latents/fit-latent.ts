@@ -1,6 +1,6 @@
 /** Brings one latent into the shape of another, for nodes that compute with two. */
 import { fitBatch } from '../../tensor/batch.ts'
-import { planeSize, resizePlanes } from '../../tensor/planes.ts'
+import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 
 /** In the height and width of the leader; the batch stays. */

@@ -1,8 +1,8 @@
 /** Latents joined and cut along an axis: x is the last, y the one before, t the one before that. */
-import { defineNode } from '../../define-node.ts'
-import { combo, int } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, int } from '../../node/input-kinds.ts'
 import { concatenate, fitBatch, narrow } from '../../tensor/batch.ts'
-import { costOf } from '../image-cost.ts'
 import { latent, withSamples } from './latent.ts'
 import { unnamed } from './unnamed.ts'
 

@@ -1,12 +1,12 @@
-import { defineNode } from '../../define-node.ts'
-import { int } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { int } from '../../node/input-kinds.ts'
 import { copyInto } from '../../tensor/batch.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
-import { type Paste, pastePicture } from '../../tensor/paste.ts'
-import { planeSize } from '../../tensor/planes.ts'
+import { type Paste, pastePicture } from '../../tensor/compose/paste.ts'
+import { planeSize } from '../../tensor/resize/resize-planes.ts'
 import { elementCount, type PixelWork } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
 const MAX_SIDE = 16384

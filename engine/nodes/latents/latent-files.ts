@@ -1,13 +1,14 @@
 /** Latents in files of their own, in the form that other installations read. */
-import { defineNode } from '../../define-node.ts'
+
 import { encodeSafetensors, openSafetensors } from '../../files/safetensors.ts'
-import { type InputKind, string } from '../../input-kinds.ts'
-import type { InputFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { type InputKind, string } from '../../node/input-kinds.ts'
+import type { InputFile, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts, nameFile, outputTarget } from '../files/saving.ts'
-import { costOf } from '../image-cost.ts'
 import { latent } from './latent.ts'
 
 const SAMPLES = 'latent_tensor'

@@ -2,11 +2,11 @@
  * Mixes the directions of two latents and their lengths apart from each other, so that a mixture of two strong latents
  * stays strong. Each pixel's channels are one vector.
  */
-import { defineNode } from '../../define-node.ts'
-import { float } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { float } from '../../node/input-kinds.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
 import { elementCount, type PixelWork, type Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 import { fitLatent } from './fit-latent.ts'
 import { latent, withSamples } from './latent.ts'
 import { unnamed } from './unnamed.ts'

@@ -5,10 +5,10 @@
 
 import { NumberText } from '../../../lib/json/lossless-json.ts'
 import type { InputOptions } from '../../graph/node-catalog.ts'
-import type { InputKind } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+import type { InputKind } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { Tensor } from '../../tensor/tensor.ts'
-import { Blocker, type Value, type ValueObject, valueTypeName } from '../../value.ts'
+import { Blocker, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 
 export type Latent = ValueObject & { readonly samples: Tensor }
 

@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { choice, float, int } from '../../input-kinds.ts'
-import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/planes.ts'
-import { CROP_METHODS, roundHalfEven } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { choice, float, int } from '../../node/input-kinds.ts'
+import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
+import { CROP_METHODS, roundHalfEven } from '../../tensor/resize/upscale.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
 const MAX_SIDE = 16384

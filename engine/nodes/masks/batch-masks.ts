@@ -1,9 +1,9 @@
-import { autogrow } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { mask } from '../../input-kinds.ts'
+import { autogrow } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { mask } from '../../node/input-kinds.ts'
 import { concatenate } from '../../tensor/batch.ts'
-import { upscale } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { asMaskBatch } from './mask-batch.ts'
 
 export const batchMasks = defineDynamicNode({

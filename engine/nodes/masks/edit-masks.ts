@@ -1,11 +1,11 @@
 /** Masks made and changed by themselves. */
-import { defineNode } from '../../define-node.ts'
-import { boolean, float, int, mask } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { boolean, float, int, mask } from '../../node/input-kinds.ts'
 import { sliceBatch } from '../../tensor/batch.ts'
-import { createDilation } from '../../tensor/dilate.ts'
+import { createDilation } from '../../tensor/filters/dilate.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { cutWindow } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
 import { asMaskBatch } from './mask-batch.ts'
 import { offset, side } from './mask-kinds.ts'
 

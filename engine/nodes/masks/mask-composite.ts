@@ -1,8 +1,8 @@
-import { defineNode } from '../../define-node.ts'
-import { combo, mask } from '../../input-kinds.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { costOf } from '../../node/image-cost.ts'
+import { combo, mask } from '../../node/input-kinds.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
-import { costOf } from '../image-cost.ts'
 import { asMaskBatch } from './mask-batch.ts'
 import { offset } from './mask-kinds.ts'
 

@@ -1,5 +1,5 @@
 /** Numbers that mask nodes declare alike. */
-import { int } from '../../input-kinds.ts'
+import { int } from '../../node/input-kinds.ts'
 
 const MAX_SIDE = 16384
 

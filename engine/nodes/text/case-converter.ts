@@ -1,5 +1,5 @@
-import { defineNode, values } from '../../define-node.ts'
-import { combo, string } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { combo, string } from '../../node/input-kinds.ts'
 import { pyCapitalize, pyLower, pyTitle, pyUpper } from '../../python/text-case.ts'
 import { costOfTexts } from '../../python/text-limit.ts'
 

@@ -1,9 +1,9 @@
 /** Whether one text is in another, or equal to it. Without regard to case means: both in lower case. */
-import { defineNode, values } from '../../define-node.ts'
-import { combo, string } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { combo, string } from '../../node/input-kinds.ts'
+import { truth } from '../../node/value-kinds.ts'
 import { pyLower } from '../../python/text-case.ts'
 import { costOfTexts } from '../../python/text-limit.ts'
-import { truth } from '../../value-kinds.ts'
 
 const fold = (text: string, isCaseSensitive: boolean) => (isCaseSensitive ? text : pyLower(text))
 const caseSensitive = truth({ advanced: true, default: true })

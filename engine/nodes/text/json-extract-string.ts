@@ -1,8 +1,8 @@
-import { defineNode, values } from '../../define-node.ts'
-import { string } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { string } from '../../node/input-kinds.ts'
 import { readPyJson } from '../../python/json-text.ts'
+import { pyStr } from '../../python/python-value.ts'
 import { costOfTexts } from '../../python/text-limit.ts'
-import { pyStr } from '../../python/value.ts'
 
 function extract(text: string, key: string): string {
   const data = readPyJson(text)

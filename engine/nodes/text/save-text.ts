@@ -1,9 +1,10 @@
 /** A text as an output file. JSON that can be read is written anew with an indent; anything else as it is. */
-import { defineNode } from '../../define-node.ts'
+
 import { readPrefix } from '../../files/output-name.ts'
-import { combo, string } from '../../input-kinds.ts'
-import type { CallResult, MadeFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { combo, string } from '../../node/input-kinds.ts'
+import type { CallResult, MadeFile, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { dumpPyJson, readPyJson } from '../../python/json-text.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 

@@ -1,6 +1,6 @@
 /** Length and parts of a text, counted in code points. */
-import { defineNode, values } from '../../define-node.ts'
-import { string, wideInt } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { string, wideInt } from '../../node/input-kinds.ts'
 import { pyLength, pySlice } from '../../python/code-points.ts'
 import { costOfTexts } from '../../python/text-limit.ts'
 

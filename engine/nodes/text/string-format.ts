@@ -1,11 +1,11 @@
-import { values } from '../../define-node.ts'
-import { autogrow } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { anything, string } from '../../input-kinds.ts'
-import { formatTemplate } from '../../python/format/template.ts'
-import { toPyValue } from '../../python/value.ts'
-import type { Value } from '../../value.ts'
-import { LETTERS } from '../letters.ts'
+import { values } from '../../node/define-node.ts'
+import { autogrow } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { anything, string } from '../../node/input-kinds.ts'
+import { formatTemplate } from '../../python/format/format-template.ts'
+import { toPyValue } from '../../python/python-value.ts'
+import type { Value } from '../../values/value.ts'
+import { LETTERS } from '../values/letters.ts'
 
 export const stringFormat = defineDynamicNode({
   classType: 'StringFormat',

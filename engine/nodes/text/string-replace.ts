@@ -1,5 +1,5 @@
-import { defineNode, values } from '../../define-node.ts'
-import { string } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { string } from '../../node/input-kinds.ts'
 import { pyReplace } from '../../python/replace.ts'
 import { costOfTexts } from '../../python/text-limit.ts'
 

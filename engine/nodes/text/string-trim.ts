@@ -1,6 +1,6 @@
 import { pythonStrip } from '../../../lib/python/text.ts'
-import { defineNode, values } from '../../define-node.ts'
-import { combo, string } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { combo, string } from '../../node/input-kinds.ts'
 import { costOfTexts } from '../../python/text-limit.ts'
 import { pyStripLeft, pyStripRight } from '../../python/trim.ts'
 

@@ -1,11 +1,11 @@
 /** A dictionary or a list as JSON text, non-ASCII characters as they are. */
-import { defineNode, values } from '../../define-node.ts'
-import { int } from '../../input-kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { int } from '../../node/input-kinds.ts'
+import { ofType } from '../../node/value-kinds.ts'
 import { dumpPyJson } from '../../python/json-text.ts'
+import { toPyValue } from '../../python/python-value.ts'
 import { refuseLongText } from '../../python/text-limit.ts'
-import { toPyValue } from '../../python/value.ts'
-import type { Value } from '../../value.ts'
-import { ofType } from '../../value-kinds.ts'
+import type { Value } from '../../values/value.ts'
 
 const indent = int({ default: 2, min: 0, max: 8 })
 

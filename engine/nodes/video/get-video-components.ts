@@ -1,7 +1,7 @@
-import { defineNode, values } from '../../define-node.ts'
 import { toAudioValue } from '../../media/audio.ts'
 import { countFrames, readFrames, readSound } from '../../media/read-video.ts'
-import { video } from './kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { video } from './video-kinds.ts'
 
 export const getVideoComponents = defineNode({
   classType: 'GetVideoComponents',

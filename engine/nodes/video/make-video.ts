@@ -1,10 +1,11 @@
 /** Videos from files and from images. Nothing is decoded or encoded until somebody needs it. */
-import { defineNode, values } from '../../define-node.ts'
-import { float, image, int } from '../../input-kinds.ts'
+
 import { WHOLE } from '../../media/read-audio.ts'
 import { toVideoValue } from '../../media/video.ts'
-import { NodeError } from '../../node-error.ts'
-import { maybeAudio, uploadedFile } from '../audio/kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { float, image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { maybeAudio, uploadedFile } from '../audio/audio-kinds.ts'
 
 export const loadVideo = defineNode({
   classType: 'LoadVideo',

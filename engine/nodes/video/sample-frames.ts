@@ -1,14 +1,14 @@
-import { defineNode, values } from '../../define-node.ts'
-import { combo, int, wideInt } from '../../input-kinds.ts'
 import { countFrames, readFrames } from '../../media/read-video.ts'
 import { type FrameVideo, toVideoValue, type Video } from '../../media/video.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { combo, int, wideInt } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
+import { roundHalfEven } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { roundHalfEven } from '../../tensor/upscale.ts'
 import { cutRange, measure } from './frame-range.ts'
-import { video } from './kinds.ts'
+import { video } from './video-kinds.ts'
 
 /** Positions spread evenly from the first frame to the last; a single one from the middle. */
 export function uniformPositions(total: number, count: number): number[] {

@@ -2,13 +2,13 @@
  * Evaluates an expression as ComfyUI's evaluator does: names, operators and a fixed set of functions, nothing that could
  * reach outside. Work and memory are bounded by the operators, depth is bounded here.
  */
-import { NodeError } from '../../node-error.ts'
-import { isPyList, type PyValue, pyTruth, pyTypeName } from '../value.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { isPyList, type PyValue, pyTruth, pyTypeName } from '../python-value.ts'
+import type { Expression } from './expression-syntax.ts'
 import { notAvailable, typeError } from './failures.ts'
 import { callFunction, hasFunction } from './functions.ts'
 import { BINARY, COMPARE, UNARY } from './operators.ts'
-import { parseExpression } from './parse.ts'
-import type { Expression } from './syntax.ts'
+import { parseExpression } from './parse-expression.ts'
 
 // CPython's recursion limit leaves room for about as many nested operations.
 const MAX_DEPTH = 480

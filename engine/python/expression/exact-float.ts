@@ -1,5 +1,5 @@
 /** Quotients and powers rounded once, from the exact value: what CPython gets from big integers and from a good libm. */
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 const MANTISSA_BITS = 53
 // Two bits more than a double holds: one to round by, one to remember that something was cut off.

@@ -1,6 +1,6 @@
 /** Refusals of the evaluator, under the names that clients know from ComfyUI's. */
-import { NodeError } from '../../node-error.ts'
-import { type PyValue, pyStr, pyTypeName } from '../value.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { type PyValue, pyStr, pyTypeName } from '../python-value.ts'
 
 export function tooHigh(left: PyValue, operator: string, right: PyValue): NodeError {
   const shown = (value: PyValue) => {

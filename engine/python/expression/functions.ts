@@ -7,9 +7,9 @@ import {
   toPythonFloat,
   truncatePythonFloat,
 } from '../../../lib/python/numbers.ts'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { inPython } from '../python-failure.ts'
-import { asNumber, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../value.ts'
+import { asNumber, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
 import { bitLength } from './exact-float.ts'
 import { typeError } from './failures.ts'
 import { exactLog, exactLog2, exactLog10 } from './logarithms.ts'

@@ -2,7 +2,7 @@
  * Logarithms rounded once, computed in fixed point. JavaScript's are off by one in the last place often enough that
  * `int(log(243, 3))` would not be Python's; and ints may be larger than any float.
  */
-import type { PyNumber } from '../value.ts'
+import type { PyNumber } from '../python-value.ts'
 import { bitLength, type Fraction, nearest, toFraction } from './exact-float.ts'
 
 // Bits behind the point: enough that what is cut off never decides how a double is rounded.

@@ -1,10 +1,10 @@
 /** `format(value, spec)` for ints and floats. */
 import { formatPythonNumber, toPythonFloat } from '../../../lib/python/numbers.ts'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { inPython } from '../python-failure.ts'
 import { fixedDigits, scientificDigits } from './float-digits.ts'
+import { type FormatSpec, readFormatSpec, unknownType } from './format-spec.ts'
 import { layOutNumber, type NumberParts, pad } from './number-layout.ts'
-import { type FormatSpec, readFormatSpec, unknownType } from './spec.ts'
 
 const FLOAT_TYPES = 'eEfFgG%'
 const DEFAULT_PRECISION = 6

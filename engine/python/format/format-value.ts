@@ -1,10 +1,10 @@
 /** `format(value, spec)` for any value. */
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { pyHead } from '../code-points.ts'
-import { type PyValue, pyStr, pyTypeName } from '../value.ts'
+import { type PyValue, pyStr, pyTypeName } from '../python-value.ts'
 import { formatFloat, formatInt } from './format-number.ts'
+import { type FormatSpec, readFormatSpec, unknownType } from './format-spec.ts'
 import { pad } from './number-layout.ts'
-import { type FormatSpec, readFormatSpec, unknownType } from './spec.ts'
 
 export function formatValue(value: PyValue, spec: string): string {
   if (spec === '') return pyStr(value)

@@ -1,6 +1,6 @@
 /** Sign, digits, separators and padding of a number, put together. */
 import { refuseLongText } from '../text-limit.ts'
-import type { FormatSpec } from './spec.ts'
+import type { FormatSpec } from './format-spec.ts'
 
 export interface NumberParts {
   readonly isNegative: boolean

@@ -2,7 +2,7 @@
  * What a matcher can take back, newest last: a way not taken, the old value of a register, a run of single characters. One
  * flat array instead of the thread's stack, so that a long text cannot overflow it.
  */
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 /** [where to go on, position] */
 export const WAY = 0

@@ -1,5 +1,5 @@
 /** Which characters Python counts as digits, spaces and letters, and which it holds for the same when case is ignored. */
-import type { Category, Folding, SetItem } from './syntax.ts'
+import type { Category, Folding, SetItem } from './pattern-syntax.ts'
 
 const UNICODE: Readonly<Record<Category, RegExp>> = {
   digit: /\p{Nd}/u,

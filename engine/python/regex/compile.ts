@@ -2,9 +2,10 @@
  * A regular expression as a program for the matcher: a flat list of numbers, each instruction followed by its operands.
  * Repeats become loops with counters, so a program is never much longer than its pattern.
  */
+
+import { placeNumber } from './boundaries.ts'
 import { type CharacterTest, equivalentsOf, fold, setTest } from './characters.ts'
-import { placeNumber } from './places.ts'
-import type { ParsedRegex, RegexNode } from './syntax.ts'
+import type { ParsedRegex, RegexNode } from './pattern-syntax.ts'
 
 export const OP = {
   /** code */

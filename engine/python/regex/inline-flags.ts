@@ -1,6 +1,6 @@
 /** `(?i)`, `(?im-s:…)`: the letters of inline flags. */
-import type { PatternSource } from './source.ts'
-import type { RegexFlags } from './syntax.ts'
+import type { PatternSource } from './pattern-source.ts'
+import type { RegexFlags } from './pattern-syntax.ts'
 
 const LETTERS: Readonly<Record<string, keyof RegexFlags | 'unicode' | 'locale'>> = {
   i: 'ignoreCase',

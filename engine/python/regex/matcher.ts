@@ -2,12 +2,12 @@
  * Runs a program on a text, by backtracking as CPython does, so that every capture comes out the same. Between steps it asks
  * whether to go on, so a pattern that would take forever can be cancelled, and after a fixed number of steps it gives up.
  */
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { BacktrackStack, ENTRY_SIZE, GREEDY_RUN, LAZY_RUN, UNDO, WAY } from './backtrack-stack.ts'
+import { isAtPlace } from './boundaries.ts'
 import { fold } from './characters.ts'
 import { FOLDINGS, OP, type Program } from './compile.ts'
-import { isAtPlace } from './places.ts'
-import { UNBOUNDED } from './syntax.ts'
+import { UNBOUNDED } from './pattern-syntax.ts'
 
 const NEWLINE = 10
 const CHECKPOINT_STEPS = 2 ** 16

@@ -1,7 +1,7 @@
 /** `[…]`: single characters, ranges and categories. */
 import { categoryEscape, characterEscape, DIGITS, hexEscape, OCTAL_DIGITS, octalCode, plainEscape } from './escapes.ts'
-import type { PatternSource } from './source.ts'
-import type { RegexFlags, SetItem } from './syntax.ts'
+import type { PatternSource } from './pattern-source.ts'
+import type { RegexFlags, SetItem } from './pattern-syntax.ts'
 
 const codeOf = (code: number): SetItem => ({ kind: 'range', low: code, high: code })
 

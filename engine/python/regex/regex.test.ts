@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { RegexError, type RegexFlags } from './pattern-syntax.ts'
 import { createRegex, type Regex } from './regex.ts'
-import { RegexError, type RegexFlags } from './syntax.ts'
 
 const NO_FLAGS: RegexFlags = { ignoreCase: false, multiline: false, dotAll: false, verbose: false, ascii: false }
 

@@ -2,9 +2,9 @@
 import { refuseLongText } from '../text-limit.ts'
 import { compileRegex, type Program } from './compile.ts'
 import { Matcher } from './matcher.ts'
-import { parseRegex } from './parse.ts'
-import type { RegexFlags } from './syntax.ts'
-import { parseTemplate } from './template.ts'
+import { parseRegex } from './parse-pattern.ts'
+import type { RegexFlags } from './pattern-syntax.ts'
+import { parseTemplate } from './replacement.ts'
 
 export interface RegexMatch {
   readonly start: number

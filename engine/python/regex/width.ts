@@ -1,5 +1,5 @@
 /** How many characters a node can match. A look behind needs a fixed number of them. */
-import { type RegexNode, UNBOUNDED } from './syntax.ts'
+import { type RegexNode, UNBOUNDED } from './pattern-syntax.ts'
 
 export interface Width {
   readonly min: number

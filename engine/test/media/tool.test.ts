@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { encodingFailed } from '../../media/ffmpeg.ts'
 import { toMetadataText } from '../../media/metadata-file.ts'
 import { runTool, type ToolRun } from '../../media/tool.ts'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 function script(code: string, more: Partial<ToolRun> = {}): ToolRun {
   const run = {

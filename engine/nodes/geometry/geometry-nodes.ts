@@ -1,0 +1,41 @@
+/** Every class of this group, in the order of the catalogue. */
+import type { EngineNode } from '../../node/define-node.ts'
+import { cropByBBoxes } from './crop-by-boxes.ts'
+import { imageCropV2 } from './crop-region.ts'
+import { imageCropToMask } from './crop-to-mask.ts'
+import { centerCropImages, randomCropImages } from './dataset-crops.ts'
+import { drawBBoxes } from './draw-boxes.ts'
+import { getImageSize } from './image-size.ts'
+import { imageStitch } from './image-stitch.ts'
+import { imagePadForOutpaint } from './pad-for-outpaint.ts'
+import { resizeAndPadImage } from './resize-and-pad.ts'
+import { resizeImagesByLongerEdge, resizeImagesByShorterEdge } from './resize-by-edge.ts'
+import { resizeImageMask } from './resize-image-mask.ts'
+import { imageFlip, imageRotate } from './rotate-and-flip.ts'
+import { fluxKontextImageScale, imageScaleToMaxDimension, imageScaleToTotalPixels } from './scale-to-size.ts'
+import { textOverlay } from './text-overlay.ts'
+import { imageMergeTileList, splitImageToTileList } from './tiles.ts'
+
+export const geometryNodes: readonly EngineNode[] = [
+  imageScaleToTotalPixels,
+  imageScaleToMaxDimension,
+  resizeImageMask,
+  resizeImagesByShorterEdge,
+  resizeImagesByLongerEdge,
+  resizeAndPadImage,
+  fluxKontextImageScale,
+  imageCropV2,
+  imageCropToMask,
+  centerCropImages,
+  randomCropImages,
+  imagePadForOutpaint,
+  imageRotate,
+  imageFlip,
+  imageStitch,
+  splitImageToTileList,
+  imageMergeTileList,
+  getImageSize,
+  textOverlay,
+  cropByBBoxes,
+  drawBBoxes,
+]

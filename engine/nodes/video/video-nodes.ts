@@ -1,0 +1,18 @@
+import type { EngineNode } from '../../node/define-node.ts'
+import { getVideoComponents } from './get-video-components.ts'
+import { createVideo, loadVideo } from './make-video.ts'
+import { videoFrameSample } from './sample-frames.ts'
+import { saveVideo, saveWebm } from './save-video.ts'
+import { videoSlice, videoTemporalCrop } from './trim-video.ts'
+
+/** Moving pictures with sound: made, cut, taken apart, saved. */
+export const videoNodes: readonly EngineNode[] = [
+  loadVideo,
+  createVideo,
+  getVideoComponents,
+  saveVideo,
+  saveWebm,
+  videoSlice,
+  videoFrameSample,
+  videoTemporalCrop,
+]
