@@ -1,4 +1,5 @@
 /** A declaration as the executor knows node classes. Its code is elsewhere: calls go to the threads of custom nodes. */
+
 import { defineNode, type EngineNode } from '../node/define-node.ts'
 import {
   anything,
@@ -9,10 +10,10 @@ import {
   image,
   int,
   mask,
+  ofType,
   string,
   wideInt,
 } from '../node/input-kinds.ts'
-import { ofType } from '../node/value-kinds.ts'
 import { audio } from '../nodes/audio/audio-kinds.ts'
 import { latent } from '../nodes/latents/latent.ts'
 import type { InputDeclaration, NodeDeclaration } from './declaration.ts'

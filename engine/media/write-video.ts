@@ -8,11 +8,17 @@ import { toBytes } from '../tensor/bytes.ts'
 import { type Tensor, viewOf } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
 import { encodingFailed, openArgs, runFfmpeg } from './ffmpeg.ts'
-import { type MediaTags, writeMetadataFile } from './metadata-file.ts'
 import { windowArgs } from './read-audio.ts'
 import type { ColorSpace } from './read-video.ts'
 import type { BitDepth, FileVideo, FrameVideo } from './video.ts'
-import { MAX_MADE_BYTES, openWorkFolder, readMade, type WorkFolder } from './work-folder.ts'
+import {
+  MAX_MADE_BYTES,
+  type MediaTags,
+  openWorkFolder,
+  readMade,
+  type WorkFolder,
+  writeMetadataFile,
+} from './work-folder.ts'
 
 export type Container = 'mp4' | 'mkv' | 'webm'
 

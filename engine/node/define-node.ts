@@ -2,7 +2,7 @@
  * One node class, as a table: what it declares, what it costs, what it does. `object_info` is derived from the table, so
  * a declaration and the code that reads it cannot drift apart. Definitions hold no state and are loaded in every thread.
  */
-import type { NodeDefinition } from '../graph/node-catalog.ts'
+import type { NodeCatalog, NodeDefinition } from '../graph/node-catalog.ts'
 import type { Value } from '../values/value.ts'
 import type { InputKind } from './input-kinds.ts'
 import type { CallResult, NodeContext, ReadInputs } from './node-context.ts'
@@ -186,4 +186,24 @@ export function toNodeTable(nodes: readonly EngineNode[]): NodeTable {
 /** The result of a call that only hands on values, one per output slot. */
 export function values(...outputs: Value[]): CallResult {
   return { outputs }
+}
+
+// What is done in a fraction of a millisecond is not worth sending to another thread.
+const INLINE_ELEMENTS = 16_384
+
+/** Where work on so many values runs. */
+export function costOf(elements: number): Cost {
+  return elements <= INLINE_ELEMENTS ? 'inline' : 'compute'
+}
+
+/** The node classes as validation and clients see them: `object_info` definitions, from memory. */
+export function createCatalog(table: NodeTable): NodeCatalog {
+  const classTypes = [...table.keys()]
+  return {
+    find: (classType) => table.get(classType)?.definition ?? null,
+    classTypes: () => classTypes,
+    selfCheckedInputs: (classType) => table.get(classType)?.selfChecked ?? [],
+    fileInputs: (classType) => table.get(classType)?.fileInputs ?? [],
+    folderInputs: (classType) => table.get(classType)?.folderInputs ?? [],
+  }
 }

@@ -146,3 +146,6 @@ export function matchType(
 
 /** What an output slot declares that has the type of a template. */
 export const MATCHED_OUTPUT = 'COMFY_MATCHTYPE_V3'
+
+/** a to z: how values are called in templates and expressions. */
+export const LETTERS: readonly string[] = Array.from('abcdefghijklmnopqrstuvwxyz')

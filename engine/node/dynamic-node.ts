@@ -2,7 +2,6 @@
  * `defineNode` for classes with dynamic inputs or matched outputs: groups are put together before the node sees them, and
  * the fields of `object_info` that only such classes have are filled in. Everything else is define-node.ts's.
  */
-
 import type { NodeDefinition } from '../graph/node-catalog.ts'
 import type { Value } from '../values/value.ts'
 import { type Cost, defineListNode, defineNode, type EngineNode, type NodeSpec } from './define-node.ts'
@@ -102,4 +101,9 @@ export function defineDynamicListNode<const R extends Readonly<Record<string, Li
     run: (given, context) => run(putTogether(required, given, readListed) as ListsOfAny<R>, context),
   })
   return matched(node, outputMatchTypes)
+}
+
+/** For classes that publish no display name: clients show the class instead. */
+export function unnamed(node: EngineNode): EngineNode {
+  return withDefinition(node, { display_name: null })
 }

@@ -2,16 +2,22 @@
  * One call of one node, the same on every thread: the node runs in its context, and what it returns
  * is checked before anybody relies on it. The host supplies what differs between threads.
  */
-import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
-import { parseLosslessJson } from '../../lib/json/lossless-json.ts'
+
+import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../../lib/python/values.ts'
 import { HEADER_BYTES } from '../tensor/memory.ts'
 import { elementCount, Tensor } from '../tensor/tensor.ts'
-import { Blocker, eachTensor, type Value } from '../values/value.ts'
+import { Blocker, eachTensor, type Value, valueTypeName } from '../values/value.ts'
 import { weighResult } from '../values/value-weight.ts'
 import type { EngineNode } from './define-node.ts'
-import { GraphBuilder } from './graph-builder.ts'
-import type { CallResult, InputFile, NodeContext, ProgressExtras, ReadInputs } from './node-context.ts'
+import {
+  type CallResult,
+  GraphBuilder,
+  type InputFile,
+  type NodeContext,
+  type ProgressExtras,
+  type ReadInputs,
+} from './node-context.ts'
 import { Interrupted, NodeError } from './node-error.ts'
 
 /** What a call needs to know beside its inputs; plain data that crosses threads. */
@@ -126,4 +132,24 @@ export function performCall(
   if (host.isCancelled()) throw new Interrupted()
   const result = node.run(inputs, createContext(call, host))
   return result instanceof Promise ? result.then((late) => checkResult(node, late)) : checkResult(node, result)
+}
+
+/**
+ * Raw values as a node's `run` expects them, each read through its declared kind. Inputs of dynamic groups have no kind of
+ * their own here; they are handed over as they are.
+ */
+export function readInputs(node: EngineNode, inputs: Readonly<Record<string, Value>>): ReadInputs {
+  const isList = node.definition.is_input_list
+  const read: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(inputs)) {
+    const kind = Object.hasOwn(node.inputKinds, name) ? node.inputKinds[name] : null
+    if (kind === null) read[name] = value
+    else read[name] = isList ? asList(value, name).map((part) => kind.read(part, name)) : kind.read(value, name)
+  }
+  return read
+}
+
+function asList(value: Value, name: string): readonly Value[] {
+  if (!Array.isArray(value)) throw new NodeError('TypeError', `${name}: expected a list, got '${valueTypeName(value)}'`)
+  return value
 }

@@ -2,12 +2,10 @@
  * What a node may ask of its surroundings while it runs, and what it gives back. The same on the engine thread and on a
  * compute thread; a node cannot tell the difference.
  */
-
 import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
 import type { ModelAnswer, ModelCall } from '../../src/domain/engine/run-model.ts'
 import type { Tensor } from '../tensor/tensor.ts'
 import type { Blocker, Value } from '../values/value.ts'
-import type { GraphBuilder } from './graph-builder.ts'
 
 export type ReadInputs = Readonly<Record<string, unknown>>
 
@@ -88,4 +86,33 @@ export interface CallResult {
   readonly report?: MadeReport
   /** Nodes to run in place of this one. */
   readonly expand?: GraphBuilder
+}
+
+export interface BuiltNode {
+  readonly id: string
+  readonly classType: string
+  /** Constants of any kind, tensors included, and links. */
+  readonly inputs: Readonly<Record<string, Value>>
+}
+
+export type Link = [nodeId: string, slot: number]
+
+/**
+ * A sub-graph under construction by a node that expands. Ids are "{node}.{call}.{graph}.{local}": unique within a run,
+ * and readable in events.
+ */
+export class GraphBuilder {
+  readonly nodes: BuiltNode[] = []
+  readonly #prefix: string
+
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  /** Adds a node and returns a function that gives links to its output slots. */
+  node(classType: string, inputs: Readonly<Record<string, Value>>, localId?: string): (slot: number) => Link {
+    const id = this.#prefix + (localId ?? String(this.nodes.length + 1))
+    this.nodes.push({ id, classType, inputs })
+    return (slot) => [id, slot]
+  }
 }

@@ -1,21 +1,22 @@
-/** Every node class that comes with the engine. A new one is added here and nowhere else. */
+/** Every node class that comes with the engine, in the order of the catalog: groups first name theirs in their own list. */
 import type { EngineNode } from '../node/define-node.ts'
 import { audioNodes } from './audio/audio-nodes.ts'
 import { batchesNodes } from './batches/batches-nodes.ts'
 import { filesNodes } from './files/files-nodes.ts'
 import { loadImage, loadImageMask } from './files/load-image.ts'
 import { previewImage, saveImage } from './files/save-image.ts'
+import { imageInvert } from './filters/adjustments.ts'
 import { filtersNodes } from './filters/filters-nodes.ts'
 import { imageBlend } from './filters/image-blend.ts'
-import { imageInvert } from './filters/image-invert.ts'
-import { emptyImage } from './geometry/empty-image.ts'
+import { imageCrop } from './geometry/crop-images.ts'
 import { geometryNodes } from './geometry/geometry-nodes.ts'
-import { imageCrop } from './geometry/image-crop.ts'
-import { imageScale, imageScaleBy } from './geometry/image-scale.ts'
+import { emptyImage } from './geometry/image-size.ts'
+import { imageScale, imageScaleBy } from './geometry/scale-images.ts'
 import { latentsNodes } from './latents/latents-nodes.ts'
 import { masksNodes } from './masks/masks-nodes.ts'
+import { runModel } from './run-model-node.ts'
 import { previewAny } from './text/preview-any.ts'
-import { stringConcatenate } from './text/string-concatenate.ts'
+import { stringConcatenate } from './text/string-nodes.ts'
 import { textNodes } from './text/text-nodes.ts'
 import {
   primitiveBoolean,
@@ -26,6 +27,7 @@ import {
 } from './values/primitives.ts'
 import { videoNodes } from './video/video-nodes.ts'
 
+/** The classes of ComfyUI. */
 export const BUILT_IN_NODES: readonly EngineNode[] = [
   loadImage,
   loadImageMask,
@@ -54,3 +56,6 @@ export const BUILT_IN_NODES: readonly EngineNode[] = [
   ...audioNodes,
   ...videoNodes,
 ]
+
+/** Classes that ComfyUI does not have. */
+export const OWN_NODES: readonly EngineNode[] = [runModel]

@@ -2,10 +2,10 @@
  * Python's `json.loads` and `json.dumps` on Python's values. Differs from JSON.parse where Python does: ints of any size,
  * `1.0` stays a float, NaN and Infinity are read, and objects keep the order of their keys.
  */
+
 import { formatPythonNumber, readPythonInt } from '../../lib/python/numbers.ts'
 import { NodeError } from '../node/node-error.ts'
-import { inPython } from './python-failure.ts'
-import { isPyList, type PyDict, type PyNumber, type PyValue, pyTypeName } from './python-value.ts'
+import { inPython, isPyList, type PyDict, type PyNumber, type PyValue, pyTypeName } from './python-value.ts'
 
 // CPython gives up at about a thousand levels.
 const MAX_DEPTH = 900

@@ -3,7 +3,7 @@
  * dict keeps its order whatever its keys look like. Nodes that compute or print convert their inputs to these first.
  */
 import { type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
-import { comparePythonNumbers, formatPythonNumber } from '../../lib/python/numbers.ts'
+import { comparePythonNumbers, formatPythonNumber, PythonError } from '../../lib/python/numbers.ts'
 import { pythonReprText } from '../../lib/python/text.ts'
 import { fromPythonNumber, toPythonNumber } from '../../lib/python/values.ts'
 import { NodeError } from '../node/node-error.ts'
@@ -97,4 +97,13 @@ export function pyEquals(left: PyValue, right: PyValue): boolean {
     return [...left].every(([key, item]) => right.has(key) && pyEquals(item, right.get(key) as PyValue))
   }
   return left === right
+}
+
+/** Runs a Python conversion of `lib`; its PythonError becomes a NodeError, the form in which nodes fail. */
+export function inPython<T>(run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    throw error instanceof PythonError ? new NodeError(error.type, error.message) : error
+  }
 }

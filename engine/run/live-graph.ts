@@ -9,7 +9,7 @@ import type { Graph } from '../graph/graph.ts'
 import { readNodeSpec } from '../graph/input-specs.ts'
 import type { NodeRef } from '../graph/run-event.ts'
 import type { EngineNode, NodeTable } from '../node/define-node.ts'
-import type { BuiltNode, Link } from '../node/graph-builder.ts'
+import type { BuiltNode, Link } from '../node/node-context.ts'
 import { NodeError } from '../node/node-error.ts'
 import type { Value } from '../values/value.ts'
 

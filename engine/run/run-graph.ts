@@ -5,9 +5,8 @@
  */
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { EngineFailure } from '../graph/run-event.ts'
-import { toFiles } from '../node/node-call.ts'
+import { readInputs, toFiles } from '../node/node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
-import { readInputs } from '../node/read-inputs.ts'
 import type { Value } from '../values/value.ts'
 import { executeNode } from './calls/execute-node.ts'
 import { showInputs } from './calls/show-inputs.ts'

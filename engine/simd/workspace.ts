@@ -3,6 +3,7 @@
  * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Places in the memory are laid out
  * anew by every user and mean nothing afterwards.
  */
+
 import { NodeError } from '../node/node-error.ts'
 import { assemble, type Kernel, PAGE_BYTES, type ParameterTypes } from './assemble.ts'
 import * as areaRows from './kernels/area-rows.ts'
@@ -11,7 +12,6 @@ import * as lanczosRows from './kernels/lanczos-rows.ts'
 import * as mixRows from './kernels/mix-rows.ts'
 import * as pngRows from './kernels/png-rows.ts'
 import * as resizeRows from './kernels/resize-rows.ts'
-import { type WasmMemory, type WasmModule, webAssembly } from './web-assembly.ts'
 
 const { sumSpans, divideSums } = areaRows
 const { sumPairs, filterRow } = filterRows
@@ -102,3 +102,21 @@ export function openWorkspace(layout: Layout): Workspace {
     },
   }
 }
+
+// The few parts of the global `WebAssembly` that are used here; the type library for servers does not describe it.
+
+interface WasmMemory {
+  readonly buffer: ArrayBuffer
+  grow(pages: number): number
+}
+
+interface WasmModule {
+  readonly [Symbol.toStringTag]: string
+}
+
+interface WebAssemblyGlobal {
+  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => WasmModule
+  readonly Instance: new (module: WasmModule) => { readonly exports: Readonly<Record<string, unknown>> }
+}
+
+const webAssembly = (globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal }).WebAssembly

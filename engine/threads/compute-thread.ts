@@ -4,9 +4,8 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
-import { type CallHost, performCall } from '../node/node-call.ts'
+import { type CallHost, performCall, readInputs } from '../node/node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
-import { readInputs } from '../node/read-inputs.ts'
 import { fromWireRecord } from '../values/wire-value.ts'
 import { createCollectGarbage } from './collect-garbage.ts'
 import { loadNodes } from './load-nodes.ts'

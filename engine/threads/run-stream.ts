@@ -4,8 +4,7 @@
  */
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
 import type { MadeFile, MadeReport, MadeValue } from '../node/node-context.ts'
-import { weightOf } from '../run/events/event-weight.ts'
-import type { RunEvent } from '../run/events/made-event.ts'
+import { type RunEvent, weightOf } from '../run/events/made-event.ts'
 
 export interface RunStream {
   push(events: readonly RunEvent[]): void

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { NodeError } from '../../node/node-error.ts'
 import { type Audio, channelOf } from '../audio.ts'
-import type { MediaTags } from '../metadata-file.ts'
+import type { MediaTags } from '../work-folder.ts'
 import { BitWriter } from './bit-writer.ts'
 import { BLOCK_SIZE, SAMPLE_BITS, writeFrame } from './frame.ts'
 

@@ -1,8 +1,7 @@
 /** Two sounds made one, and one made two. Different rates meet at the higher one. */
 
 import { type Audio, channelOf, toAudioValue } from '../../media/audio.ts'
-import { defineNode, values } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { combo } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'

@@ -1,8 +1,7 @@
 /** The batch axis of images. */
-import { defineListNode, defineNode } from '../../node/define-node.ts'
+import { costOf, defineListNode, defineNode } from '../../node/define-node.ts'
 import { autogrow } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { costOf } from '../../node/image-cost.ts'
 import { image, int } from '../../node/input-kinds.ts'
 import { concatenate, repeatBatch, sliceBatch, splitBatch } from '../../tensor/batch.ts'
 import { setChannelCount } from '../../tensor/channels.ts'

@@ -1,4 +1,5 @@
 /** Lists of images as training data: thinned out, shuffled, flattened, laid out as a grid. */
+
 import { defineListNode } from '../../node/define-node.ts'
 import { float, image, int, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
@@ -8,9 +9,37 @@ import { splitBatch } from '../../tensor/batch.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import { type Fingerprint, fingerprintOf, likeness } from './image-likeness.ts'
+
+const SIDE = 8
+const PARTS = SIDE * SIDE
+
+/** Grey as Pillow makes it of 8-bit colours. */
+function greyOf(red: number, green: number, blue: number): number {
+  return (19_595 * red + 38_470 * green + 7_471 * blue + 32_768) >> 16
+}
+
+/** What a picture shows: which of its 64 parts are brighter than the mean. Alike pictures differ in few. */
+type Fingerprint = readonly boolean[]
+
+/** Of a batch of one. */
+function fingerprintOf(image: Tensor, work: PixelWork): Fingerprint {
+  const small = upscale(image, { width: SIDE, height: SIDE, method: 'lanczos', crop: 'disabled' }, work)
+  const channels = small.shape[3]
+  const byte = (index: number) => Math.round(small.data[index] * 255)
+  const greys = Array.from({ length: PARTS }, (_, part) => {
+    const at = part * channels
+    return channels < 3 ? byte(at) : greyOf(byte(at), byte(at + 1), byte(at + 2))
+  })
+  const mean = greys.reduce((sum, grey) => sum + grey, 0) / PARTS
+  return greys.map((grey) => grey > mean)
+}
+
+/** 1 for the same fingerprint, 0 for opposites. */
+function likeness(a: Fingerprint, b: Fingerprint): number {
+  return 1 - a.filter((bit, part) => bit !== b[part]).length / PARTS
+}
 
 const facts = { category: 'image/batch', style: 'schema', experimental: true } as const
 const listed = [{ type: 'IMAGE', name: 'images', isList: true }] as const

@@ -1,26 +1,34 @@
+/** Nodes that read one picture: uploaded, made by an earlier job, or taken with a camera. */
 import { type DecodedImage, toImageTensor, toMaskTensor, withDecodedImage } from '../../images/decode.ts'
 import { defineNode } from '../../node/define-node.ts'
-import { choice, inputFile } from '../../node/input-kinds.ts'
+import { boolean, choice, type InputKind, inputFile, int, string } from '../../node/input-kinds.ts'
 import type { InputFile, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 
-function findImage(name: string, context: Pick<NodeContext, 'files'>): InputFile {
-  const file = context.files.find(name)
+const ALPHA = 3
+const MAX_SIDE = 16_384
+
+type Files = Pick<NodeContext, 'files'>
+
+/** Throws NodeError when the run holds no such file. */
+export function findPicture(name: string, { files }: Files): InputFile {
+  const file = files.find(name)
   if (file === null) throw new NodeError('FileNotFoundError', `Invalid image file: ${name}`)
   return file
 }
 
-/** Equal bytes give equal pictures, whatever the file is called. */
-function contentOf({ image }: { readonly image?: string }, context: Pick<NodeContext, 'files'>): string | null {
-  return image === undefined ? null : findImage(image, context).hash
-}
-
-function decode<Result>(name: string, context: NodeContext, use: (image: DecodedImage) => Result): Promise<Result> {
+export function decodePicture<Result>(
+  name: string,
+  context: NodeContext,
+  use: (image: DecodedImage) => Result,
+): Promise<Result> {
   const options = { name, maxPixels: context.maxImagePixels }
-  return withDecodedImage(findImage(name, context), options, { work: context, use })
+  return withDecodedImage(findPicture(name, context), options, { work: context, use })
 }
 
-const ALPHA = 3
+/** Equal bytes give equal pictures, whatever the file is called. */
+const contentOf = ({ image }: { readonly image?: string }, context: Files) =>
+  image === undefined ? null : findPicture(image, context).hash
 
 export const loadImage = defineNode({
   classType: 'LoadImage',
@@ -34,7 +42,7 @@ export const loadImage = defineNode({
   cost: 'compute',
   changeValue: contentOf,
   async run({ image }, context) {
-    return decode(image, context, (decoded) => ({
+    return decodePicture(image, context, (decoded) => ({
       outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
     }))
   },
@@ -57,6 +65,62 @@ export const loadImageMask = defineNode({
   cost: 'compute',
   changeValue: contentOf,
   async run({ image, channel }, context) {
-    return decode(image, context, (decoded) => ({ outputs: [toMaskTensor(decoded, CHANNELS[channel], context)] }))
+    return decodePicture(image, context, (decoded) => ({
+      outputs: [toMaskTensor(decoded, CHANNELS[channel], context)],
+    }))
+  },
+})
+
+const outputFile: InputKind<string> = {
+  spec: [
+    'COMBO',
+    {
+      image_upload: true,
+      image_folder: 'output',
+      remote: { route: '/internal/files/output', refresh_button: true, control_after_refresh: 'first' },
+    },
+  ],
+  read: string().read,
+}
+
+export const loadImageOutput = defineNode({
+  classType: 'LoadImageOutput',
+  displayName: 'Load Image (from Outputs)',
+  category: 'image',
+  description: 'Reads a picture that an earlier job made; its name ends in " [output]".',
+  style: 'classic',
+  experimental: true,
+  required: { image: outputFile },
+  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  async run({ image }, context) {
+    return decodePicture(image, context, (decoded) => ({
+      outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
+    }))
+  },
+})
+
+const side = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 1 })
+
+export const webcamCapture = defineNode({
+  classType: 'WebcamCapture',
+  displayName: 'Webcam Capture',
+  category: 'image',
+  description: 'Reads the picture that an editor took with a camera and uploaded.',
+  style: 'classic',
+  required: {
+    image: { spec: ['WEBCAM', {}], read: string().read },
+    width: side(),
+    height: side(),
+    capture_on_queue: boolean({ default: true }),
+  },
+  outputs: [{ type: 'IMAGE' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  async run({ image }, context) {
+    return decodePicture(image, context, (decoded) => ({ outputs: [toImageTensor(decoded, context)] }))
   },
 })

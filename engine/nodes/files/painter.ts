@@ -2,13 +2,12 @@
 
 import type { DecodedImage } from '../../images/decode.ts'
 import { defineNode } from '../../node/define-node.ts'
-import { image, int, string } from '../../node/input-kinds.ts'
+import { color, image, int, string } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
-import { color } from '../../node/value-kinds.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { decodePicture, findPicture } from './load-image-file.ts'
+import { decodePicture, findPicture } from './load-image.ts'
 import { previewImages } from './previews.ts'
 
 /** `#rrggbb`; anything else is black, as upstream. */

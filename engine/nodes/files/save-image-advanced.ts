@@ -1,12 +1,11 @@
 /** Images saved with more than 8 bit: PNG of 16, or EXR in linear light. */
 
-import { encodeDeepPng } from '../../images/encode-deep-png.ts'
-import { encodeExr, REC_709, REC_2020 } from '../../images/exr.ts'
-import { LIGHT_SPACES, type LightSpace, toLinearLight } from '../../images/linear-light.ts'
+import { encodeDeepPng } from '../../images/encode-png.ts'
+import { encodeExr, LIGHT_SPACES, type LightSpace, REC_709, REC_2020, toLinearLight } from '../../images/exr.ts'
 import type { PngText } from '../../images/png-text.ts'
+import { costOf } from '../../node/define-node.ts'
 import { dynamicCombo } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { costOf } from '../../node/image-cost.ts'
 import { combo, image, string } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'

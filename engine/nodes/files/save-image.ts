@@ -1,12 +1,11 @@
 /** Saving and previewing images as PNG files. The bytes leave with the node's report; nothing is written to disk here. */
-import type { JsonObject } from '../../../lib/json/lossless-json.ts'
-import { isJsonObject } from '../../../lib/json/lossless-json.ts'
+
+import { isJsonObject, type JsonObject } from '../../../lib/json/lossless-json.ts'
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
 import { BATCH_TOKEN, numberedName, readPrefix } from '../../files/output-name.ts'
 import { encodePng } from '../../images/encode-png.ts'
 import type { PngText } from '../../images/png-text.ts'
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { image, string } from '../../node/input-kinds.ts'
 import type { CallResult, MadeFile, NodeContext } from '../../node/node-context.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
@@ -91,4 +90,29 @@ export const previewImage = defineNode({
       { folder: 'temp', prefix: `ComfyUI_temp_${context.instanceLetters}`, level: PREVIEW_LEVEL },
       context,
     ),
+})
+
+// Pillow's own level, which upstream leaves as it is.
+const LEVEL = 6
+
+export const saveImageWebsocket = defineNode({
+  classType: 'SaveImageWebsocket',
+  displayName: 'Save Image (Websocket)',
+  category: 'image',
+  description: 'Sends every image in full to whoever watches the job; no file is made.',
+  style: 'classic',
+  required: { images: image() },
+  outputs: [],
+  isOutputNode: true,
+  cost: ({ images }) => costOf(images.data.length),
+  // Who watches changes from run to run: it always runs.
+  changeValue: () => null,
+  async run({ images }, context) {
+    const view = viewOf(images)
+    for (let index = 0; index < view.batch; index++) {
+      const png = await encodePng(view, { index, level: LEVEL, texts: [], checkpoint: context.checkpoint })
+      context.progress(index, view.batch, { picture: { contentType: 'image/png', bytes: png, isResult: true } })
+    }
+    return { outputs: [] }
+  },
 })

@@ -10,7 +10,7 @@ import { labOf, writeRgb } from '../../tensor/color/lab.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { frameAt } from '../../tensor/window.ts'
-import { requireRgb } from './rgb-only.ts'
+import { requireRgb } from './yuv.ts'
 
 const STATS = {
   per_frame: {},

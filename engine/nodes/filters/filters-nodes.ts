@@ -1,13 +1,10 @@
 /** Every class of this group, in the order of the catalogue. */
 import type { EngineNode } from '../../node/define-node.ts'
-import { imageAddNoise } from './add-noise.ts'
-import { adjustBrightness, adjustContrast, normalizeImages } from './adjustments.ts'
-import { imageBlur, imageSharpen } from './blur-and-sharpen.ts'
-import { canny } from './canny.ts'
+import { adjustBrightness, adjustContrast, imageAddNoise, normalizeImages } from './adjustments.ts'
 import { colorTransfer } from './color-transfer.ts'
 import { imageHistogram } from './histogram.ts'
 import { ltxvPreprocess } from './ltxv-preprocess.ts'
-import { morphology } from './morphology.ts'
+import { canny, imageBlur, imageSharpen, morphology } from './neighbourhood-filters.ts'
 import { imageQuantize } from './quantize.ts'
 import { imageRgbToYuv, imageYuvToRgb } from './yuv.ts'
 

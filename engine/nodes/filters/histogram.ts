@@ -1,5 +1,4 @@
-import { defineNode, values } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { image } from '../../node/input-kinds.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { viewOf } from '../../tensor/tensor.ts'

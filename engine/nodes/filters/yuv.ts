@@ -1,11 +1,9 @@
 /** Between red, green, blue and brightness with two colour differences, as JPEG has them; all within 0..1. */
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { image } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { requireRgb } from './rgb-only.ts'
 
 export const imageRgbToYuv = defineNode({
   classType: 'ImageRGBToYUV',
@@ -93,3 +91,11 @@ export const imageYuvToRgb = defineNode({
     return { outputs: [result] }
   },
 })
+
+/** Refuses images without exactly three channels, in the words of the library that upstream asks. */
+export function requireRgb({ shape }: Tensor): void {
+  const [batch, height, width, channels] = shape
+  if (channels === 3) return
+  const seen = `torch.Size([${batch}, ${channels}, ${height}, ${width}])`
+  throw new NodeError('ValueError', `Input size must have a shape of (*, 3, H, W). Got ${seen}`)
+}

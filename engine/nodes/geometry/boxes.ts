@@ -1,7 +1,8 @@
 /** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; places may be fractional. */
+
 import { NumberText } from '../../../lib/json/lossless-json.ts'
+import { ofType } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { ofType } from '../../node/value-kinds.ts'
 import { Tensor } from '../../tensor/tensor.ts'
 import { Blocker, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 

@@ -1,9 +1,8 @@
 /** Cuts out what a mask marks and puts it on a plain background: the input that 3D models want. */
 import { defineNode } from '../../node/define-node.ts'
-import { float, image, int, mask } from '../../node/input-kinds.ts'
+import { color, float, image, int, mask } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { color } from '../../node/value-kinds.ts'
 import { slidingExtreme } from '../../tensor/filters/sliding-extreme.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'

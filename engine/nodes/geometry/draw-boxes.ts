@@ -1,5 +1,4 @@
 /** Boxes drawn into pictures, with the names of the things inside. Works on 8-bit pixels. */
-
 import { drawText } from '../../lettering/draw-text.ts'
 import { ASCENT, charactersOf, createLetters, type Letters, widthOf } from '../../lettering/letter-shapes.ts'
 import { defineNode } from '../../node/define-node.ts'
@@ -10,7 +9,6 @@ import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
 import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { frameAt, throughBytes } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
-import { DETECTION_CLASSES } from './detection-classes.ts'
 
 const COLORS = [
   [255, 0, 0],
@@ -148,3 +146,13 @@ export const drawBBoxes = defineNode({
     return { outputs: [result] }
   },
 })
+
+// The eighty kinds of things that common detectors know, in their order: a box's colour follows from it.
+const CLASS_NAMES = `person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,stop sign,parking meter,
+bench,bird,cat,dog,horse,sheep,cow,elephant,bear,zebra,giraffe,backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,
+sports ball,kite,baseball bat,baseball glove,skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,bowl,
+banana,apple,sandwich,orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,potted plant,bed,dining table,toilet,tv,
+laptop,mouse,remote,keyboard,cell phone,microwave,oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,
+hair drier,toothbrush`
+
+const DETECTION_CLASSES: readonly string[] = CLASS_NAMES.replaceAll('\n', '').split(',')

@@ -1,5 +1,4 @@
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { image, int } from '../../node/input-kinds.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'

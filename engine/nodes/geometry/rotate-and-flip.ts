@@ -1,5 +1,4 @@
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image } from '../../node/input-kinds.ts'
 import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, turn } from '../../tensor/rotate-and-mirror.ts'
 

@@ -1,15 +1,14 @@
 /** Text over pictures, drawn with the engine's own letters (see lettering/glyphs.ts): no fonts of the machine take part. */
 
+import { pythonReprText } from '../../../lib/python/text.ts'
 import { drawText } from '../../lettering/draw-text.ts'
 import { layOutText } from '../../lettering/lay-out.ts'
 import { createLetters } from '../../lettering/letter-shapes.ts'
 import { defineNode } from '../../node/define-node.ts'
-import { boolean, combo, float, image, string } from '../../node/input-kinds.ts'
+import { boolean, color, combo, float, image, string } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { color } from '../../node/value-kinds.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { readColor } from './read-color.ts'
 
 /** The layer that goes over every frame: colours and how opaque they are. */
 interface Overlay {
@@ -91,3 +90,41 @@ export const textOverlay = defineNode({
     return { outputs: [overlayFrames(images, overlay, context)] }
   },
 })
+
+const HEX = /^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i
+
+const COLOR_NAMES: Readonly<Record<string, string>> = {
+  black: '#000000',
+  silver: '#c0c0c0',
+  gray: '#808080',
+  grey: '#808080',
+  white: '#ffffff',
+  maroon: '#800000',
+  red: '#ff0000',
+  purple: '#800080',
+  magenta: '#ff00ff',
+  green: '#008000',
+  lime: '#00ff00',
+  olive: '#808000',
+  yellow: '#ffff00',
+  orange: '#ffa500',
+  navy: '#000080',
+  blue: '#0000ff',
+  teal: '#008080',
+  cyan: '#00ffff',
+}
+
+/**
+ * Red, green, blue and opacity within 0..1, of a colour as nodes are given it: `#rgb`, `#rgba`, `#rrggbb`, `#rrggbbaa`, or
+ * one of the plainest names.
+ */
+function readColor(text: string): readonly [number, number, number, number] {
+  const hex = Object.hasOwn(COLOR_NAMES, text.toLowerCase()) ? COLOR_NAMES[text.toLowerCase()] : text
+  if (!HEX.test(hex)) {
+    throw new NodeError('ValueError', `unknown color specifier: ${pythonReprText(text)}`)
+  }
+  const digits = hex.length <= 5 ? [...hex.slice(1)].map((digit) => digit + digit).join('') : hex.slice(1)
+  const [red, green, blue, alpha] = `${digits}ff`.match(/../g) as RegExpMatchArray
+  const share = (pair: string) => Number.parseInt(pair, 16) / 255
+  return [share(red), share(green), share(blue), share(alpha)]
+}

@@ -1,11 +1,10 @@
 /** Latents of zeros, to be filled by a sampler. They differ in channels and in pixels per cell. */
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
 import { int } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import type { ValueObject } from '../../values/value.ts'
-import { unnamed } from './unnamed.ts'
 
 const MAX_SIDE = 16384
 

@@ -1,13 +1,11 @@
 /** Latents computed value by value. The second is brought into the first's size and batch. */
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
 import { float } from '../../node/input-kinds.ts'
 import { mapPair } from '../../tensor/broadcast.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
 import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
-import { fitLatent } from './fit-latent.ts'
-import { type Latent, latent, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
+import { fitLatent, type Latent, latent, withSamples } from './latent.ts'
 
 const outputs = [{ type: 'LATENT' }] as const
 const facts = { category: 'model/latent/advanced', style: 'schema', outputs } as const

@@ -1,10 +1,9 @@
 /** Latents joined and cut along an axis: x is the last, y the one before, t the one before that. */
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
 import { combo, int } from '../../node/input-kinds.ts'
 import { concatenate, fitBatch, narrow } from '../../tensor/batch.ts'
 import { latent, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
 
 const facts = { category: 'model/latent/advanced', style: 'schema', outputs: [{ type: 'LATENT' }] } as const
 

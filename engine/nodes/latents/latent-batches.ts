@@ -1,14 +1,11 @@
 /** The batch axis of latents, and the two members that belong to it: noise masks and noise indexes. */
-import { defineNode } from '../../node/define-node.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { autogrow } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { defineDynamicNode, unnamed } from '../../node/dynamic-node.ts'
 import { combo, int, mask } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { concatenate, fitBatch, repeatBatch, reshape, sliceBatch } from '../../tensor/batch.ts'
-import { fitPlanes } from './fit-latent.ts'
-import { batchIndexOf, countFrom, type Latent, latent, noiseMaskOf, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
+import { batchIndexOf, countFrom, fitPlanes, type Latent, latent, noiseMaskOf, withSamples } from './latent.ts'
 
 const outputs = [{ type: 'LATENT' }] as const
 const batchFacts = { category: 'model/latent/batch', style: 'classic', outputs } as const

@@ -1,5 +1,4 @@
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { int } from '../../node/input-kinds.ts'
 import { copyInto } from '../../tensor/batch.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'

@@ -1,8 +1,7 @@
 /** Latents in files of their own, in the form that other installations read. */
 
 import { encodeSafetensors, openSafetensors } from '../../files/safetensors.ts'
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { type InputKind, string } from '../../node/input-kinds.ts'
 import type { InputFile, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'

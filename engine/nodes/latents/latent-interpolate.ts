@@ -2,14 +2,12 @@
  * Mixes the directions of two latents and their lengths apart from each other, so that a mixture of two strong latents
  * stays strong. Each pixel's channels are one vector.
  */
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
 import { float } from '../../node/input-kinds.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
 import { elementCount, type PixelWork, type Tensor } from '../../tensor/tensor.ts'
-import { fitLatent } from './fit-latent.ts'
-import { latent, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
+import { fitLatent, latent, withSamples } from './latent.ts'
 
 interface Cells {
   readonly a: Float32Array

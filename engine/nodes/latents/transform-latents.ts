@@ -1,6 +1,5 @@
 /** Latents turned, mirrored and cut, by cells. */
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, int } from '../../node/input-kinds.ts'
 import { narrow, reshape } from '../../tensor/batch.ts'
 import { planeSize } from '../../tensor/resize/resize-planes.ts'

@@ -1,5 +1,4 @@
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, float, int } from '../../node/input-kinds.ts'
 import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
 import { CROP_METHODS, roundHalfEven } from '../../tensor/resize/upscale.ts'

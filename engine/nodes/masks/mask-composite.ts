@@ -1,10 +1,8 @@
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, mask } from '../../node/input-kinds.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
-import { asMaskBatch } from './mask-batch.ts'
-import { offset } from './mask-kinds.ts'
+import { asMaskBatch, offset } from './mask-kinds.ts'
 
 const OPERATIONS = ['multiply', 'add', 'subtract', 'and', 'or', 'xor'] as const
 type Operation = (typeof OPERATIONS)[number]

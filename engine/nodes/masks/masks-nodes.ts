@@ -1,11 +1,9 @@
 /** Masks, transparency, and pictures laid over one another. */
 import type { EngineNode } from '../../node/define-node.ts'
 import { joinImageWithAlpha, splitImageWithAlpha } from './alpha.ts'
-import { batchMasks } from './batch-masks.ts'
+import { imageCompositeMasked, latentCompositeMasked } from './composite-masked.ts'
 import { imageColorToMask, imageToMask, maskToImage } from './convert-masks.ts'
-import { cropMask, featherMask, growMask, invertMask, solidMask, thresholdMask } from './edit-masks.ts'
-import { imageCompositeMasked } from './image-composite-masked.ts'
-import { latentCompositeMasked } from './latent-composite-masked.ts'
+import { batchMasks, cropMask, featherMask, growMask, invertMask, solidMask, thresholdMask } from './edit-masks.ts'
 import { maskComposite } from './mask-composite.ts'
 import { porterDuffImageComposite } from './porter-duff-composite.ts'
 

@@ -1,5 +1,4 @@
-import { defineNode } from '../../node/define-node.ts'
-import { costOf } from '../../node/image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image, mask } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { sliceBatch } from '../../tensor/batch.ts'
@@ -7,7 +6,7 @@ import { composePorterDuff, PORTER_DUFF_MODES } from '../../tensor/compose/porte
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { asMaskBatch } from './mask-batch.ts'
+import { asMaskBatch } from './mask-kinds.ts'
 
 /** The first `batch` pictures in another size. Nothing is clamped: a bicubic curve may leave 0..1. */
 function fit(tensor: Tensor, { batch, size }: { batch: number; size: readonly number[] }, work: PixelWork): Tensor {

@@ -1,7 +1,7 @@
 /** Schedules of noise levels that need no model. */
 import { defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
 import { float, int } from '../../node/input-kinds.ts'
-import { unnamed } from '../latents/unnamed.ts'
 import { exponential, karras, laplace, polyexponential, variancePreserving } from './schedules.ts'
 import { toSigmas } from './sigmas-kind.ts'
 

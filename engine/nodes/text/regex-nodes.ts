@@ -3,10 +3,9 @@
  * longer than anybody wants to wait.
  */
 import { defineNode, values } from '../../node/define-node.ts'
-import { combo, int, string } from '../../node/input-kinds.ts'
+import { combo, int, string, truth } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { truth } from '../../node/value-kinds.ts'
 import { RegexError } from '../../python/regex/pattern-syntax.ts'
 import { createRegex, type Regex, type RegexMatch } from '../../python/regex/regex.ts'
 

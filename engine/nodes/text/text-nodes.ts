@@ -1,17 +1,10 @@
 /** The text, logic, maths and primitive classes beyond the first few of the library. */
 import type { EngineNode } from '../../node/define-node.ts'
-import { andNode, notNode, orNode } from '../values/boolean-logic.ts'
-import { primitiveBoundingBox } from '../values/bounding-box.ts'
-import { colorToRgbInt } from '../values/color-to-rgb-int.ts'
-import { createList } from '../values/create-list.ts'
-import { customCombo } from '../values/custom-combo.ts'
+import { colorToRgbInt, numberConvert } from '../values/conversions.ts'
+import { andNode, createList, customCombo, notNode, orNode, switchNode } from '../values/logic.ts'
 import { mathExpression } from '../values/math-expression.ts'
-import { numberConvert } from '../values/number-convert.ts'
+import { primitiveBoundingBox, seedNode } from '../values/primitives.ts'
 import { resolutionSelector } from '../values/resolution-selector.ts'
-import { seedNode } from '../values/seed.ts'
-import { switchNode } from '../values/switch.ts'
-import { caseConverter } from './case-converter.ts'
-import { stringCompare, stringContains } from './comparisons.ts'
 import {
   addTextPrefix,
   addTextSuffix,
@@ -22,14 +15,19 @@ import {
   textToUppercase,
   truncateText,
 } from './dataset-texts.ts'
-import { jsonExtractString } from './json-extract-string.ts'
+import { convertArrayToString, convertDictionaryToString, jsonExtractString } from './json-nodes.ts'
 import { regexExtract, regexMatch, regexReplace } from './regex-nodes.ts'
 import { saveTextNode } from './save-text.ts'
-import { stringLength, stringSubstring } from './slices.ts'
-import { stringFormat } from './string-format.ts'
-import { stringReplace } from './string-replace.ts'
-import { stringTrim } from './string-trim.ts'
-import { convertArrayToString, convertDictionaryToString } from './to-json-text.ts'
+import {
+  caseConverter,
+  stringCompare,
+  stringContains,
+  stringFormat,
+  stringLength,
+  stringReplace,
+  stringSubstring,
+  stringTrim,
+} from './string-nodes.ts'
 
 export const textNodes: readonly EngineNode[] = [
   stringSubstring,

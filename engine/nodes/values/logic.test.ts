@@ -2,13 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NumberText } from '../../../lib/json/lossless-json.ts'
 import type { EngineNode } from '../../node/define-node.ts'
+import { readInputs } from '../../node/node-call.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
-import { readInputs } from '../../node/read-inputs.ts'
 import { Tensor } from '../../tensor/tensor.ts'
 import type { Value } from '../../values/value.ts'
-import { andNode, notNode, orNode } from './boolean-logic.ts'
-import { customCombo } from './custom-combo.ts'
-import { switchNode } from './switch.ts'
+import { andNode, customCombo, notNode, orNode, switchNode } from './logic.ts'
 
 function run(node: EngineNode, inputs: Record<string, Value>): readonly Value[] {
   return (node.run(readInputs(node, inputs), {} as NodeContext) as CallResult).outputs as readonly Value[]

@@ -1,12 +1,12 @@
 /** A formula over named values, evaluated as Python would, without any way to run code. */
+
 import { toPythonFloat, truncatePythonFloat } from '../../../lib/python/numbers.ts'
 import { pythonStrip } from '../../../lib/python/text.ts'
 import { type Cost, values } from '../../node/define-node.ts'
-import { autogrow, type Members } from '../../node/dynamic-kinds.ts'
+import { autogrow, LETTERS, type Members } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { string } from '../../node/input-kinds.ts'
+import { ofType, string } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { ofType } from '../../node/value-kinds.ts'
 import { evaluateExpression } from '../../python/expression/evaluate.ts'
 import {
   asNumber,
@@ -20,7 +20,6 @@ import {
   toPyValue,
 } from '../../python/python-value.ts'
 import type { Value } from '../../values/value.ts'
-import { LETTERS } from './letters.ts'
 
 const MAX_LENGTH = 10_000
 const MAX_SHOWN = 200

@@ -1,6 +1,6 @@
 /** Constants as nodes: each hands its value on, integers with all their digits. */
 import { defineNode, values } from '../../node/define-node.ts'
-import { boolean, float, string, wideInt } from '../../node/input-kinds.ts'
+import { boolean, float, int, string, wideInt } from '../../node/input-kinds.ts'
 
 // ComfyUI's sys.maxsize; beyond what a double holds.
 const LARGEST = 9_223_372_036_854_775_807n
@@ -65,4 +65,32 @@ export const primitiveBoolean = defineNode({
   outputs: [{ type: 'BOOLEAN' }],
   cost: 'inline',
   run: ({ value }) => values(value),
+})
+
+export const seedNode = defineNode({
+  classType: 'SeedNode',
+  displayName: 'Seed',
+  category: 'utilities',
+  description: 'A seed that several nodes can share.',
+  style: 'schema',
+  required: { seed: wideInt({ min: 0, max: 2n ** 63n - 1n, control_after_generate: 'fixed' }) },
+  outputs: [{ type: 'INT', name: 'seed' }],
+  cost: 'inline',
+  run: ({ seed }) => values(seed),
+})
+
+const MAX_RESOLUTION = 16384
+const offset = int({ default: 0, min: 0, max: MAX_RESOLUTION })
+const size = int({ default: 512, min: 1, max: MAX_RESOLUTION })
+
+export const primitiveBoundingBox = defineNode({
+  classType: 'PrimitiveBoundingBox',
+  displayName: 'Bounding Box',
+  category: 'utilities/primitive',
+  description: 'A box in pixels: where its upper left corner is, how wide and how high it is.',
+  style: 'schema',
+  required: { x: offset, y: offset, width: size, height: size },
+  outputs: [{ type: 'BOUNDING_BOX' }],
+  cost: 'inline',
+  run: ({ x, y, width, height }) => values({ x, y, width, height }),
 })

@@ -1,11 +1,14 @@
-/** Videos from files and from images. Nothing is decoded or encoded until somebody needs it. */
+/** Videos put together from files and images, and taken apart. Nothing is decoded or encoded until somebody needs it. */
 
+import { toAudioValue } from '../../media/audio.ts'
 import { WHOLE } from '../../media/read-audio.ts'
+import { countFrames, readFrames, readSound } from '../../media/read-video.ts'
 import { toVideoValue } from '../../media/video.ts'
 import { defineNode, values } from '../../node/define-node.ts'
 import { float, image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { maybeAudio, uploadedFile } from '../audio/audio-kinds.ts'
+import { video } from './video-kinds.ts'
 
 export const loadVideo = defineNode({
   classType: 'LoadVideo',
@@ -46,5 +49,33 @@ export const createVideo = defineNode({
     if (!(fps > 0 && fps < Number.POSITIVE_INFINITY))
       throw new NodeError('ValueError', `a video cannot have ${fps} frames per second`)
     return values(toVideoValue({ kind: 'frames', images, audio, fps, bitDepth }, allocate))
+  },
+})
+
+export const getVideoComponents = defineNode({
+  classType: 'GetVideoComponents',
+  displayName: 'Get Video Components',
+  category: 'video',
+  description: 'The frames, the sound and the rate of a video.',
+  style: 'schema',
+  required: { video },
+  outputs: [
+    { type: 'IMAGE', name: 'images' },
+    { type: 'AUDIO', name: 'audio' },
+    { type: 'FLOAT', name: 'fps' },
+    { type: 'INT', name: 'bit_depth' },
+    { type: 'COMBO', name: 'color_space' },
+  ],
+  cost: ({ video: { kind } }) => (kind === 'frames' ? 'inline' : 'compute'),
+  async run({ video: given }, context) {
+    if (given.kind === 'frames') {
+      const { images, audio, fps, bitDepth } = given
+      return values(images, audio === null ? null : toAudioValue(audio), fps, bitDepth, 'sRGB')
+    }
+    const facts = await countFrames(given, context)
+    const { fps, bitDepth } = facts.stream
+    const images = await readFrames({ video: given, facts, positions: null }, context)
+    const audio = await readSound(given, facts, context)
+    return values(images, audio === null ? null : toAudioValue(audio), fps, bitDepth, facts.colorSpace)
   },
 })

@@ -1,6 +1,5 @@
 import type { EngineNode } from '../../node/define-node.ts'
-import { getVideoComponents } from './get-video-components.ts'
-import { createVideo, loadVideo } from './make-video.ts'
+import { createVideo, getVideoComponents, loadVideo } from './make-video.ts'
 import { videoFrameSample } from './sample-frames.ts'
 import { saveVideo, saveWebm } from './save-video.ts'
 import { videoSlice, videoTemporalCrop } from './trim-video.ts'

@@ -1,4 +1,5 @@
 /** The functions an expression may call, with Python's results and refusals. */
+
 import {
   readPythonFloat,
   readPythonInt,
@@ -8,11 +9,9 @@ import {
   truncatePythonFloat,
 } from '../../../lib/python/numbers.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { inPython } from '../python-failure.ts'
-import { asNumber, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
-import { bitLength } from './exact-float.ts'
+import { asNumber, inPython, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
+import { bitLength, exactLog, exactLog2, exactLog10 } from './exact-float.ts'
 import { typeError } from './failures.ts'
-import { exactLog, exactLog2, exactLog10 } from './logarithms.ts'
 import { add, isGreater, isLess, power } from './operators.ts'
 
 type Arguments = readonly PyValue[]

@@ -3,8 +3,7 @@
  * Repeats become loops with counters, so a program is never much longer than its pattern.
  */
 
-import { placeNumber } from './boundaries.ts'
-import { type CharacterTest, equivalentsOf, fold, setTest } from './characters.ts'
+import { type CharacterTest, equivalentsOf, fold, placeNumber, setTest } from './characters.ts'
 import type { ParsedRegex, RegexNode } from './pattern-syntax.ts'
 
 export const OP = {

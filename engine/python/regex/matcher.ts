@@ -4,8 +4,7 @@
  */
 import { NodeError } from '../../node/node-error.ts'
 import { BacktrackStack, ENTRY_SIZE, GREEDY_RUN, LAZY_RUN, UNDO, WAY } from './backtrack-stack.ts'
-import { isAtPlace } from './boundaries.ts'
-import { fold } from './characters.ts'
+import { fold, isAtPlace } from './characters.ts'
 import { FOLDINGS, OP, type Program } from './compile.ts'
 import { UNBOUNDED } from './pattern-syntax.ts'
 

@@ -2,6 +2,7 @@
  * Python's syntax of regular expressions, with its errors and their positions. Nothing is matched here. Not supported: names
  * of characters (`\N{…}`).
  */
+
 import { pythonReprText } from '../../../lib/python/text.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { categoryEscape, characterEscape, DIGITS, hexEscape, OCTAL_DIGITS, octalCode, plainEscape } from './escapes.ts'
@@ -17,8 +18,9 @@ import {
   type RegexNode,
   type RepeatMode,
   UNBOUNDED,
+  type Width,
+  widthOf,
 } from './pattern-syntax.ts'
-import { type Width, widthOf } from './width.ts'
 
 // CPython's parser recurses too and stops at about this depth.
 const MAX_NESTING = 400

@@ -3,9 +3,8 @@
  * asked for belongs to the call until the executor has taken over what it wants to keep.
  */
 import type { Cost, EngineNode } from '../../node/define-node.ts'
-import { type CallHost, type CallSurroundings, performCall } from '../../node/node-call.ts'
+import { type CallHost, type CallSurroundings, performCall, readInputs } from '../../node/node-call.ts'
 import type { CallResult } from '../../node/node-context.ts'
-import { readInputs } from '../../node/read-inputs.ts'
 import type { MemoryLedger, MemoryOwner } from '../../tensor/memory.ts'
 import { buffersOf } from '../results/result-cache.ts'
 import type { CallInputs } from './map-calls.ts'

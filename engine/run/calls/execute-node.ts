@@ -3,10 +3,9 @@
  * as its input lists ask for) and its result is kept. Order and parallelism are run-graph.ts's business.
  */
 import type { NodeRef } from '../../graph/run-event.ts'
-import { type CallSurroundings, findFile, namesInFolder } from '../../node/node-call.ts'
+import { type CallSurroundings, findFile, namesInFolder, readInputs } from '../../node/node-call.ts'
 import type { InputFile, MadeReport } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { readInputs } from '../../node/read-inputs.ts'
 import { Blocker, type Value } from '../../values/value.ts'
 import { weighResult } from '../../values/value-weight.ts'
 import type { NodeVoice } from '../events/event-line.ts'
@@ -16,8 +15,7 @@ import type { CacheEntry } from '../results/result-cache.ts'
 import type { RunState } from '../run-state.ts'
 import type { CallOutcome, RunHost } from './call-node.ts'
 import { type GatheredInputs, gatherInputs } from './gather-inputs.ts'
-import { blockedOutputs, type CallInputs, mergeOutputs, planCalls } from './map-calls.ts'
-import { mergeReports } from './merge-reports.ts'
+import { blockedOutputs, type CallInputs, mergeOutputs, mergeReports, planCalls } from './map-calls.ts'
 
 /** `waiting`: the node has more to wait for and must be scheduled again. */
 export type Execution = 'done' | 'waiting'

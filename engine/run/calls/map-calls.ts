@@ -2,6 +2,8 @@
  * ComfyUI's list mapping; pure. A node is called as often as its longest input list is long, shorter lists repeating their
  * last value; a list node is called once with whole lists. A blocker in the inputs of a call stands for its result.
  */
+
+import type { MadeReport } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { Blocker, type Slot, type Value } from '../../values/value.ts'
 import { refuseLongList } from '../../values/value-weight.ts'
@@ -70,4 +72,11 @@ function listOf(value: Value, slot: number): Value[] {
 /** The outputs of a call that was blocked, or that returned one blocker for everything. */
 export function blockedOutputs(blocker: Blocker, slots: number): CallOutputs {
   return Array.from({ length: slots }, () => blocker)
+}
+
+/** The UI outputs of several calls become one: the lists of each key joined, the keys being those of the first. */
+export function mergeReports(reports: readonly MadeReport[]): MadeReport | null {
+  if (reports.length === 0) return null
+  if (reports.length === 1) return reports[0]
+  return Object.fromEntries(Object.keys(reports[0]).map((key) => [key, reports.flatMap((report) => report[key] ?? [])]))
 }

@@ -4,8 +4,7 @@
  * What waits is bounded: of a flood of progress and previews only the newest is kept.
  */
 import type { NodeRef } from '../../graph/run-event.ts'
-import { isReplacedBy, weightOf } from './event-weight.ts'
-import type { RunEvent } from './made-event.ts'
+import { isReplacedBy, type RunEvent, weightOf } from './made-event.ts'
 
 /** An event of one node, before it is told whose it is. */
 export type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } & NodeRef> }[RunEvent['type']]

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
-import { createCatalog } from '../../node/catalog.ts'
-import { toNodeTable } from '../../node/define-node.ts'
+import { createCatalog, toNodeTable } from '../../node/define-node.ts'
 import { BUILT_IN_NODES } from '../../nodes/built-in.ts'
 import { readFixture } from '../support/harness.ts'
 

@@ -1,9 +1,8 @@
 /** One call of one node without an engine around it: for tests of what a node computes. Fresh memory is full of NaN. */
 import type { EngineNode } from '../../node/define-node.ts'
-import { GraphBuilder } from '../../node/graph-builder.ts'
-import type { CallResult, NodeContext } from '../../node/node-context.ts'
+import { readInputs } from '../../node/node-call.ts'
+import { type CallResult, GraphBuilder, type NodeContext } from '../../node/node-context.ts'
 import { Interrupted } from '../../node/node-error.ts'
-import { readInputs } from '../../node/read-inputs.ts'
 import { elementCount, type PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { Blocker, type Value } from '../../values/value.ts'
 

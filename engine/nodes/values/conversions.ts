@@ -1,4 +1,8 @@
-/** Text, truth or number as a float and as an int, each as exact as it can be: long integer texts keep their digits. */
+/**
+ * Values in another form: text, truth or number as a float and as an int (long integer texts keep their digits), a colour as
+ * numbers.
+ */
+
 import {
   formatPythonNumber,
   PythonError,
@@ -9,12 +13,12 @@ import {
 } from '../../../lib/python/numbers.ts'
 import { pythonReprText, pythonStrip } from '../../../lib/python/text.ts'
 import { defineNode, values } from '../../node/define-node.ts'
+import { color, ofType } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { ofType } from '../../node/value-kinds.ts'
-import { inPython } from '../../python/python-failure.ts'
 import {
   asNumber,
   fromPyNumber,
+  inPython,
   type PyNumber,
   type PyValue,
   pyTypeName,
@@ -76,5 +80,28 @@ export const numberConvert = defineNode({
   run({ value }) {
     const { float, int } = convert(toPyValue(value))
     return values(fromPyNumber(float), fromPyNumber(int))
+  },
+})
+
+const COLOR = /^#([0-9a-f]{6})([0-9a-f]{2})?$/i
+
+export const colorToRgbInt = defineNode({
+  classType: 'ColorToRGBInt',
+  displayName: 'Color Picker',
+  category: 'utilities',
+  description: 'A colour as one integer, as #RRGGBB text, and its opacity from 0 to 1.',
+  style: 'schema',
+  required: { color: color({ default: '#ffffff', socketless: true }) },
+  outputs: [
+    { type: 'INT', name: 'rgb_int' },
+    { type: 'COLOR', name: 'hex' },
+    { type: 'FLOAT', name: 'alpha' },
+  ],
+  cost: 'inline',
+  run(inputs) {
+    const match = COLOR.exec(inputs.color)
+    if (match === null) throw new NodeError('ValueError', 'Color must be in format #RRGGBB or #RRGGBBAA')
+    const [, rgb, alpha = 'ff'] = match
+    return values(Number.parseInt(rgb, 16), `#${rgb}`, fromPyNumber(Number.parseInt(alpha, 16) / 255))
   },
 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { NumberText } from '../../../lib/json/lossless-json.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import type { Value } from '../../values/value.ts'
-import { numberConvert } from './number-convert.ts'
+import { colorToRgbInt, numberConvert } from './conversions.ts'
 
 function convert(value: Value): readonly Value[] {
   return (numberConvert.run({ value }, {} as NodeContext) as CallResult).outputs as readonly Value[]
@@ -37,5 +37,18 @@ test('what is no finite number is refused with the reason', () => {
   ]
   for (const [value, exceptionType, message] of refusals) {
     assert.throws(() => convert(value), { exceptionType, message })
+  }
+})
+
+const run = (color: string) => colorToRgbInt.run({ color }, {} as NodeContext)
+
+test('a colour becomes a number, its text without opacity, and the opacity', () => {
+  assert.deepEqual(run('#0a0B0c'), { outputs: [658188, '#0a0B0c', new NumberText('1.0')] })
+  assert.deepEqual(run('#ff000080'), { outputs: [16711680, '#ff0000', 128 / 255] })
+})
+
+test('anything else is refused', () => {
+  for (const color of ['', 'red', '#fff', '#12345g', '#1234567', ' #ffffff']) {
+    assert.throws(() => run(color), { message: 'Color must be in format #RRGGBB or #RRGGBBAA' })
   }
 })

@@ -1,17 +1,16 @@
-/** Saving and previewing sound: FLAC by ourselves, MP3 and Opus through ffmpeg, one file per element of the batch. */
-
+/** Sound read from files, saved and previewed: FLAC by ourselves, MP3 and Opus through ffmpeg, one file per element of the batch. */
 import { type Audio, toAudioValue } from '../../media/audio.ts'
 import { encodeFlac } from '../../media/flac/encode-flac.ts'
+import { readAudio } from '../../media/read-audio.ts'
 import { encodeLossy, type LossyFormat, MP3_QUALITIES, OPUS_QUALITIES } from '../../media/write-audio.ts'
-import { type Cost, defineNode } from '../../node/define-node.ts'
+import { type Cost, costOf, defineNode } from '../../node/define-node.ts'
 import { dynamicCombo } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { costOf } from '../../node/image-cost.ts'
 import { combo, string } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { hidden, madeFromTexts, nameFiles, outputTarget, previewTarget, type SaveTarget } from '../files/saving.ts'
-import { maybeAudio } from './audio-kinds.ts'
+import { maybeAudio, uploadedFile } from './audio-kinds.ts'
 
 type AudioFormat = LossyFormat | { readonly format: 'flac' }
 
@@ -146,5 +145,23 @@ export const previewAudio = defineNode({
     const toTarget = (extension: string, contentType: string) =>
       previewTarget(context, { ending: '', extension, contentType })
     return saveAudio({ audio, format: { format: 'flac' }, classType: 'PreviewAudio', toTarget }, context)
+  },
+})
+
+export const loadAudio = defineNode({
+  classType: 'LoadAudio',
+  displayName: 'Load Audio',
+  category: 'audio',
+  description: 'Reads the first sound of an uploaded audio or video file.',
+  style: 'schema',
+  required: { audio: uploadedFile({ audio_upload: true }) },
+  outputs: [{ type: 'AUDIO' }],
+  selfChecked: ['audio'],
+  cost: 'compute',
+  changeValue: ({ audio: name }, { files }) => (name === undefined ? null : (files.find(name)?.hash ?? null)),
+  async run({ audio: name }, context) {
+    const file = context.files.find(name)
+    if (file === null) throw new NodeError('FileNotFoundError', `Invalid audio file: ${name}`)
+    return { outputs: [toAudioValue(await readAudio({ path: file.path, name }, context))] }
   },
 })

@@ -1,10 +1,9 @@
-/** A dictionary or a list as JSON text, non-ASCII characters as they are. */
+/** JSON as text: written from a dictionary or a list (non-ASCII characters as they are), and one key read from it. */
 import { defineNode, values } from '../../node/define-node.ts'
-import { int } from '../../node/input-kinds.ts'
-import { ofType } from '../../node/value-kinds.ts'
-import { dumpPyJson } from '../../python/json-text.ts'
-import { toPyValue } from '../../python/python-value.ts'
-import { refuseLongText } from '../../python/text-limit.ts'
+import { int, ofType, string } from '../../node/input-kinds.ts'
+import { dumpPyJson, readPyJson } from '../../python/json-text.ts'
+import { pyStr, toPyValue } from '../../python/python-value.ts'
+import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 import type { Value } from '../../values/value.ts'
 
 const indent = int({ default: 2, min: 0, max: 8 })
@@ -40,4 +39,23 @@ export const convertArrayToString = defineNode({
   outputs: [{ type: 'STRING' }],
   cost,
   run: ({ array, indent }) => values(toText(array, indent)),
+})
+
+function extract(text: string, key: string): string {
+  const data = readPyJson(text)
+  // A list, a number or no JSON at all holds no keys.
+  const value = data instanceof Map ? data.get(key) : undefined
+  return value === undefined || value === null ? '' : pyStr(value)
+}
+
+export const jsonExtractString = defineNode({
+  classType: 'JsonExtractString',
+  displayName: 'Extract Text from JSON',
+  category: 'text',
+  description: 'Reads one top-level key of a JSON object as text; empty when there is none.',
+  style: 'schema',
+  required: { json_string: string({ multiline: true }), key: string({ multiline: false }) },
+  outputs: [{ type: 'STRING' }],
+  cost: costOfTexts,
+  run: ({ json_string, key }) => values(extract(json_string, key)),
 })
