@@ -1,4 +1,7 @@
-/** Every node class that comes with the engine, in the order of the catalog: groups first name theirs in their own list. */
+/**
+ * Every node class that comes with the engine, in the order of the catalog. Most are listed by their group; a new class is
+ * added to the list of its group.
+ */
 import type { EngineNode } from '../node/define-node.ts'
 import { audioNodes } from './audio/audio-nodes.ts'
 import { batchesNodes } from './batches/batches-nodes.ts'
@@ -15,6 +18,7 @@ import { imageScale, imageScaleBy } from './geometry/scale-images.ts'
 import { latentsNodes } from './latents/latents-nodes.ts'
 import { masksNodes } from './masks/masks-nodes.ts'
 import { runModel } from './run-model-node.ts'
+import { sigmasNodes } from './sigmas/sigmas-nodes.ts'
 import { previewAny } from './text/preview-any.ts'
 import { stringConcatenate } from './text/string-nodes.ts'
 import { textNodes } from './text/text-nodes.ts'
@@ -25,6 +29,7 @@ import {
   primitiveString,
   primitiveStringMultiline,
 } from './values/primitives.ts'
+import { valuesNodes } from './values/values-nodes.ts'
 import { videoNodes } from './video/video-nodes.ts'
 
 /** The classes of ComfyUI. */
@@ -47,9 +52,11 @@ export const BUILT_IN_NODES: readonly EngineNode[] = [
   primitiveBoolean,
   stringConcatenate,
   ...textNodes,
+  ...valuesNodes,
   ...masksNodes,
   ...batchesNodes,
   ...latentsNodes,
+  ...sigmasNodes,
   ...filesNodes,
   ...geometryNodes,
   ...filtersNodes,

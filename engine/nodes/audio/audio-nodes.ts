@@ -1,3 +1,4 @@
+/** Sound: read, made, changed, saved. */
 import type { EngineNode } from '../../node/define-node.ts'
 import {
   loadAudio,
@@ -10,7 +11,6 @@ import {
 import { audioConcat, audioMerge, joinAudioChannels, splitAudioChannels } from './combine-audio.ts'
 import { audioAdjustVolume, audioEqualizer3Band, emptyAudio, trimAudioDuration } from './edit-audio.ts'
 
-/** Sound: read, made, changed, saved. */
 export const audioNodes: readonly EngineNode[] = [
   loadAudio,
   saveAudioFlac,

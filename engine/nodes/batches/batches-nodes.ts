@@ -1,4 +1,4 @@
-/** Batches and lists of images. CreateList and MergeTextLists are with the text and logic nodes. */
+/** Batches and lists of images. CreateList is with the plain values, MergeTextLists with the text nodes. */
 import type { EngineNode } from '../../node/define-node.ts'
 import { batchImages, imageBatch, imageFromBatch, rebatchImages, repeatImageBatch } from './image-batches.ts'
 import { loadImageDataSetFromFolder, saveImageDataSetToFolder } from './image-folders.ts'

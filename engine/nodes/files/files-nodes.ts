@@ -1,3 +1,4 @@
+/** Images read and saved in other ways than plain PNG, and shown while a workflow runs. */
 import type { EngineNode } from '../../node/define-node.ts'
 import { loadImageOutput, webcamCapture } from './load-image.ts'
 import { painter } from './painter.ts'
@@ -7,7 +8,6 @@ import { saveImageWebsocket } from './save-image.ts'
 import { saveImageAdvanced } from './save-image-advanced.ts'
 import { saveSvg } from './save-svg.ts'
 
-/** Images read and saved in other ways than plain PNG, and shown while a workflow runs. */
 export const filesNodes: readonly EngineNode[] = [
   loadImageOutput,
   webcamCapture,

@@ -1,4 +1,4 @@
-/** Every class of this group, in the order of the catalogue. */
+/** Filters: what changes the pixels of an image and keeps its size. */
 import type { EngineNode } from '../../node/define-node.ts'
 import { adjustBrightness, adjustContrast, imageAddNoise, normalizeImages } from './adjustments.ts'
 import { colorTransfer } from './color-transfer.ts'

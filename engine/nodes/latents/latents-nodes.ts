@@ -1,20 +1,5 @@
-/** Latents and noise levels, as far as they need no model. */
+/** Latents, as far as they need no model. */
 import type { EngineNode } from '../../node/define-node.ts'
-import {
-  extendIntermediateSigmas,
-  flipSigmas,
-  manualSigmas,
-  setFirstSigma,
-  splitSigmas,
-  splitSigmasDenoise,
-} from '../sigmas/edit-sigmas.ts'
-import {
-  exponentialScheduler,
-  karrasScheduler,
-  laplaceScheduler,
-  polyexponentialScheduler,
-  vpScheduler,
-} from '../sigmas/scheduler-nodes.ts'
 import { emptyFlux2LatentImage, emptyLatentImage, emptySd3LatentImage } from './empty-latents.ts'
 import { latentAdd, latentBlend, latentMultiply, latentSubtract } from './latent-arithmetic.ts'
 import { latentConcat, latentCut } from './latent-axes.ts'
@@ -59,15 +44,4 @@ export const latentsNodes: readonly EngineNode[] = [
   batchLatents,
   saveLatent,
   loadLatent,
-  karrasScheduler,
-  exponentialScheduler,
-  polyexponentialScheduler,
-  vpScheduler,
-  laplaceScheduler,
-  splitSigmas,
-  splitSigmasDenoise,
-  flipSigmas,
-  setFirstSigma,
-  extendIntermediateSigmas,
-  manualSigmas,
 ]

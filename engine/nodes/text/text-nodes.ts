@@ -1,10 +1,5 @@
-/** The text, logic, maths and primitive classes beyond the first few of the library. */
+/** Text: cut, compared, searched, formatted, saved. */
 import type { EngineNode } from '../../node/define-node.ts'
-import { colorToRgbInt, numberConvert } from '../values/conversions.ts'
-import { andNode, createList, customCombo, notNode, orNode, switchNode } from '../values/logic.ts'
-import { mathExpression } from '../values/math-expression.ts'
-import { primitiveBoundingBox, seedNode } from '../values/primitives.ts'
-import { resolutionSelector } from '../values/resolution-selector.ts'
 import {
   addTextPrefix,
   addTextSuffix,
@@ -53,16 +48,4 @@ export const textNodes: readonly EngineNode[] = [
   replaceText,
   stripWhitespace,
   mergeTextLists,
-  createList,
-  seedNode,
-  primitiveBoundingBox,
-  colorToRgbInt,
-  mathExpression,
-  numberConvert,
-  resolutionSelector,
-  notNode,
-  andNode,
-  orNode,
-  switchNode,
-  customCombo,
 ]

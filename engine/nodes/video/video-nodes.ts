@@ -1,10 +1,10 @@
+/** Moving pictures with sound: made, cut, taken apart, saved. */
 import type { EngineNode } from '../../node/define-node.ts'
 import { createVideo, getVideoComponents, loadVideo } from './make-video.ts'
 import { videoFrameSample } from './sample-frames.ts'
 import { saveVideo, saveWebm } from './save-video.ts'
 import { videoSlice, videoTemporalCrop } from './trim-video.ts'
 
-/** Moving pictures with sound: made, cut, taken apart, saved. */
 export const videoNodes: readonly EngineNode[] = [
   loadVideo,
   createVideo,
