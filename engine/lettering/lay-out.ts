@@ -1,6 +1,6 @@
 /** Where a text goes on a picture: wrapped, shrunk until it fits the height, flush with the margin. */
 
-import { roundHalfEven } from '../tensor/resize/upscale.ts'
+import { roundHalfEven } from '../../lib/python/numbers.ts'
 import { inkRange, lineWidth, type Pen, type PlacedLine } from './draw-text.ts'
 import { charactersOf, type Letters, widthOf } from './letter-shapes.ts'
 

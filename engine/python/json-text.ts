@@ -3,7 +3,8 @@
  * `1.0` stays a float, NaN and Infinity are read, and objects keep the order of their keys.
  */
 
-import { formatPythonNumber, readPythonInt } from '../../lib/python/numbers.ts'
+import { readPythonInt } from '../../lib/python/numbers.ts'
+import { dumpPythonNumber } from '../../lib/python/values.ts'
 import { NodeError } from '../node/node-error.ts'
 import { inPython, isPyList, type PyDict, type PyNumber, type PyValue, pyTypeName } from './python-value.ts'
 
@@ -172,12 +173,6 @@ function countBackslashes(text: string, end: number): number {
   return count
 }
 
-function dumpNumber(number: PyNumber): string {
-  if (typeof number === 'bigint' || Number.isFinite(number)) return formatPythonNumber(number)
-  if (Number.isNaN(number)) return 'NaN'
-  return number > 0 ? 'Infinity' : '-Infinity'
-}
-
 /** `json.dumps(value, ensure_ascii=False, indent=…)`; `null` keeps everything on one line. */
 export function dumpPyJson(value: PyValue, indent: number | null): string {
   return dump(value, indent === null ? null : ' '.repeat(indent), '\n')
@@ -186,7 +181,7 @@ export function dumpPyJson(value: PyValue, indent: number | null): string {
 function dump(value: PyValue, indent: string | null, lineStart: string): string {
   if (value === null || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') return dumpText(value)
-  if (typeof value === 'bigint' || typeof value === 'number') return dumpNumber(value)
+  if (typeof value === 'bigint' || typeof value === 'number') return dumpPythonNumber(value)
   const inner = indent === null ? '' : lineStart + indent
   if (isPyList(value)) {
     return enclose(

@@ -1,6 +1,6 @@
 /** Sound made, cut, made louder, and filtered. */
 
-import { roundPython } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { type Audio, toAudioValue } from '../../media/audio.ts'
 import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { float, int } from '../../node/input-kinds.ts'
@@ -16,7 +16,7 @@ const category = 'audio'
 function roundedSamples(seconds: number, sampleRate: number): number {
   const samples = seconds * sampleRate
   if (!Number.isFinite(samples)) throw new NodeError('OverflowError', 'cannot convert float infinity to integer')
-  return Number(roundPython(samples))
+  return roundHalfEven(samples)
 }
 
 export const emptyAudio = defineNode({

@@ -6,10 +6,10 @@
 import { defineNode } from '../../node/define-node.ts'
 import { image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch.ts'
 import { quantiserFor, throughKeyFrame } from '../../tensor/codec/key-frame.ts'
 import { fromYuv, toYuv } from '../../tensor/codec/yuv-planes.ts'
 import { viewOf } from '../../tensor/tensor.ts'
-import { frameAt } from '../../tensor/window.ts'
 
 export const ltxvPreprocess = defineNode({
   classType: 'LTXVPreprocess',
@@ -31,10 +31,10 @@ export const ltxvPreprocess = defineNode({
     }
     const result = allocate([batch, evenHeight, evenWidth, 3])
     for (let index = 0; index < batch; index++) {
-      const source = { data: frameAt(tensor, index).data, rowStride: width * channels, channels }
+      const source = { data: sliceBatch(tensor, index, 1).data, rowStride: width * channels, channels }
       const picture = toYuv(source, { width: evenWidth, height: evenHeight, checkpoint })
       const coded = throughKeyFrame(picture, quantiserFor(rateFactor), checkpoint)
-      fromYuv(coded, frameAt(result, index).data, checkpoint)
+      fromYuv(coded, sliceBatch(result, index, 1).data, checkpoint)
       if (batch > 1) progress(index + 1, batch)
     }
     return { outputs: [result] }

@@ -5,9 +5,10 @@ import { defineNode } from '../../node/define-node.ts'
 import { image } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch.ts'
 import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
 import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { frameAt, throughBytes } from '../../tensor/window.ts'
+import { throughBytes } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
 
 const COLORS = [
@@ -141,7 +142,7 @@ export const drawBBoxes = defineNode({
     for (let index = 0; index < result.shape[0]; index++) {
       const detections = isPerFrame ? perFrame[index] : perFrame[0]
       if (detections === undefined) throw new NodeError('IndexError', 'list index out of range')
-      drawDetections(frameAt(result, index), detections, context)
+      drawDetections(sliceBatch(result, index, 1), detections, context)
     }
     return { outputs: [result] }
   },

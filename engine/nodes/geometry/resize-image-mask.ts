@@ -1,9 +1,11 @@
 /** One node for every way of resizing, for images and masks alike. */
+
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { type Chosen, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
 import { combo, float, type InputKind, int, ofType } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { CROP_METHODS, type CropMethod, roundHalfEven, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+import { CROP_METHODS, type CropMethod, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
 import { Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'

@@ -2,10 +2,12 @@
  * Images scaled to a size that is given, or computed from the picture's own: so many pixels, so long a side, a model's
  * favourite sizes.
  */
+
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { choice, combo, float, image, int } from '../../node/input-kinds.ts'
-import { CROP_METHODS, roundHalfEven, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+import { CROP_METHODS, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
 import { longerSideTo, MAX_RESOLUTION } from './target-size.ts'
 
 const MAX_SIDE = 16384

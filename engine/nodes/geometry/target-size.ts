@@ -1,5 +1,5 @@
 /** Sizes that keep an aspect, rounded as Python rounds. */
-import { roundHalfEven } from '../../tensor/resize/upscale.ts'
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 
 export const MAX_RESOLUTION = 16_384
 

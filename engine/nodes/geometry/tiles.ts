@@ -1,9 +1,9 @@
 /** An image as a list of overlapping tiles, and back: overlaps are blended with weights that fall off towards the edges. */
 
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineListNode, defineNode, values } from '../../node/define-node.ts'
 import { image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { roundHalfEven } from '../../tensor/resize/upscale.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import { MAX_RESOLUTION, type Size } from './target-size.ts'

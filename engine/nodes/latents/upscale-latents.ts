@@ -1,7 +1,8 @@
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, float, int } from '../../node/input-kinds.ts'
 import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
-import { CROP_METHODS, roundHalfEven } from '../../tensor/resize/upscale.ts'
+import { CROP_METHODS } from '../../tensor/resize/upscale.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
 const MAX_SIDE = 16384

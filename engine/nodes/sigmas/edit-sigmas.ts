@@ -1,6 +1,6 @@
 /** Noise levels cut, turned round and refined. */
 
-import { readPythonFloat } from '../../../lib/python/numbers.ts'
+import { readPythonFloat, roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
 import { combo, float, int, string } from '../../node/input-kinds.ts'
@@ -8,7 +8,6 @@ import { NodeError } from '../../node/node-error.ts'
 import { inPython } from '../../python/python-value.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 import { sliceBatch } from '../../tensor/batch.ts'
-import { roundHalfEven } from '../../tensor/resize/upscale.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
 import { linspace } from './schedules.ts'

@@ -1,4 +1,4 @@
-import { roundPython } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode, values } from '../../node/define-node.ts'
 import { combo, float, int } from '../../node/input-kinds.ts'
 
@@ -40,7 +40,7 @@ export const resolutionSelector = defineNode({
   run({ aspect_ratio, megapixels, multiple }) {
     const [width, height] = sidesOf(aspect_ratio)
     const scale = Math.sqrt((megapixels * MEGAPIXEL) / (width * height))
-    const side = (ratio: number) => Number(roundPython((ratio * scale) / multiple)) * multiple
+    const side = (ratio: number) => roundHalfEven((ratio * scale) / multiple) * multiple
     return values(side(width), side(height))
   },
 })

@@ -3,6 +3,7 @@
  * libm. JavaScript's logarithms are off by one in the last digit often enough that `int(log(243, 3))` would not be Python's;
  * and ints may be larger than any float.
  */
+import { type Fraction, toFraction } from '../../../lib/python/numbers.ts'
 import { NodeError } from '../../node/node-error.ts'
 import type { PyNumber } from '../python-value.ts'
 
@@ -52,21 +53,6 @@ export function divideInts(dividend: bigint, divisor: bigint): number {
     throw new NodeError('OverflowError', 'integer division result too large for a float')
   }
   return isNegative ? -quotient : quotient
-}
-
-export interface Fraction {
-  readonly numerator: bigint
-  readonly denominator: bigint
-}
-
-/** A finite double, without its sign, as a fraction. */
-export function toFraction(value: number): Fraction {
-  let [scaled, bits] = [value, 0]
-  while (!Number.isInteger(scaled)) {
-    scaled *= 2
-    bits += 1
-  }
-  return { numerator: BigInt(scaled), denominator: 1n << BigInt(bits) }
 }
 
 const MAX_EXACT_POWER = 64

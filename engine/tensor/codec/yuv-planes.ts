@@ -1,5 +1,5 @@
 /** 8-bit planes as video codecs take them: brightness at full size, colour at half, in studio range (BT.601). */
-import { BYTE_TO_FLOAT } from '../bytes.ts'
+import { BYTE_TO_FLOAT, byteOf } from '../bytes.ts'
 
 export interface BytePlane {
   readonly width: number
@@ -25,11 +25,6 @@ const newPlane = (width: number, height: number): BytePlane => ({
   height,
   data: new Uint8ClampedArray(width * height),
 })
-
-function byteOf(value: number): number {
-  const scaled = Math.fround(255 * value)
-  return scaled >= 255 ? 255 : scaled > 0 ? scaled | 0 : 0
-}
 
 /** Both sides must be even: four pixels share one colour. */
 export function toYuv(

@@ -1,14 +1,10 @@
 /** Histogram matching: for each of 256 levels of a channel, the level of a reference that as many pixels stay below. */
+import { byteOf } from '../bytes.ts'
 import { type Tensor, viewOf } from '../tensor.ts'
 
 const LEVELS = 256
 const LAST = LEVELS - 1
 const BLOCK_VALUES = 262_144
-
-export function levelOf(value: number): number {
-  const scaled = Math.fround(LAST * value)
-  return scaled >= LAST ? LAST : scaled > 0 ? scaled | 0 : 0
-}
 
 /** The share of pixels up to each level, per channel, over the frames first..last of a batch. */
 export function cumulativeShares(
@@ -21,7 +17,7 @@ export function cumulativeShares(
   counts.forEach((perLevel, c) => {
     for (let at = first * size + c, done = 0; at < (last + 1) * size; at += channels, done++) {
       if (done % BLOCK_VALUES === 0) checkpoint()
-      perLevel[levelOf(data[at])]++
+      perLevel[byteOf(data[at])]++
     }
   })
   return counts.map((perLevel) => {

@@ -2,6 +2,7 @@
  * Between sRGB and CIE Lab (D65). The curves are looked up in tables with straight lines between the entries, closer to
  * the formulas than a picture could show; colours beyond the tables go through the formulas.
  */
+import { clampToUnit } from '../map-pixels.ts'
 import type { PixelWork, Tensor } from '../tensor.ts'
 
 // Small enough for the cache, and off by 1e-6 at most where the curves bend most.
@@ -81,10 +82,6 @@ function cubed(f: number): number {
   return f > CUBE_FROM ? f * f * f : (f - FOOT) / SLOPE
 }
 
-function held(value: number): number {
-  return value < 0 ? 0 : value > 1 ? 1 : value
-}
-
 /** Lab colours as RGB, held within 0..1. */
 export function writeRgb(lab: Float32Array, rgb: Float32Array, checkpoint: () => void): void {
   for (let from = 0; from < lab.length; from += BLOCK_PIXELS * 3) {
@@ -103,8 +100,8 @@ function toRgb(lab: Float32Array, rgb: Float32Array, { from, to }: { from: numbe
     const red = 3.2404813432005266 * x - 1.5371515162713185 * y - 0.4985363261688878 * z
     const green = -0.9692549499965682 * x + 1.8759900014898907 * y + 0.0415559265582928 * z
     const blue = 0.0556466391351772 * x - 0.2040413383665112 * y + 1.0573110696453443 * z
-    rgb[at] = lookUp(gamma, held(red))
-    rgb[at + 1] = lookUp(gamma, held(green))
-    rgb[at + 2] = lookUp(gamma, held(blue))
+    rgb[at] = lookUp(gamma, clampToUnit(red))
+    rgb[at + 1] = lookUp(gamma, clampToUnit(green))
+    rgb[at + 2] = lookUp(gamma, clampToUnit(blue))
   }
 }

@@ -2,6 +2,7 @@
  * Pillow's median cut: the palette of an image, entry for entry. Boxes of colours are halved along their widest axis (as the
  * eye weighs it), the most populous box first; a palette entry is the mean of a box.
  */
+import { inBlocks } from '../map-pixels.ts'
 
 /** A colour's level on each axis, and the number and the sums of the pixels that have it. */
 export interface ColorList {
@@ -12,24 +13,16 @@ export interface ColorList {
 
 const MAX_COLORS = 65_536
 const BITS = 8
-const BLOCK_PIXELS = 262_144
-// Four places per colour keep the searches short.
+// Four entries per colour keep the searches short.
 const TABLE_SIZE = MAX_COLORS * 4
 const EMPTY = -1
-
-function eachBlock(count: number, checkpoint: () => void, work: (from: number, to: number) => void): void {
-  for (let from = 0; from < count; from += BLOCK_PIXELS) {
-    checkpoint()
-    work(from * 3, Math.min(from + BLOCK_PIXELS, count) * 3)
-  }
-}
 
 function countDistinct(pixels: Uint8Array, shift: number, checkpoint: () => void): number {
   const bits = BITS - shift
   const seen = new Uint8Array(2 ** Math.max(0, bits * 3 - 3))
   let distinct = 0
-  eachBlock(pixels.length / 3, checkpoint, (from, to) => {
-    for (let at = from; at < to; at += 3) {
+  inBlocks(pixels.length / 3, checkpoint, (from, to) => {
+    for (let at = from * 3; at < to * 3; at += 3) {
       const color =
         ((pixels[at] >> shift) << (2 * bits)) | ((pixels[at + 1] >> shift) << bits) | (pixels[at + 2] >> shift)
       const flag = 1 << (color & 7)
@@ -59,24 +52,24 @@ export function collectColors(pixels: Uint8Array, checkpoint: () => void): Color
   const levels = [0, 1, 2].map(() => new Uint8Array(distinct)) as unknown as ColorList['levels']
   const sums = [0, 1, 2].map(() => new Float64Array(distinct)) as unknown as ColorList['sums']
   const counts = new Float64Array(distinct)
-  const places = new Int32Array(TABLE_SIZE).fill(EMPTY)
+  const table = new Int32Array(TABLE_SIZE).fill(EMPTY)
   const keys = new Int32Array(distinct)
   let known = 0
-  eachBlock(pixels.length / 3, checkpoint, (from, to) => {
-    for (let at = from; at < to; at += 3) {
+  inBlocks(pixels.length / 3, checkpoint, (from, to) => {
+    for (let at = from * 3; at < to * 3; at += 3) {
       const [red, green, blue] = [pixels[at], pixels[at + 1], pixels[at + 2]]
       const key = ((red >> shift) << 16) | ((green >> shift) << 8) | (blue >> shift)
-      let place = (Math.imul(key, 0x9e3779b1) >>> 14) & (TABLE_SIZE - 1)
-      while (places[place] !== EMPTY && keys[places[place]] !== key) place = (place + 1) & (TABLE_SIZE - 1)
-      if (places[place] === EMPTY) {
-        places[place] = known
+      let entry = (Math.imul(key, 0x9e3779b1) >>> 14) & (TABLE_SIZE - 1)
+      while (table[entry] !== EMPTY && keys[table[entry]] !== key) entry = (entry + 1) & (TABLE_SIZE - 1)
+      if (table[entry] === EMPTY) {
+        table[entry] = known
         keys[known] = key
         levels[0][known] = red >> shift
         levels[1][known] = green >> shift
         levels[2][known] = blue >> shift
         known++
       }
-      const index = places[place]
+      const index = table[entry]
       counts[index]++
       sums[0][index] += red
       sums[1][index] += green

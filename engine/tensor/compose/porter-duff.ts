@@ -3,6 +3,7 @@
  * their alphas first; nearly every mode is then a weighted sum whose weights and alpha follow from the two alphas, so
  * that a mode is a row of factors.
  */
+import { clampToUnit } from '../map-pixels.ts'
 
 /** With source colour S and alpha s, destination colour D and alpha d (colours multiplied by their alphas): */
 interface Mode {
@@ -85,10 +86,6 @@ export type PixelRange = { readonly start: number; readonly end: number }
 // Below this alpha there is no colour to speak of.
 const LEAST_ALPHA = 1e-5
 
-function clamp(value: number): number {
-  return value < 0 ? 0 : value > 1 ? 1 : value
-}
-
 function composeSum(picture: Composition, mode: Mode, { start, end }: PixelRange): void {
   const { source, sourceMask, destination, destinationMask, image, mask, channels } = picture
   const [alphaS, alphaD, alphaBoth] = mode.alpha
@@ -99,7 +96,7 @@ function composeSum(picture: Composition, mode: Mode, { start, end }: PixelRange
     const s = 1 - sourceMask[pixel]
     const d = 1 - destinationMask[pixel]
     const sum = alphaS * s + alphaD * d + alphaBoth * s * d
-    const alpha = isClamped ? clamp(sum) : sum
+    const alpha = isClamped ? clampToUnit(sum) : sum
     mask[pixel] = 1 - alpha
     const ofSource = sourceConstant + sourceD * d
     const ofDestination = destinationConstant + destinationS * s
@@ -109,8 +106,8 @@ function composeSum(picture: Composition, mode: Mode, { start, end }: PixelRange
       let colour = ofSource * a + ofDestination * b + product * a * b
       if (extreme === 'min') colour += a < b ? a : b
       else if (extreme === 'max') colour += a > b ? a : b
-      else if (isClamped) colour = clamp(colour)
-      image[at] = alpha > LEAST_ALPHA ? clamp(colour / alpha) : 0
+      else if (isClamped) colour = clampToUnit(colour)
+      image[at] = alpha > LEAST_ALPHA ? clampToUnit(colour / alpha) : 0
     }
   }
 }
@@ -127,7 +124,7 @@ function composeOverlay(picture: Composition, { start, end }: PixelRange): void 
       const b = destination[at] * d
       // The alphas stand as upstream writes them, although each colour meets the other's.
       const colour = 2 * b < d ? 2 * a * b : s * d - 2 * (d - a) * (s - b)
-      image[at] = alpha > LEAST_ALPHA ? clamp(colour / alpha) : 0
+      image[at] = alpha > LEAST_ALPHA ? clampToUnit(colour / alpha) : 0
     }
   }
 }

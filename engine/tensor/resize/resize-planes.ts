@@ -3,10 +3,12 @@
  * for video). All axes before these two count as a stack of planes, each resized by itself; only `bislerp` looks at the
  * channels together.
  */
+
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { narrow, reshape } from '../batch.ts'
 import { elementCount, type PixelWork, type Tensor } from '../tensor.ts'
 import { bislerp } from './bislerp.ts'
-import { type CropMethod, roundHalfEven, upscale } from './upscale.ts'
+import { type CropMethod, upscale } from './upscale.ts'
 
 export const PLANE_METHODS = ['nearest-exact', 'bilinear', 'area', 'bicubic', 'bislerp'] as const
 export type PlaneMethod = (typeof PLANE_METHODS)[number]

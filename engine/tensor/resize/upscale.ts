@@ -2,9 +2,10 @@
  * The one resize behind most nodes (ComfyUI's `common_upscale`): five methods, and an optional crop to the target's aspect
  * before it. Works on images and masks alike.
  */
-import { roundPython } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { type PixelWork, type Tensor, viewOf } from '../tensor.ts'
+import type { Window } from '../window.ts'
 import { createLanczosTable } from './lanczos-table.ts'
 import { resizePlaneArea } from './resize-area.ts'
 import { resizePlaneBilinear } from './resize-bilinear.ts'
@@ -21,18 +22,6 @@ export interface UpscaleOptions {
   readonly height: number
   readonly method: UpscaleMethod
   readonly crop: CropMethod
-}
-
-/** `round(x)` as Python rounds: halves to the even neighbour. */
-export function roundHalfEven(value: number): number {
-  return Number(roundPython(value))
-}
-
-interface Window {
-  readonly x: number
-  readonly y: number
-  readonly width: number
-  readonly height: number
 }
 
 /** The part of the image that has the target's aspect, around the centre. */
