@@ -70,8 +70,3 @@ export function readPrefix(prefix: string, values: NameValues): OutputName {
   }
   return { subfolder, baseName }
 }
-
-/** `name_00001_.png`. Numbers above 99999 simply grow. */
-export function numberedName(baseName: string, number: number, extension: string): string {
-  return `${baseName}_${String(number).padStart(5, '0')}_.${extension}`
-}

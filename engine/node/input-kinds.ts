@@ -35,6 +35,11 @@ function readTensor(value: Value, name: string, ranks: readonly number[]): Tenso
   return value
 }
 
+/** ComfyUI's bound on sides and offsets in pixels. */
+export const MAX_RESOLUTION = 16_384
+/** The largest seed: 64 bits. */
+export const MAX_SEED = 2n ** 64n - 1n
+
 export function image(options?: InputOptions): InputKind<Tensor> {
   return { spec: asSpec('IMAGE', options), read: (value, name) => readTensor(value, name, [4]) }
 }
@@ -143,9 +148,6 @@ export function inputFile(options: InputOptions): InputKind<string> {
 export function anything(options?: InputOptions): InputKind<Value> {
   return { spec: asSpec('*', options), read: (value) => value }
 }
-
-/** The name under which other node families of the library import it. */
-export const any = anything
 
 /** A value of a named type that the node judges itself: `DICT`, or a union such as `INT,FLOAT`. */
 export function ofType(type: string, options: InputOptions = {}): InputKind<Value> {

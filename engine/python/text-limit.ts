@@ -24,3 +24,8 @@ export function costOfTexts(inputs: Readonly<Record<string, unknown>>): Cost {
   for (const input of Object.values(inputs)) if (typeof input === 'string') length += input.length
   return length <= INLINE_LENGTH ? 'inline' : 'compute'
 }
+
+/** A text as a message shows it: cut, with an ellipsis that says so. */
+export function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}…` : text
+}

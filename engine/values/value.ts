@@ -17,6 +17,12 @@ export class Blocker {
 export type Value = null | boolean | number | bigint | string | NumberText | Tensor | Blocker | Value[] | ValueObject
 export type ValueObject = { [key: string]: Value }
 
+/** A value with members, and none of the classes above. */
+export function isValueObject(value: Value): value is ValueObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return !(value instanceof Tensor || value instanceof NumberText || value instanceof Blocker)
+}
+
 /** What an output slot holds: normally one value, more when the node was mapped over lists. */
 export type Slot = readonly Value[]
 

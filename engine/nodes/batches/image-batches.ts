@@ -2,7 +2,7 @@
 import { costOf, defineListNode, defineNode } from '../../node/define-node.ts'
 import { autogrow } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { image, int } from '../../node/input-kinds.ts'
+import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { concatenate, repeatBatch, sliceBatch, splitBatch } from '../../tensor/batch.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
@@ -64,7 +64,7 @@ export const imageFromBatch = defineNode({
   description: 'Takes some images out of a batch; a negative index counts from the end.',
   required: {
     image: image({}),
-    batch_index: int({ default: 0, min: -16384, max: 16384 }),
+    batch_index: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION }),
     length: int({ default: 1, min: 1, max: 4096 }),
   },
   // The result is a view.

@@ -1,7 +1,7 @@
 /** Lists of images as training data: thinned out, shuffled, flattened, laid out as a grid. */
 
 import { defineListNode } from '../../node/define-node.ts'
-import { float, image, int, wideInt } from '../../node/input-kinds.ts'
+import { float, image, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
@@ -74,7 +74,7 @@ export const shuffleDataset = defineListNode({
   classType: 'ShuffleDataset',
   displayName: 'Shuffle Images List',
   description: 'Puts images into an order that a seed decides.',
-  required: { images: image({}), seed: wideInt({ default: 0, min: 0, max: 2n ** 64n - 1n }) },
+  required: { images: image({}), seed: wideInt({ default: 0, min: 0, max: MAX_SEED }) },
   outputs: listed,
   cost: 'inline',
   run({ images, seed: [seed] }) {

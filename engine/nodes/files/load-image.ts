@@ -1,13 +1,11 @@
 /** Nodes that read one picture: uploaded, made by an earlier job, or taken with a camera. */
 import { type DecodedImage, toImageTensor, toMaskTensor, withDecodedImage } from '../../images/decode.ts'
 import { defineNode } from '../../node/define-node.ts'
-import { boolean, choice, type InputKind, inputFile, int, string } from '../../node/input-kinds.ts'
+import { boolean, choice, type InputKind, inputFile, int, MAX_RESOLUTION, string } from '../../node/input-kinds.ts'
 import type { InputFile, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 
 const ALPHA = 3
-const MAX_SIDE = 16_384
-
 type Files = Pick<NodeContext, 'files'>
 
 /** Throws NodeError when the run holds no such file. */
@@ -102,7 +100,7 @@ export const loadImageOutput = defineNode({
   },
 })
 
-const side = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 1 })
+const side = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 1 })
 
 export const webcamCapture = defineNode({
   classType: 'WebcamCapture',

@@ -1,6 +1,6 @@
 /** Every value changed by itself: brightness, contrast, normalisation, negatives and noise. */
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { float, image, wideInt } from '../../node/input-kinds.ts'
+import { float, image, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import { fillTorchNormal } from '../../random/torch-normal.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
@@ -84,8 +84,6 @@ export const imageInvert = defineNode({
   },
 })
 
-const LARGEST_SEED = 2n ** 64n - 1n
-
 export const imageAddNoise = defineNode({
   classType: 'ImageAddNoise',
   displayName: 'Add Noise to Image',
@@ -94,7 +92,7 @@ export const imageAddNoise = defineNode({
   style: 'schema',
   required: {
     image: image({}),
-    seed: wideInt({ default: 0, min: 0, max: LARGEST_SEED, control_after_generate: true }),
+    seed: wideInt({ default: 0, min: 0, max: MAX_SEED, control_after_generate: true }),
     strength: float({ default: 0.5, min: 0, max: 1, step: 0.01 }),
   },
   outputs: [{ type: 'IMAGE' }],

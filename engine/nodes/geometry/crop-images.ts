@@ -1,14 +1,13 @@
 /** Rectangles cut out of every image: given by numbers, by a box, in the middle, or where a seed decides. */
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { boundingBox, image, int, wideInt } from '../../node/input-kinds.ts'
+import { boundingBox, image, int, MAX_RESOLUTION, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, sliceOf, throughBytes } from '../../tensor/window.ts'
 import { previewImages } from '../files/previews.ts'
 
-const MAX_SIDE = 16384
-const side = () => int({ default: 512, min: 1, max: MAX_SIDE, step: 1 })
-const offset = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 1 })
+const side = () => int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 })
+const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 1 })
 
 export const imageCrop = defineNode({
   classType: 'ImageCrop',
@@ -52,7 +51,6 @@ export const imageCropV2 = defineNode({
   },
 })
 
-const LARGEST_SEED = 2n ** 64n - 1n
 const cropSide = () => int({ default: 512, min: 1, max: 8192 })
 
 const facts = {
@@ -100,7 +98,7 @@ export const randomCropImages = defineNode({
     images: image({}),
     width: cropSide(),
     height: cropSide(),
-    seed: wideInt({ default: 0, min: 0, max: LARGEST_SEED }),
+    seed: wideInt({ default: 0, min: 0, max: MAX_SEED }),
   },
   cost: ({ images }) => costOf(images.data.length),
   run({ images, width, height, seed }, context) {

@@ -1,9 +1,7 @@
 /** An image of a given size, and the size of an image. */
 import { costOf, defineNode, values } from '../../node/define-node.ts'
-import { image, int } from '../../node/input-kinds.ts'
+import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-
-const MAX_SIDE = 16384
 
 export const emptyImage = defineNode({
   classType: 'EmptyImage',
@@ -12,8 +10,8 @@ export const emptyImage = defineNode({
   description: 'A batch of images of one colour.',
   style: 'classic',
   required: {
-    width: int({ default: 512, min: 1, max: MAX_SIDE, step: 1 }),
-    height: int({ default: 512, min: 1, max: MAX_SIDE, step: 1 }),
+    width: int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 }),
+    height: int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 }),
     batch_size: int({ default: 1, min: 1, max: 4096 }),
     color: int({ default: 0, min: 0, max: 0xffffff, step: 1, display: 'color' }),
   },

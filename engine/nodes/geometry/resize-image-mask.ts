@@ -3,13 +3,13 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { type Chosen, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { combo, float, type InputKind, int, ofType } from '../../node/input-kinds.ts'
+import { combo, float, type InputKind, int, MAX_RESOLUTION, ofType } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { CROP_METHODS, type CropMethod, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
 import { Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'
-import { longerSideTo, MAX_RESOLUTION, type Size, shorterSideTo, withOpenSide } from './target-size.ts'
+import { longerSideTo, type Size, shorterSideTo, withOpenSide } from './target-size.ts'
 
 /** The same declaration, for values that must be an image or a mask. */
 function imageOrMask({ spec }: InputKind<Value>): InputKind<Tensor> {

@@ -6,12 +6,11 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
-import { choice, combo, float, image, int } from '../../node/input-kinds.ts'
+import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { CROP_METHODS, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
-import { longerSideTo, MAX_RESOLUTION } from './target-size.ts'
+import { longerSideTo } from './target-size.ts'
 
-const MAX_SIDE = 16384
-const side = () => int({ default: 512, min: 0, max: MAX_SIDE, step: 1 })
+const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 1 })
 
 export const imageScale = defineNode({
   classType: 'ImageScale',

@@ -1,8 +1,6 @@
 /** Sizes that keep an aspect, rounded as Python rounds. */
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 
-export const MAX_RESOLUTION = 16_384
-
 export interface Size {
   readonly width: number
   readonly height: number

@@ -1,12 +1,10 @@
 /** Latents of zeros, to be filled by a sampler. They differ in channels and in pixels per cell. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
-import { int } from '../../node/input-kinds.ts'
+import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import type { ValueObject } from '../../values/value.ts'
-
-const MAX_SIDE = 16384
 
 interface Layout {
   readonly channels: number
@@ -22,7 +20,7 @@ interface Size {
 }
 
 function sides(fallback: number, step: number) {
-  const side = () => int({ default: fallback, min: 16, max: MAX_SIDE, step })
+  const side = () => int({ default: fallback, min: 16, max: MAX_RESOLUTION, step })
   return { width: side(), height: side(), batch_size: int({ default: 1, min: 1, max: 4096 }) }
 }
 

@@ -1,7 +1,7 @@
 /** Latents joined and cut along an axis: x is the last, y the one before, t the one before that. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
-import { combo, int } from '../../node/input-kinds.ts'
+import { combo, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { concatenate, fitBatch, narrow } from '../../tensor/batch.ts'
 import { latent, withSamples } from './latent.ts'
 
@@ -52,8 +52,8 @@ export const latentCut = unnamed(
     required: {
       samples: latent({}),
       dim: combo(['x', 'y', 't']),
-      index: int({ default: 0, min: -16384, max: 16384, step: 1 }),
-      amount: int({ default: 1, min: 1, max: 16384, step: 1 }),
+      index: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION, step: 1 }),
+      amount: int({ default: 1, min: 1, max: MAX_RESOLUTION, step: 1 }),
     },
     cost: ({ samples: { samples } }) => costOf(samples.data.length),
     run({ samples: given, dim, index, amount }, context) {

@@ -1,5 +1,5 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { int } from '../../node/input-kinds.ts'
+import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { copyInto } from '../../tensor/batch.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
 import { type Paste, pastePicture } from '../../tensor/compose/paste.ts'
@@ -8,8 +8,7 @@ import { elementCount, type PixelWork } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
-const MAX_SIDE = 16384
-const place = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 8 })
+const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 8 })
 
 interface Edge {
   readonly length: number
@@ -60,7 +59,7 @@ export const latentComposite = defineNode({
   category: 'model/latent',
   description: 'Lays one latent over another at a place in the picture, with soft edges if wanted.',
   style: 'classic',
-  required: { samples_to: latent(), samples_from: latent(), x: place(), y: place(), feather: place() },
+  required: { samples_to: latent(), samples_from: latent(), x: offset(), y: offset(), feather: offset() },
   outputs: [{ type: 'LATENT' }],
   cost: ({ samples_to, samples_from }) => costOf(samples_to.samples.data.length + samples_from.samples.data.length),
   run({ samples_to: given, samples_from, x, y, feather: softness }, context) {

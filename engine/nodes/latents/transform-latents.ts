@@ -1,6 +1,6 @@
 /** Latents turned, mirrored and cut, by cells. */
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { choice, int } from '../../node/input-kinds.ts'
+import { choice, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { narrow, reshape } from '../../tensor/batch.ts'
 import { planeSize } from '../../tensor/resize/resize-planes.ts'
 import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, turn } from '../../tensor/rotate-and-mirror.ts'
@@ -62,7 +62,6 @@ export const latentFlip = defineNode({
   },
 })
 
-const MAX_SIDE = 16384
 // Upstream keeps a crop inside the latent only as far as 64 pixels go.
 const LEAST_CELLS = 8
 
@@ -72,8 +71,8 @@ function cropAxis(size: number, start: number, count: number) {
   return sliceOf(first, first + count, size)
 }
 
-const side = () => int({ default: 512, min: 64, max: MAX_SIDE, step: 8 })
-const offset = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 8 })
+const side = () => int({ default: 512, min: 64, max: MAX_RESOLUTION, step: 8 })
+const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 8 })
 
 export const latentCrop = defineNode({
   ...facts,

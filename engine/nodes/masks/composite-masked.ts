@@ -1,6 +1,6 @@
 /** One picture, or one latent, laid over another where a mask allows it. */
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { boolean, image, int, mask } from '../../node/input-kinds.ts'
+import { boolean, type InputKind, image, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { copyInto, memberSize } from '../../tensor/batch.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'
@@ -11,6 +11,13 @@ import { upscale } from '../../tensor/resize/upscale.ts'
 import { elementCount, type PixelWork, type Tensor } from '../../tensor/tensor.ts'
 import { LATENT_SCALE, latent } from '../latents/latent.ts'
 import { asMaskBatch, offset } from './mask-kinds.ts'
+
+const placement = (offsetOf: () => InputKind<number>) => ({
+  x: offsetOf(),
+  y: offsetOf(),
+  resize_source: boolean({ default: false }),
+})
+const optional = { mask: mask({}) }
 
 function stretch(tensor: Tensor, [height, width]: readonly number[], work: PixelWork): Tensor {
   return upscale(tensor, { width, height, method: 'bilinear', crop: 'disabled' }, work)
@@ -28,14 +35,8 @@ export const imageCompositeMasked = defineNode({
   category: 'image/compositing',
   description: 'Lays one image over another at a place, where a mask allows it.',
   style: 'schema',
-  required: {
-    destination: image({}),
-    source: image({}),
-    x: offset(),
-    y: offset(),
-    resize_source: boolean({ default: false }),
-  },
-  optional: { mask: mask({}) },
+  required: { destination: image({}), source: image({}), ...placement(offset) },
+  optional,
   outputs: [{ type: 'IMAGE' }],
   cost: ({ destination, source }) => costOf(destination.data.length + source.data.length),
   run({ destination, source, x, y, resize_source: isResized, mask: given }, context) {
@@ -58,8 +59,7 @@ export const imageCompositeMasked = defineNode({
   },
 })
 
-const MAX_SIDE = 16384
-const place = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 8 })
+const cellOffset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 8 })
 
 /** Plane `plane` of member `member`; both repeat from their start where there are fewer. */
 function planeOf(tensor: Tensor, member: number, plane: number): Picture {
@@ -75,14 +75,8 @@ export const latentCompositeMasked = defineNode({
   category: 'model/latent',
   description: 'Lays one latent over another at a place, where a mask allows it.',
   style: 'schema',
-  required: {
-    destination: latent({}),
-    source: latent({}),
-    x: place(),
-    y: place(),
-    resize_source: boolean({ default: false }),
-  },
-  optional: { mask: mask({}) },
+  required: { destination: latent({}), source: latent({}), ...placement(cellOffset) },
+  optional,
   outputs: [{ type: 'LATENT' }],
   cost: ({ destination, source }) => costOf(destination.samples.data.length + source.samples.data.length),
   run({ destination, source, x, y, resize_source: isResized, mask: given }, context) {

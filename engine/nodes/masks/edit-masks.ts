@@ -2,7 +2,7 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { autogrow } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { boolean, float, int, mask } from '../../node/input-kinds.ts'
+import { boolean, float, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import { concatenate, sliceBatch } from '../../tensor/batch.ts'
 import { createDilation } from '../../tensor/filters/dilate.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
@@ -109,8 +109,6 @@ export const featherMask = defineNode({
   },
 })
 
-const MAX_GROWTH = 16384
-
 export const growMask = defineNode({
   ...facts,
   classType: 'GrowMask',
@@ -118,7 +116,7 @@ export const growMask = defineNode({
   description: 'Makes masked regions larger, or smaller for a negative number of pixels.',
   required: {
     mask: mask({}),
-    expand: int({ default: 0, min: -MAX_GROWTH, max: MAX_GROWTH, step: 1 }),
+    expand: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION, step: 1 }),
     tapered_corners: boolean({ advanced: true, default: true }),
   },
   // Each doubling of the radius is one more pass.

@@ -19,6 +19,7 @@ import {
   pyTypeName,
   toPyValue,
 } from '../../python/python-value.ts'
+import { shorten } from '../../python/text-limit.ts'
 import type { Value } from '../../values/value.ts'
 
 const MAX_LENGTH = 10_000
@@ -31,8 +32,6 @@ const INLINE_LENGTH = 500
 function costOf({ expression }: { readonly expression: string }): Cost {
   return expression.length > INLINE_LENGTH || HEAVY.test(expression) ? 'compute' : 'inline'
 }
-
-const shorten = (text: string) => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text)
 
 function failure(expression: string, problem: string): NodeError {
   return new NodeError('ValueError', `Math Expression '${expression}' ${problem}`)
@@ -76,7 +75,7 @@ export const mathExpression = defineDynamicNode({
     const result = evaluate(expression, given)
     const number = asNumber(result)
     if (number === null) {
-      const shown = `${pyTypeName(result)}: ${shorten(pyRepr(result))}`
+      const shown = `${pyTypeName(result)}: ${shorten(pyRepr(result), MAX_SHOWN)}`
       throw failure(expression, `must evaluate to a numeric result, got ${shown}`)
     }
     const float = toFiniteFloat(expression, number)

@@ -1,70 +1,62 @@
 /** Constants as nodes: each hands its value on, integers with all their digits. */
 import { defineNode, values } from '../../node/define-node.ts'
-import { boolean, float, int, string, wideInt } from '../../node/input-kinds.ts'
+import { boolean, float, int, MAX_RESOLUTION, string, wideInt } from '../../node/input-kinds.ts'
+import type { Value } from '../../values/value.ts'
 
 // ComfyUI's sys.maxsize; beyond what a double holds.
 const LARGEST = 9_223_372_036_854_775_807n
 
-const category = 'utilities/primitive'
+const facts = { category: 'utilities/primitive', style: 'schema', cost: 'inline' } as const
+const handOn = ({ value }: { readonly value: Value }) => values(value)
 
 export const primitiveInt = defineNode({
+  ...facts,
   classType: 'PrimitiveInt',
   displayName: 'Int',
-  category,
   description: 'An integer of up to 64 bits.',
-  style: 'schema',
   required: { value: wideInt({ min: -LARGEST, max: LARGEST, control_after_generate: 'fixed' }) },
   outputs: [{ type: 'INT' }],
-  cost: 'inline',
-  run: ({ value }) => values(value),
+  run: handOn,
 })
 
 export const primitiveFloat = defineNode({
+  ...facts,
   classType: 'PrimitiveFloat',
   displayName: 'Float',
-  category,
   description: 'A number with a fraction.',
-  style: 'schema',
   required: { value: float({ min: -LARGEST, max: LARGEST, step: 0.1 }) },
   outputs: [{ type: 'FLOAT' }],
-  cost: 'inline',
-  run: ({ value }) => values(value),
+  run: handOn,
 })
 
 export const primitiveString = defineNode({
+  ...facts,
   classType: 'PrimitiveString',
   displayName: 'Text',
-  category,
   description: 'A line of text.',
-  style: 'schema',
   required: { value: string({ multiline: false }) },
   outputs: [{ type: 'STRING' }],
-  cost: 'inline',
-  run: ({ value }) => values(value),
+  run: handOn,
 })
 
 export const primitiveStringMultiline = defineNode({
+  ...facts,
   classType: 'PrimitiveStringMultiline',
   displayName: 'Text (Multiline)',
-  category,
   description: 'Text of several lines.',
-  style: 'schema',
   required: { value: string({ multiline: true }) },
   outputs: [{ type: 'STRING' }],
-  cost: 'inline',
-  run: ({ value }) => values(value),
+  run: handOn,
 })
 
 export const primitiveBoolean = defineNode({
+  ...facts,
   classType: 'PrimitiveBoolean',
   displayName: 'Boolean',
-  category,
   description: 'Yes or no.',
-  style: 'schema',
   required: { value: boolean({}) },
   outputs: [{ type: 'BOOLEAN' }],
-  cost: 'inline',
-  run: ({ value }) => values(value),
+  run: handOn,
 })
 
 export const seedNode = defineNode({
@@ -79,7 +71,6 @@ export const seedNode = defineNode({
   run: ({ seed }) => values(seed),
 })
 
-const MAX_RESOLUTION = 16384
 const offset = int({ default: 0, min: 0, max: MAX_RESOLUTION })
 const size = int({ default: 512, min: 1, max: MAX_RESOLUTION })
 

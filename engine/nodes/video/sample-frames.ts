@@ -2,7 +2,7 @@ import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { countFrames, readFrames } from '../../media/read-video.ts'
 import { type FrameVideo, toVideoValue, type Video } from '../../media/video.ts'
 import { defineNode, values } from '../../node/define-node.ts'
-import { combo, int, wideInt } from '../../node/input-kinds.ts'
+import { combo, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
@@ -55,7 +55,7 @@ export const videoFrameSample = defineNode({
     video,
     num_frames: int({ default: 16, min: 1, max: 9999 }),
     strategy: combo(['uniform', 'head', 'tail', 'random'], { default: 'uniform' }),
-    seed: wideInt({ default: 0, min: 0, max: 18_446_744_073_709_551_615n }),
+    seed: wideInt({ default: 0, min: 0, max: MAX_SEED }),
   },
   outputs: [{ type: 'VIDEO', name: 'video' }],
   cost: 'compute',
