@@ -6,15 +6,15 @@
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { EngineFailure } from '../graph/run-event.ts'
 import { readInputs, toFiles } from '../node/node-call.ts'
-import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
+import { Interrupted, NodeError } from '../node/node-error.ts'
 import type { Value } from '../values/value.ts'
 import { executeNode } from './calls/execute-node.ts'
-import { showInputs } from './calls/show-inputs.ts'
 import { createEventLine } from './events/event-line.ts'
 import { isLinkValue, LiveGraph, type LiveNode } from './live-graph.ts'
 import type { CacheEntry } from './results/result-cache.ts'
 import { createRunResults } from './results/run-results.ts'
 import { createSignatures } from './results/signature.ts'
+import { blame, NodeFailure, toFailure } from './run-failure.ts'
 import type { RunDeps, RunRequest, RunState } from './run-state.ts'
 import { createSchedule } from './schedule.ts'
 
@@ -58,30 +58,6 @@ function fail({ emit }: RunDeps, failure: EngineFailure): void {
 function interrupt({ emit }: RunDeps): void {
   emit({ type: 'log', text: 'Processing interrupted\n' })
   emit({ type: 'interrupted' })
-}
-
-/** A failure together with the node it happened in. */
-class NodeFailure extends Error {
-  readonly live: LiveNode
-  constructor(live: LiveNode, cause: unknown) {
-    super('a node failed', { cause })
-    this.live = live
-  }
-}
-
-function toFailure(error: unknown, nodeId: string | null, classType: string | null): EngineFailure {
-  const { exceptionType, message, traceback } = toFailureText(error)
-  return { code: 'node_execution_error', message, nodeId, classType, traceback, exceptionType }
-}
-
-/** A node made by expansion is nobody the client knows: the submitted node answers for it. */
-function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailure): EngineFailure {
-  return {
-    ...toFailure(cause, live.realId, graph.get(live.realId).node.classType),
-    currentInputs: showInputs(given.get(live.id)),
-    currentOutputs: [...graph.ids()],
-    executed: [...executed],
-  }
 }
 
 function begin(request: RunRequest, deps: RunDeps): RunState {
