@@ -36,20 +36,16 @@ const LEVEL = 4
 const SHORT_NAME = 31
 const LONG_NAME = 255
 
-// Channels lie in the order of their names; each with its place in a pixel.
-const LAYOUTS: Readonly<Record<number, readonly (readonly [name: string, place: number])[]>> = {
-  1: [['Y', 0]],
-  3: [
-    ['B', 2],
-    ['G', 1],
-    ['R', 0],
-  ],
-  4: [
-    ['A', 3],
-    ['B', 2],
-    ['G', 1],
-    ['R', 0],
-  ],
+// Channels are stored in the order of their names; `index` is where a channel stands in a pixel.
+const COLORS = [
+  { name: 'B', index: 2 },
+  { name: 'G', index: 1 },
+  { name: 'R', index: 0 },
+]
+const LAYOUTS: Readonly<Record<number, readonly { readonly name: string; readonly index: number }[]>> = {
+  1: [{ name: 'Y', index: 0 }],
+  3: COLORS,
+  4: [{ name: 'A', index: 3 }, ...COLORS],
 }
 
 const text = (value: string) => Buffer.from(`${value}\0`, 'latin1')
@@ -62,7 +58,7 @@ function attribute(name: string, type: string, body: Buffer): Buffer {
 }
 
 function channelList(channels: number): Buffer {
-  const entries = LAYOUTS[channels].map(([name]) => Buffer.concat([text(name), int32(FLOAT_TYPE, 0, 1, 1)]))
+  const entries = LAYOUTS[channels].map(({ name }) => Buffer.concat([text(name), int32(FLOAT_TYPE, 0, 1, 1)]))
   return Buffer.concat([...entries, Buffer.alloc(1)])
 }
 
@@ -114,9 +110,9 @@ function blockBytes({ width, height, channels, pixels }: ExrImage, from: number)
   const floats = new Float32Array(lines * width * channels)
   let at = 0
   for (let y = from; y < from + lines; y++) {
-    for (const [, place] of LAYOUTS[channels]) {
+    for (const { index } of LAYOUTS[channels]) {
       const end = (y + 1) * width * channels
-      for (let i = y * width * channels + place; i < end; i += channels) floats[at++] = pixels[i]
+      for (let i = y * width * channels + index; i < end; i += channels) floats[at++] = pixels[i]
     }
   }
   return new Uint8Array(floats.buffer)

@@ -1,6 +1,6 @@
 /**
- * Images to files and back on the engine thread, for nodes that mostly wait: pixels are converted a block at a time, and
- * other runs get their turn in between.
+ * Images to files and back on the engine thread, for nodes that mostly wait: pixels are converted a block per turn of
+ * the event loop, and other runs are served in between.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import sharp from 'sharp'

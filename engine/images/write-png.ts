@@ -83,7 +83,7 @@ async function compressRows(rows: PngRows, { level, checkpoint }: WritePngOption
     const to = Math.min(height, from + step)
     const band = filterBand(rows, { from, to, checksum })
     const compressed = compress({ bytes: band.bytes, previous, isLast: to === height }, level)
-    // A cancelled run leaves without waiting for these.
+    // A cancelled run ends without waiting for these.
     compressed.catch(() => {})
     waiting.push(compressed)
     ;({ checksum } = band)

@@ -72,7 +72,7 @@ const MARGIN_SHARE = 0.01
 const LINE_SPACING = 1.2
 const OUTLINE_SHARE = 0.04
 const SHRINK = 0.9
-// Text is not made smaller than this, be it cut off: it must stay readable.
+// Text is not made smaller than this, even if it is then cut off: it must stay readable.
 const LEAST_PERCENT = 2
 const LEAST_PIXELS = 10
 

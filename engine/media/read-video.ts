@@ -55,8 +55,8 @@ export function countFrames(video: FileVideo, work: ReadWork): Promise<VideoFact
 }
 
 /**
- * Gathers frames from a stream of bytes. Frames that nobody asked for are passed over; when more come than were expected,
- * the room grows.
+ * Gathers frames from a stream of bytes. Frames that were not asked for are skipped; when more come than were expected,
+ * the memory grows.
  */
 class FrameStore {
   readonly #work: ReadWork

@@ -23,7 +23,7 @@ export interface ToolRun {
 
 export interface ToolEnd {
   readonly isDone: boolean
-  /** The last words of the program. */
+  /** The end of what the program printed as errors. */
   readonly complaint: string
 }
 

@@ -1,4 +1,4 @@
-/** A folder for the files of one call, gone when the call is: containers need an end that they can seek in. */
+/** A folder for the files of one call, removed when the call ends: ffmpeg must be able to seek in what it writes. */
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

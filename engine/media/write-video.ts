@@ -1,5 +1,5 @@
 /**
- * Video files, encoded or copied by ffmpeg. Frames from memory are piped in as they are made; a file is turned into another
+ * Video files, encoded or copied by ffmpeg. Frames from memory are piped in as they are made; a file is converted to another
  * without its frames ever coming here. Metadata goes into the container.
  */
 import { writeFile } from 'node:fs/promises'

@@ -21,7 +21,7 @@ export interface OutputKind {
 }
 
 /**
- * `inline` runs on the engine thread and must be done within a fraction of a millisecond, or wait; `compute` goes to the
+ * `inline` runs on the engine thread and must be done within a fraction of a millisecond, or spend its time waiting; `compute` goes to the
  * pool, `isolated` to the threads of custom nodes.
  */
 export type Cost = 'inline' | 'compute' | 'isolated'
@@ -44,7 +44,7 @@ interface Declaration<R extends Kinds, O extends Kinds> {
   readonly hasIntermediateOutput?: boolean
   readonly deprecated?: boolean
   readonly experimental?: boolean
-  /** It has a partner's model do the work. */
+  /** The class calls a partner's model. */
   readonly isApiNode?: boolean
   /** Inputs that the node judges itself, such as file names. */
   readonly selfChecked?: readonly string[]
@@ -151,7 +151,7 @@ export function defineNode<const R extends Kinds = Record<never, never>, const O
   node: NodeSpec<R, O>,
 ): EngineNode {
   const { cost } = node
-  // The one place where types meet: the executor reads every input through its kind, which makes them true.
+  // The casts are safe: the executor reads every input through its kind before it calls any of these.
   return toEngineNode(node, false, {
     asksLazily: node.askLazy !== undefined,
     hasChangeValue: node.changeValue !== undefined,

@@ -159,7 +159,7 @@ export function truth(options: InputOptions = {}): InputKind<boolean> {
   return { spec: ['BOOLEAN', options], read: (value) => pyTruth(toPyValue(value)) }
 }
 
-/** A colour as text; what it must look like is the node's business. */
+/** A colour as text; the node checks what it looks like. */
 export function color(options: InputOptions): InputKind<string> {
   return {
     spec: ['COLOR', options],

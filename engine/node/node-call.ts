@@ -1,6 +1,6 @@
 /**
  * One call of one node, the same on every thread: the node runs in its context, and what it returns
- * is checked before anybody relies on it. The host supplies what differs between threads.
+ * is checked before anything else uses it. The host supplies what differs between threads.
  */
 
 import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
@@ -117,7 +117,7 @@ function checkResult(node: EngineNode, result: CallResult): CallResult {
   if (!Array.isArray(outputs) || outputs.length !== types.length) {
     throw new NodeError('TypeError', `the node must return ${types.length} outputs`)
   }
-  // First: it bounds every later walk.
+  // Weighed first: that bounds every later walk over the result.
   weighResult(result)
   for (const value of outputs) eachTensor(value, () => {})
   return { ...result, outputs: outputs.map((value, slot) => toOutput(types[slot], value)) }

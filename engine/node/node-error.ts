@@ -79,7 +79,7 @@ function framesIn(stack: string, folders: readonly string[]): string[] {
   return frames
 }
 
-/** A message may quote a path, such as that of a module that is missing: where things lie on this machine is not shown. */
+/** A message may quote a path, such as that of a module that is missing: where files are on this machine is not shown. */
 function hidePaths(message: string, folders: readonly string[]): string {
   const shown = folders.reduce(
     (text, folder) => text.replaceAll(`file://${folder}`, '').replaceAll(folder, ''),
@@ -89,8 +89,8 @@ function hidePaths(message: string, folders: readonly string[]): string {
 }
 
 /**
- * Frames of the traceback are those inside the given folders, with names relative to them: the folders of whoever wrote the
- * node. How our own code got there is nobody's business outside; the message says what was wrong.
+ * The traceback shows the frames inside the given folders (those of whoever wrote the node), with names relative to them.
+ * Frames of our own code are left out; the message says what was wrong.
  */
 export function toFailureText(error: unknown, folders: readonly string[] = []): FailureText {
   const { exceptionType, message } = describe(error)

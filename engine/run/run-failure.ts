@@ -21,7 +21,7 @@ export function toFailure(error: unknown, nodeId: string | null, classType: stri
   return { code: 'node_execution_error', message, nodeId, classType, traceback, exceptionType }
 }
 
-/** A node made by expansion is nobody the client knows: the submitted node answers for it. */
+/** The client does not know the nodes that expansion made: the submitted node is named in their stead. */
 export function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailure): EngineFailure {
   return {
     ...toFailure(cause, live.realId, graph.get(live.realId).node.classType),

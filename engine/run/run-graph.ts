@@ -3,7 +3,7 @@
  * a time where the graph allows it), and the end is told in one event. Never throws for what a node did; whatever it
  * throws is a defect of the engine.
  */
-import { setImmediate as nextTick } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EngineFailure } from '../graph/run-event.ts'
 import { readInputs, toFiles } from '../node/node-call.ts'
 import { Interrupted, NodeError } from '../node/node-error.ts'
@@ -18,7 +18,7 @@ import { blame, NodeFailure, toFailure } from './run-failure.ts'
 import type { RunDeps, RunRequest, RunState } from './run-state.ts'
 import { createSchedule } from './schedule.ts'
 
-// Cheap nodes run without leaving the thread; now and then other runs and messages get their turn.
+// Cheap nodes run without leaving the thread; after this long other runs and messages are served.
 const LONGEST_TURN_MS = 4
 
 export async function runGraph(request: RunRequest, deps: RunDeps): Promise<void> {
@@ -48,7 +48,7 @@ export async function runGraph(request: RunRequest, deps: RunDeps): Promise<void
   }
 }
 
-/** The log reads as ComfyUI's own would: whoever looks for what went wrong finds the words that they know. */
+/** The log reads as ComfyUI's own would: users who look for what went wrong find the words that they know. */
 function fail({ emit }: RunDeps, failure: EngineFailure): void {
   const traceback = failure.traceback === null ? '' : `${failure.traceback.trimEnd()}\n`
   emit({ type: 'log', text: `!!! Exception during processing !!! ${failure.message}\n${traceback}` })
@@ -112,7 +112,7 @@ function changeValue(live: LiveNode, request: RunRequest): string | null {
   }
 }
 
-/** Nodes that are out, and the first failure among them: it may come while nobody waits for that node. */
+/** Nodes that are running, and the first failure among them: it may come while nobody awaits that node. */
 interface InFlight {
   readonly works: Set<Promise<void>>
   failure: unknown
@@ -131,7 +131,7 @@ async function execute(state: RunState): Promise<void> {
     if (deps.isCancelled()) throw new Interrupted()
     if (inFlight.failure !== null) throw inFlight.failure
     if (performance.now() - turnStartedAt > LONGEST_TURN_MS || !deps.hasRoom()) {
-      await Promise.race([deps.room().then(() => nextTick()), interrupted])
+      await Promise.race([deps.room().then(() => nextTurn()), interrupted])
       turnStartedAt = performance.now()
     }
     deps.atWork()
@@ -142,7 +142,7 @@ async function execute(state: RunState): Promise<void> {
   }
 }
 
-/** Starts a node and comes back when it is done or out of our hands. Never rejects: failures are left in `inFlight`. */
+/** Starts a node and resolves when it is done or waits for another thread. Never rejects: failures are left in `inFlight`. */
 function start(state: RunState, id: string, inFlight: InFlight): Promise<void> {
   const live = state.graph.get(id)
   const suspended = Promise.withResolvers<void>()

@@ -40,7 +40,7 @@ export interface RunDeps {
   hasRoom(): boolean
   /** Resolves when whoever reads the events has caught up. */
   room(): Promise<void>
-  /** This run is what the thread works on from now on: if the thread is lost, it was this one. */
+  /** From now on the thread works on this run: if the thread is lost, this run counts as the cause. */
   atWork(): void
   isCancelled(): boolean
   /** Resolves when the run is cancelled. */
@@ -73,8 +73,8 @@ export interface RunState {
   readonly asked: Map<string, Set<string>>
   readonly expansions: Map<string, PendingExpansion>
   readonly executed: Set<string>
-  /** The inputs of nodes that are at work: whoever fails is asked for them. */
+  /** The inputs of nodes that are at work, for the report when one of them fails. */
   readonly given: Map<string, ReadonlyMap<string, Slot>>
-  /** Blockers whose message has been told: each speaks once. */
+  /** Blockers whose message has been sent: each is sent once. */
   readonly toldBlockers: WeakSet<Blocker>
 }

@@ -1,7 +1,7 @@
 /**
  * The kernels with the memory that they work in: one instance per thread, used by one loop over rows at a time. Tensors live
- * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Places in the memory are laid out
- * anew by every user and mean nothing afterwards.
+ * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Every user lays out
+ * its own addresses in the memory; they mean nothing afterwards.
  */
 
 import { NodeError } from '../node/node-error.ts'
@@ -46,7 +46,7 @@ export interface Workspace extends Disposable {
 const KEPT_BYTES = 33_554_432
 const ALIGNMENT = 64
 
-/** Hands out places one after the other, before the memory is there. */
+/** Hands out addresses one after the other, before the memory behind them is there. */
 export class Layout {
   #size = 0
 
@@ -86,7 +86,7 @@ function grow(memory: WasmMemory, bytes: number): void {
   }
 }
 
-/** Memory for the places of a layout. Contents are undefined. Must be disposed of before the next one is opened. */
+/** Memory for the addresses of a layout. Contents are undefined. Must be disposed of before the next one is opened. */
 export function openWorkspace(layout: Layout): Workspace {
   const { run, memory } = kept ?? createInstance()
   kept = null

@@ -81,11 +81,11 @@ test('sizes are rounded up by at most an eighth', () => {
 
 test('what decoders take counts too: one that does not fit beside others waits for them, one that never fits is refused', async () => {
   const { ledger } = open(8 * MIB)
-  const first = await ledger.reserveInTurn(5 * MIB, { besideBytes: MIB })
+  const first = await ledger.reserveOrWait(5 * MIB, { besideBytes: MIB })
   assert.throws(() => ledger.allocate(4 * MIB), /memory limit of 8 MiB reached/)
-  await assert.rejects(ledger.reserveInTurn(9 * MIB), /memory limit of 8 MiB reached/)
+  await assert.rejects(ledger.reserveOrWait(9 * MIB), /memory limit of 8 MiB reached/)
   const order: string[] = []
-  const second = ledger.reserveInTurn(4 * MIB).then((end) => {
+  const second = ledger.reserveOrWait(4 * MIB).then((end) => {
     order.push('second')
     return end
   })

@@ -18,8 +18,8 @@ export interface MemoryLedger {
    * beyond the limits.
    */
   reserve(bytes: number, options?: ReserveOptions): () => void
-  /** The same, but while others hold reservations it waits for them to end, for a while. */
-  reserveInTurn(bytes: number, options?: ReserveOptions): Promise<() => void>
+  /** The same, but while others hold reservations it waits for them to end, up to a limit. */
+  reserveOrWait(bytes: number, options?: ReserveOptions): Promise<() => void>
   /**
    * The buffer as it is known here. A buffer that comes back from another thread is the same memory behind a new object.
    * Throws NodeError for memory that was not handed out here.
@@ -31,7 +31,7 @@ export interface MemoryLedger {
   liveBytes(): number
 }
 
-/** Whoever memory is counted for: one run. */
+/** What memory is counted for: one run. */
 export interface MemoryOwner {
   liveBytes: number
 }
@@ -48,7 +48,7 @@ export interface MemoryLedgerDeps {
   readonly ownerLimitBytes?: number
   /** Frees something that is only kept for speed; false when there is nothing left. */
   evict(): boolean
-  /** Asked for once enough unpooled memory waits for the garbage collector, in every thread that may hold it. */
+  /** Called once enough unpooled memory waits for the garbage collector; must reach every thread that may hold it. */
   collectGarbage(): void
 }
 
@@ -56,8 +56,8 @@ export interface MemoryLedgerDeps {
 export const HEADER_BYTES = 16
 const HEADER_MARK = 0x7e_45_0a_11
 
-// A decoder is done within seconds; whoever asked from another thread stops waiting soon after.
-const MAX_TURN_WAIT_MS = 20_000
+// A decoder is done within seconds; a caller on another thread stops waiting soon after.
+const MAX_RESERVE_WAIT_MS = 20_000
 
 const SMALLEST_BYTES = 4096
 const POOL_SHARE = 4
@@ -72,7 +72,7 @@ export function sizeClass(bytes: number): number {
   return Math.ceil(bytes / step) * step
 }
 
-// Numbers may be used again once they run out: that takes two thousand million buffers.
+// Numbers may be used again once they run out: that takes two billion buffers.
 const LAST_NUMBER = 0x7fff_ffff
 
 /** 0 for memory without our header. */
@@ -222,14 +222,14 @@ export function createMemoryLedger(deps: MemoryLedgerDeps): MemoryLedger {
       return buffer
     },
     reserve,
-    async reserveInTurn(bytes, options) {
-      const patience = performance.now() + MAX_TURN_WAIT_MS
+    async reserveOrWait(bytes, options) {
+      const deadline = performance.now() + MAX_RESERVE_WAIT_MS
       const mayEverFit = bytes + (options?.besideBytes ?? 0) <= Math.min(limitBytes, ownerLimitBytes)
       for (;;) {
         try {
           return reserve(bytes, options)
         } catch (error) {
-          const leftMs = patience - performance.now()
+          const leftMs = deadline - performance.now()
           if (!mayEverFit || reservations === 0 || leftMs <= 0) throw error
           await settlesWithin(reservationEnded.promise, leftMs)
         }

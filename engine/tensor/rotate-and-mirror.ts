@@ -1,4 +1,4 @@
-/** Quarter turns and mirror images. Turning walks small squares, so that neither side misses the cache on every pixel. */
+/** Quarter turns and mirror images. Rotation walks small squares, so that neither side misses the cache on every pixel. */
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
 const SQUARE = 32
@@ -41,15 +41,15 @@ function walk(
 export type QuarterTurns = 1 | 2 | 3
 
 /** Clockwise. */
-export function turn(image: Tensor, turns: QuarterTurns, { allocate, checkpoint }: PixelWork): Tensor {
+export function rotate(image: Tensor, quarterTurns: QuarterTurns, { allocate, checkpoint }: PixelWork): Tensor {
   const [batch, height, width, channels] = image.shape
   const courses: Readonly<Record<QuarterTurns, Course>> = {
     1: { start: height - 1, perColumn: height, perRow: -1 },
     2: { start: height * width - 1, perColumn: -1, perRow: -width },
     3: { start: (width - 1) * height, perColumn: -height, perRow: 1 },
   }
-  const result = allocate(turns === 2 ? image.shape : [batch, width, height, channels])
-  walk(image, result, { course: courses[turns], checkpoint })
+  const result = allocate(quarterTurns === 2 ? image.shape : [batch, width, height, channels])
+  walk(image, result, { course: courses[quarterTurns], checkpoint })
   return result
 }
 

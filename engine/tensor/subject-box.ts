@@ -36,7 +36,7 @@ export function growToAspect(box: Window, { aspect, factor }: { aspect: number; 
   const high = isWide ? box.width / aspect : box.height
   const halfWidth = Math.ceil(Math.trunc(wide * factor) / 2)
   const halfHeight = Math.ceil(Math.trunc(high * factor) / 2)
-  // The middle lies between the first and the last pixel; places drop their fraction towards zero.
+  // The middle lies between the first and the last pixel; coordinates drop their fraction towards zero.
   const x = Math.trunc((2 * box.x + box.width - 1) / 2 - halfWidth)
   const y = Math.trunc((2 * box.y + box.height - 1) / 2 - halfHeight)
   return { x, y, width: 2 * halfWidth, height: 2 * halfHeight }

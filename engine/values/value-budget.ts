@@ -1,7 +1,7 @@
 /**
  * How much plain values (texts, lists, numbers) all runs together, and each of them, may hold at a time. They lie in the heap of
- * the engine thread, which all runs share: whoever would fill it fails, and the thread stays. What tensors and files take is the
- * memory ledger's business.
+ * the engine thread, which all runs share: the run that would fill it fails, and the thread lives on. What tensors and files
+ * take is counted by the memory ledger.
  */
 import { NodeError } from '../node/node-error.ts'
 
@@ -23,8 +23,8 @@ export interface ValueLimits {
   readonly runBytes: number
 }
 
-// So much every run may have, also when others have taken everything else: an ordinary job never needs more.
-const SURE_BYTES = 4_194_304
+// Every run may hold this much, even when others have taken everything else; an ordinary job never needs more.
+const GUARANTEED_BYTES = 4_194_304
 
 export function createValueBudget({ totalBytes, runBytes }: ValueLimits): ValueBudget {
   let heldByAll = 0
@@ -33,7 +33,7 @@ export function createValueBudget({ totalBytes, runBytes }: ValueLimits): ValueB
     let held = 0
     return {
       take(bytes) {
-        const isCrowded = heldByAll + bytes > totalBytes && held + bytes > SURE_BYTES
+        const isCrowded = heldByAll + bytes > totalBytes && held + bytes > GUARANTEED_BYTES
         if (isCrowded || held + bytes > runBytes) throw tooMuch(isCrowded ? totalBytes : runBytes, isCrowded)
         held += bytes
         heldByAll += bytes

@@ -15,7 +15,7 @@ export const MAX_LIST_LENGTH = 100_000
 /** All outputs of one node together, tensors and files not counted: those have limits of their own. */
 export const MAX_RESULT_BYTES = 67_108_864
 
-// A value with its place in a list, roughly: a number less, an object more.
+// A value with its entry in a list, roughly: a number takes less, an object more.
 const PART_BYTES = 64
 const BYTES_PER_CHARACTER = 2
 

@@ -1,4 +1,4 @@
-/** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; places may be fractional. */
+/** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; coordinates may be fractional. */
 
 import { NumberText } from '../../../lib/json/lossless-json.ts'
 import { ofType } from '../../node/input-kinds.ts'

@@ -8,7 +8,7 @@ import { cutWindow, paste, type Window } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
 import type { Size } from './target-size.ts'
 
-/** Around the place where a head would be: in the middle across, near the top. null for images too small for that. */
+/** Around where a head would be: in the middle across, near the top. null for images too small for that. */
 function fallback({ width, height }: Size): Window | null {
   const side = Math.trunc(Math.min(width, height) * 0.3)
   const x = Math.max(0, Math.floor((width - side) / 2))

@@ -84,8 +84,8 @@ function drawLabel(view: ImageView, { text, x, y, ink }: Label, letters: Letters
   const coverage = { width, height, data: new Float32Array(width * height) }
   const line = { characters, x: x - left, baseline: y - top + ASCENT * LABEL_SIZE }
   drawText(coverage, [line], { letters, size: LABEL_SIZE, outline: 0 }, () => {})
-  coverage.data.forEach((share, place) => {
-    const [column, row] = [left + (place % width), top + Math.floor(place / width)]
+  coverage.data.forEach((share, index) => {
+    const [column, row] = [left + (index % width), top + Math.floor(index / width)]
     const isInside = column >= 0 && row >= 0 && column < view.width && row < view.height
     if (share > 0 && isInside) mix(view, row * view.width + column, { ink, share })
   })

@@ -1,4 +1,4 @@
-/** The size and position of pixels: scaled, cropped, turned, put together, drawn over. */
+/** The size and position of pixels: scaled, cropped, rotated, put together, drawn over. */
 import type { EngineNode } from '../../node/define-node.ts'
 import { cropByBBoxes } from './crop-by-boxes.ts'
 import { centerCropImages, imageCropV2, randomCropImages } from './crop-images.ts'

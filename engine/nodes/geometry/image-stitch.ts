@@ -79,12 +79,12 @@ function layOut(images: readonly [Tensor, Tensor], { isAcross, given, bar, color
   const canvas = work.allocate(isAcross ? [batch, breadth, total, channels] : [batch, total, breadth, channels])
   const stripOf = (along: number, length: number) =>
     isAcross ? { x: along, y: 0, width: length, height: breadth } : { x: 0, y: along, width: breadth, height: length }
-  images.forEach((source, place) => {
-    const along = place === 0 ? 0 : lengths[0] + bar
-    const beside = Math.floor((breadth - (isAcross ? views[place].height : views[place].width)) / 2)
-    const frameOf = (index: number) => Math.min(index, views[place].batch - 1)
-    fillRectangle(canvas, stripOf(along, lengths[place]), {
-      ink: padInk(color, given[place], channels),
+  images.forEach((source, index) => {
+    const along = index === 0 ? 0 : lengths[0] + bar
+    const beside = Math.floor((breadth - (isAcross ? views[index].height : views[index].width)) / 2)
+    const frameOf = (frame: number) => Math.min(frame, views[index].batch - 1)
+    fillRectangle(canvas, stripOf(along, lengths[index]), {
+      ink: padInk(color, given[index], channels),
       checkpoint: work.checkpoint,
     })
     const at = isAcross ? { x: along, y: beside } : { x: beside, y: along }

@@ -14,7 +14,7 @@ interface Padding {
   readonly bottom: number
 }
 
-/** How far a place along one axis is from the padded ends; the whole length when neither is. */
+/** How far each position along one axis is from the padded ends; the whole length when neither is. */
 function distances(length: number, before: number, after: number): Int32Array {
   const result = new Int32Array(length)
   for (let i = 0; i < length; i++) {

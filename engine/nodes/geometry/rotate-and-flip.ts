@@ -1,9 +1,9 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image } from '../../node/input-kinds.ts'
-import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, turn } from '../../tensor/rotate-and-mirror.ts'
+import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'
 
 const ROTATIONS = ['none', '90 degrees', '180 degrees', '270 degrees'] as const
-const TURNS: Readonly<Record<(typeof ROTATIONS)[number], QuarterTurns | 0>> = {
+const QUARTER_TURNS: Readonly<Record<(typeof ROTATIONS)[number], QuarterTurns | 0>> = {
   none: 0,
   '90 degrees': 1,
   '180 degrees': 2,
@@ -20,8 +20,8 @@ export const imageRotate = defineNode({
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor }) => costOf(tensor.data.length),
   run({ image: tensor, rotation }, context) {
-    const turns = TURNS[rotation]
-    return { outputs: [turns === 0 ? tensor : turn(tensor, turns, context)] }
+    const quarterTurns = QUARTER_TURNS[rotation]
+    return { outputs: [quarterTurns === 0 ? tensor : rotate(tensor, quarterTurns, context)] }
   },
 })
 

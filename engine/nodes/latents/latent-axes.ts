@@ -33,7 +33,7 @@ export const latentConcat = unnamed(
   }),
 )
 
-/** Starts at the last place at most; a negative index counts from the end, and takes nothing beyond it. */
+/** Starts at the last index at most; a negative index counts from the end, and takes nothing beyond it. */
 function rangeOf(size: number, index: number, amount: number): { start: number; count: number } {
   if (index >= 0) {
     const start = Math.min(index, size - 1)

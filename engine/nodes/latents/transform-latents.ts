@@ -1,9 +1,9 @@
-/** Latents turned, mirrored and cut, by cells. */
+/** Latents rotated, mirrored and cropped, by cells. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { narrow, reshape } from '../../tensor/batch.ts'
 import { planeSize } from '../../tensor/resize/resize-planes.ts'
-import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, turn } from '../../tensor/rotate-and-mirror.ts'
+import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'
 import { elementCount, type Tensor } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
 import { LATENT_SCALE, type Latent, latent, withSamples } from './latent.ts'
@@ -27,7 +27,7 @@ function asPlanes(images: Tensor, { shape }: Tensor): Tensor {
 }
 
 const ROTATIONS = ['none', '90 degrees', '180 degrees', '270 degrees'] as const
-const TURNS: Readonly<Record<(typeof ROTATIONS)[number], QuarterTurns | 0>> = {
+const QUARTER_TURNS: Readonly<Record<(typeof ROTATIONS)[number], QuarterTurns | 0>> = {
   none: 0,
   '90 degrees': 1,
   '180 degrees': 2,
@@ -41,10 +41,10 @@ export const latentRotate = defineNode({
   description: 'Turns latents clockwise by quarter turns.',
   required: { samples: latent(), rotation: choice(ROTATIONS) },
   run({ samples: given, rotation }, context) {
-    const turns = TURNS[rotation]
-    if (turns === 0) return { outputs: [given] }
-    const turned = turn(asImages(given.samples), turns, context)
-    return { outputs: [withSamples(given, asPlanes(turned, given.samples))] }
+    const quarterTurns = QUARTER_TURNS[rotation]
+    if (quarterTurns === 0) return { outputs: [given] }
+    const rotated = rotate(asImages(given.samples), quarterTurns, context)
+    return { outputs: [withSamples(given, asPlanes(rotated, given.samples))] }
   },
 })
 

@@ -1,4 +1,4 @@
-/** Noise levels cut, turned round and refined. */
+/** Noise levels split, reversed and refined. */
 
 import { readPythonFloat, roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode } from '../../node/define-node.ts'

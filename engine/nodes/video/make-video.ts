@@ -20,7 +20,7 @@ export const loadVideo = defineNode({
   outputs: [{ type: 'VIDEO' }],
   selfChecked: ['file'],
   cost: 'inline',
-  // The handle names the file's place, so a result is good only for as long as the content lies there.
+  // The handle holds the file's path, so a cached result is valid only while the content is at that path.
   changeValue({ file: name }, { files }) {
     const file = name === undefined ? null : files.find(name)
     return file === null ? null : `${file.hash} ${file.path}`

@@ -140,10 +140,10 @@ function pick<T>(row: readonly T[], slice: { from: number | null; to: number | n
   const { by } = slice
   const size = row.length
   const [low, high] = by > 0 ? [0, size] : [-1, size - 1]
-  const place = (bound: number | null, missing: number) =>
+  const indexOf = (bound: number | null, missing: number) =>
     bound === null ? missing : Math.min(high, Math.max(low, bound < 0 ? bound + size : bound))
-  const start = place(slice.from, by > 0 ? low : high)
-  const stop = place(slice.to, by > 0 ? high : low)
+  const start = indexOf(slice.from, by > 0 ? low : high)
+  const stop = indexOf(slice.to, by > 0 ? high : low)
   const picked: T[] = []
   for (let at = start; by > 0 ? at < stop : at > stop; at += by) picked.push(row[at])
   return picked

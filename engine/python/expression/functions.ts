@@ -17,7 +17,7 @@ import { add, isGreater, isLess, power } from './operators.ts'
 type Arguments = readonly PyValue[]
 
 interface PythonFunction {
-  /** Names of the parameters; null for as many arguments as one likes. */
+  /** Names of the parameters; null for any number of arguments. */
   readonly parameters: readonly string[] | null
   readonly required: number
   call(values: Arguments): PyValue
@@ -177,10 +177,10 @@ export function callFunction(name: string, positional: Arguments, named: Readonl
   const { parameters, required, call } = FUNCTIONS[name]
   const values = [...positional]
   for (const [key, value] of named) {
-    const place = parameters?.indexOf(key) ?? -1
-    if (place === -1) throw typeError(`${name}() got an unexpected keyword argument '${key}'`)
-    if (place < positional.length) throw typeError(`${name}() got multiple values for argument '${key}'`)
-    values[place] = value
+    const index = parameters?.indexOf(key) ?? -1
+    if (index === -1) throw typeError(`${name}() got an unexpected keyword argument '${key}'`)
+    if (index < positional.length) throw typeError(`${name}() got multiple values for argument '${key}'`)
+    values[index] = value
   }
   const most = parameters?.length ?? Number.POSITIVE_INFINITY
   if (values.length > most) throw typeError(`${name}() takes at most ${most} arguments (${values.length} given)`)

@@ -2,7 +2,7 @@
  * Which characters Python counts as digits, spaces and letters, and which it holds for the same when case is ignored; and the
  * positions between characters that a pattern can ask for: ends, line ends, word boundaries.
  */
-import type { Category, Folding, Place, SetItem } from './pattern-syntax.ts'
+import type { Category, Folding, Position, SetItem } from './pattern-syntax.ts'
 
 const UNICODE: Readonly<Record<Category, RegExp>> = {
   digit: /\p{Nd}/u,
@@ -100,7 +100,7 @@ function sourcesOf(lower: number): readonly number[] {
   const upper = Array.from(String.fromCodePoint(lower).toUpperCase())
   const sources = [lower]
   if (upper.length === 1) sources.push(upper[0].codePointAt(0) ?? lower)
-  // Greek letters with an iota below: their capitals stand eight places further.
+  // Greek letters with an iota below: their capitals are eight code points further.
   else if (lower >= 0x1f80 && lower <= 0x1fa7) sources.push(lower + 8)
   const other = OTHER_CAPITALS.get(lower)
   if (other !== undefined) sources.push(other)
@@ -143,8 +143,8 @@ function isBoundary(text: Int32Array, at: number, ascii: boolean): boolean {
   return isWordBefore !== isWordAfter
 }
 
-/** Indexed by the operand of the instruction. An empty text has neither boundaries nor places inside of words. */
-const TESTS: Readonly<Record<Place, (text: Int32Array, at: number) => boolean>> = {
+/** Indexed by the operand of the instruction. An empty text has neither boundaries nor positions inside of words. */
+const TESTS: Readonly<Record<Position, (text: Int32Array, at: number) => boolean>> = {
   'text start': (_, at) => at === 0,
   'text end': (text, at) => at === text.length,
   'line start': (text, at) => at === 0 || text[at - 1] === NEWLINE,
@@ -156,14 +156,14 @@ const TESTS: Readonly<Record<Place, (text: Int32Array, at: number) => boolean>> 
   'ascii inside': (text, at) => text.length > 0 && !isBoundary(text, at, true),
 }
 
-const PLACES = Object.keys(TESTS) as Place[]
-const TESTS_IN_ORDER = PLACES.map((place) => TESTS[place])
+const POSITIONS = Object.keys(TESTS) as Position[]
+const TESTS_IN_ORDER = POSITIONS.map((position) => TESTS[position])
 
-/** How a program names a place. */
-export function placeNumber(place: Place): number {
-  return PLACES.indexOf(place)
+/** How a program names a position. */
+export function positionNumber(position: Position): number {
+  return POSITIONS.indexOf(position)
 }
 
-export function isAtPlace(number: number, text: Int32Array, at: number): boolean {
+export function isAtPosition(number: number, text: Int32Array, at: number): boolean {
   return TESTS_IN_ORDER[number](text, at)
 }

@@ -12,7 +12,7 @@ import { PatternSource } from './pattern-source.ts'
 import {
   type Folding,
   type ParsedRegex,
-  type Place,
+  type Position,
   RegexError,
   type RegexFlags,
   type RegexNode,
@@ -37,7 +37,7 @@ export function parseRegex(pattern: string, flags: RegexFlags): ParsedRegex {
   return new Parser(pattern, flags).parse()
 }
 
-/** Where a group begins: its place in the pattern and how deep it lies. */
+/** Where a group begins: its position in the pattern and how deep it is nested. */
 interface Opening {
   readonly start: number
   readonly depth: number
@@ -117,16 +117,16 @@ class Parser {
     if (token.startsWith('\\') && token.length > 1) return this.#parseEscape(token)
     if (token === '[') return { kind: 'set', ...parseSet(this.#source, this.#flags, start), folding: this.#folding }
     if (token === '.') return { kind: 'any', withNewline: this.#flags.dotAll }
-    if (token === '^') return { kind: 'at', place: this.#flags.multiline ? 'line start' : 'text start' }
-    if (token === '$') return { kind: 'at', place: this.#flags.multiline ? 'line end' : 'last line end' }
+    if (token === '^') return { kind: 'at', position: this.#flags.multiline ? 'line start' : 'text start' }
+    if (token === '$') return { kind: 'at', position: this.#flags.multiline ? 'line end' : 'last line end' }
     return { kind: 'literal', code: token.codePointAt(0) ?? 0, folding: this.#folding }
   }
 
   #parseEscape(token: string): RegexNode {
     const source = this.#source
     const letter = token.slice(1)
-    const place = this.#placeOf(letter)
-    if (place !== null) return { kind: 'at', place }
+    const position = this.#positionOf(letter)
+    if (position !== null) return { kind: 'at', position }
     const category = categoryEscape(letter, this.#flags)
     if (category !== null) return { kind: 'set', items: [category], isNegated: false, folding: 'none' }
     if (letter !== '0' && DIGITS.includes(letter)) return this.#parseNumber(letter)
@@ -137,7 +137,7 @@ class Parser {
     return { kind: 'literal', code, folding: this.#folding }
   }
 
-  #placeOf(letter: string): Place | null {
+  #positionOf(letter: string): Position | null {
     const { ascii } = this.#flags
     if (letter === 'A') return 'text start'
     if (letter === 'Z') return 'text end'
@@ -330,7 +330,7 @@ class Parser {
     const inline = readInlineFlags(source, token)
     const outer = this.#flags
     this.#flags = applyFlags(outer, inline)
-    if (inline.scope === 'group') {
+    if (inline.appliesTo === 'group') {
       const body = this.#parseBody(at)
       this.#flags = outer
       return body

@@ -18,7 +18,7 @@ export type SetItem =
   | { readonly kind: 'range'; readonly low: number; readonly high: number }
   | { readonly kind: 'category'; readonly category: Category; readonly isNegated: boolean; readonly ascii: boolean }
 
-export type Place =
+export type Position =
   | 'text start'
   | 'text end'
   | 'line start'
@@ -38,7 +38,7 @@ export type RegexNode =
   | { readonly kind: 'literal'; readonly code: number; readonly folding: Folding }
   | { readonly kind: 'set'; readonly items: readonly SetItem[]; readonly isNegated: boolean; readonly folding: Folding }
   | { readonly kind: 'any'; readonly withNewline: boolean }
-  | { readonly kind: 'at'; readonly place: Place }
+  | { readonly kind: 'at'; readonly position: Position }
   | { readonly kind: 'sequence'; readonly nodes: readonly RegexNode[] }
   | { readonly kind: 'branch'; readonly options: readonly RegexNode[] }
   | { readonly kind: 'group'; readonly index: number; readonly body: RegexNode }

@@ -75,7 +75,7 @@ function toMatch(codes: Int32Array, registers: Int32Array, [start, end]: readonl
   }
 }
 
-/** An empty match is not followed by another at the same place, but by a longer one if there is one. */
+/** An empty match is not followed by another at the same position, but by a longer one if there is one. */
 function* findAll(program: Program, codes: Int32Array, checkpoint: () => void): IterableIterator<RegexMatch> {
   const matcher = new Matcher(program, codes, checkpoint)
   const { first } = program

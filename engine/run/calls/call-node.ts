@@ -83,7 +83,7 @@ export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): No
         return buffer
       },
       async reserve(bytes, besideBytes = 0) {
-        const end = await ledger.reserveInTurn(bytes, { besideBytes, owner })
+        const end = await ledger.reserveOrWait(bytes, { besideBytes, owner })
         if (isOver) end()
         else reserved.push(end)
         return end

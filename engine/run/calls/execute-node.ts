@@ -1,6 +1,6 @@
 /**
- * What happens when it is a node's turn: its cached result is used, or its lazy inputs are settled, or it runs (as often
- * as its input lists ask for) and its result is kept. Order and parallelism are run-graph.ts's business.
+ * What happens when a node is scheduled: its cached result is used, or its lazy inputs are settled, or it runs (as often
+ * as its input lists ask for) and its result is kept. Order and parallelism are decided by run-graph.ts.
  */
 import type { NodeRef } from '../../graph/run-event.ts'
 import { type CallSurroundings, findFile, namesInFolder, readInputs } from '../../node/node-call.ts'
@@ -20,30 +20,31 @@ import { blockedOutputs, type CallInputs, mergeOutputs, mergeReports, planCalls 
 /** `waiting`: the node has more to wait for and must be scheduled again. */
 export type Execution = 'done' | 'waiting'
 
-/** `onSuspend` is called when the node is out on another thread, or waits: others may run meanwhile. */
+/** `onSuspend` is called when the node runs on another thread, or waits: others may run meanwhile. */
 export async function executeNode(state: RunState, live: LiveNode, onSuspend: () => void): Promise<Execution> {
   const voice = state.line.open()
   try {
-    return await takeTurn(state, live, { voice, onSuspend })
+    return await takeStep(state, live, { voice, onSuspend })
   } finally {
     voice.close()
   }
 }
 
-interface Turn {
+/** One time that the node is scheduled: it may take several until it is done. */
+interface Step {
   readonly voice: NodeVoice
   onSuspend(): void
 }
 
-function takeTurn(state: RunState, live: LiveNode, turn: Turn): Execution | Promise<Execution> {
+function takeStep(state: RunState, live: LiveNode, step: Step): Execution | Promise<Execution> {
   const cached = findCached(state, live.id)
-  if (cached !== null) return repeat(state, live, { cached, voice: turn.voice })
+  if (cached !== null) return repeat(state, live, { cached, voice: step.voice })
   const expansion = state.expansions.get(live.id)
   if (expansion !== undefined) {
     const outputs = resolveExpansion(state, live, expansion)
-    return finish(state, live, { voice: turn.voice, entry: { outputs, report: expansion.report } })
+    return finish(state, live, { voice: step.voice, entry: { outputs, report: expansion.report } })
   }
-  return run(state, live, turn)
+  return run(state, live, step)
 }
 
 /** A result of an earlier run, or of an equal node of this one. */
@@ -66,16 +67,16 @@ function repeat(
   return 'done'
 }
 
-async function run(state: RunState, live: LiveNode, turn: Turn): Promise<Execution> {
-  const { voice } = turn
+async function run(state: RunState, live: LiveNode, step: Step): Promise<Execution> {
+  const { voice } = step
   voice.send({ type: 'node_started', ...live.ref })
   const asked = state.asked.get(live.id) ?? NO_NAMES
   const gathered = gatherInputs(live, { outputsOf: state.results.outputsOf, asked })
   state.given.set(live.id, gathered.lists)
   if (live.node.asksLazily && askForMore(state, live, gathered)) return 'waiting'
-  const { calls, reports, frees, plainBytes } = await runCalls(state, live, { ...turn, gathered })
+  const { calls, reports, frees, plainBytes } = await runCalls(state, live, { ...step, gathered })
   try {
-    // From here on they count as what the run holds, if somebody reads them.
+    // From here on they count as what the run holds, if another node reads them.
     state.values.give(plainBytes)
     const report = mergeReports(reports)
     if (report !== null) voice.send({ type: 'node_report', ...live.ref, report, cached: false })
@@ -146,7 +147,7 @@ interface CallsDone {
 async function runCalls(
   state: RunState,
   live: LiveNode,
-  { voice, onSuspend, gathered }: Turn & { readonly gathered: GatheredInputs },
+  { voice, onSuspend, gathered }: Step & { readonly gathered: GatheredInputs },
 ): Promise<CallsDone> {
   const { definition } = live.node
   const calls: ExpandingCall[] = []

@@ -6,7 +6,7 @@
 import type { NodeRef } from '../../graph/run-event.ts'
 import { isReplacedBy, type RunEvent, weightOf } from './made-event.ts'
 
-/** An event of one node, before it is told whose it is. */
+/** An event that belongs to a node. */
 export type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } & NodeRef> }[RunEvent['type']]
 
 export interface NodeVoice {
@@ -21,7 +21,7 @@ export interface EventLine {
   flush(): void
 }
 
-// How much a node may say while it waits for its turn before only its newest steps and glimpses are kept.
+// How much a node may say while it waits to be heard before only its newest progress and previews are kept.
 const MAX_WAITING_WEIGHT = 1_048_576
 
 interface Speaker {

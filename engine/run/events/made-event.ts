@@ -1,6 +1,6 @@
 /**
  * Engine events as the engine thread makes them: reports carry their bytes, since a function cannot cross threads. Also
- * what an event weighs while somebody keeps it, and which ones may be left out when too much is kept.
+ * what an event weighs while it is kept, and which ones may be left out when too much is kept.
  */
 import type { EngineEvent, NodeRef } from '../../graph/run-event.ts'
 import type { MadeReport } from '../../node/node-context.ts'
@@ -12,7 +12,7 @@ export type RunEvent =
 
 const EVENT_WEIGHT = 256
 
-/** Every thread that counts computes the same. */
+/** The same on every thread that counts. */
 export function weightOf(event: RunEvent): number {
   if (event.type === 'preview') return EVENT_WEIGHT + event.bytes.byteLength
   if (event.type === 'log' || event.type === 'node_text') return EVENT_WEIGHT + event.text.length
@@ -24,7 +24,7 @@ export function weightOf(event: RunEvent): number {
   return weight
 }
 
-/** Steps and glimpses: a newer one makes an older one of its node pointless. A picture that is a result is neither. */
+/** Newer progress and previews make older ones of their node pointless. A preview that is a result is always kept. */
 export function isReplacedBy(older: RunEvent | undefined, newer: RunEvent): boolean {
   if (older === undefined || older.type !== newer.type) return false
   if (newer.type !== 'node_progress' && newer.type !== 'preview') return false

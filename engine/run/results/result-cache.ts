@@ -1,6 +1,6 @@
 /**
- * Results of finished nodes by signature, bounded in bytes and in number, least recently used first to go. One budget for all accounts,
- * but the account is part of the key: nobody is served from somebody else's work.
+ * Results of finished nodes by signature, bounded in bytes and in number; the least recently used goes first. There is one
+ * budget for all accounts, but the account is part of the key: no account is served another's results.
  * An entry is whole: output values together with the encoded files of its report. So a report that is repeated always has
  * its bytes; once they are evicted the node simply runs again.
  */
@@ -55,7 +55,7 @@ interface Weighed {
 }
 
 interface Kept extends Weighed {
-  /** Its files count as memory of the engine until then. */
+  /** Ends the reservation of memory for its files. */
   endFiles(): void
 }
 
@@ -117,7 +117,7 @@ export function createResultCache({ budgetBytes, plainBudgetBytes, ledger }: Res
     return { entry, buffers: buffersOf(entry.outputs), plainBytes, fileBytes: fileBytesOf(entry) }
   }
 
-  /** null: what runs needs the memory more. */
+  /** null when running nodes have taken the memory. */
   function reserveFiles(bytes: number): (() => void) | null {
     if (bytes === 0) return () => {}
     try {

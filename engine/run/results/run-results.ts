@@ -1,6 +1,6 @@
 /**
  * The output values that a run holds on to. A result stays as long as some node of the run may still read it, and its
- * memory goes back with the last reader; what is worth keeping longer is the cache's business.
+ * memory goes back with the last reader; what is worth keeping longer is kept by the cache.
  */
 import type { MemoryLedger } from '../../tensor/memory.ts'
 import type { Slot } from '../../values/value.ts'

@@ -6,8 +6,8 @@
 import type { BytePlane } from './yuv-planes.ts'
 
 const SIDE = 4
-const PLACES = 16
-// The standard's multipliers by the remainder of the quantiser and by the kind of place: corners, centres, the others.
+const POSITIONS = 16
+// The standard's multipliers by the remainder of the quantiser and by the kind of position: corners, centres, the others.
 const FORWARD = [
   [13107, 5243, 8066],
   [11916, 4660, 7490],
@@ -25,8 +25,8 @@ const BACKWARD = [
   [18, 29, 23],
 ] as const
 
-/** Of every place in a block: 0 corners, 1 centres, 2 the others. */
-const KINDS = Uint8Array.from({ length: PLACES }, (_, place) => [0, 2, 1][(place & 1) + ((place >> 2) & 1)])
+/** Of every position in a block: 0 corners, 1 centres, 2 the others. */
+const KINDS = Uint8Array.from({ length: POSITIONS }, (_, position) => [0, 2, 1][(position & 1) + ((position >> 2) & 1)])
 
 /** One pass of the transform over four values `step` apart. */
 function forwardLine(block: Int32Array, at: number, step: number): void {
@@ -55,7 +55,7 @@ function backwardLine(block: Int32Array, at: number, step: number): void {
   block[at + 3 * step] = e - h
 }
 
-/** A quantiser's numbers for every place of a block. */
+/** A quantiser's numbers for every position of a block. */
 interface Quantiser {
   readonly forward: Float64Array
   readonly backward: Int32Array
@@ -73,15 +73,15 @@ function createQuantiser(strength: number): Quantiser {
 function lose(block: Int32Array, { forward, backward }: Quantiser): void {
   for (let line = 0; line < SIDE; line++) forwardLine(block, line * SIDE, 1)
   for (let line = 0; line < SIDE; line++) forwardLine(block, line, SIDE)
-  for (let place = 0; place < PLACES; place++) {
-    const value = block[place]
+  for (let position = 0; position < POSITIONS; position++) {
+    const value = block[position]
     // A third of a step is added, as encoders do for key frames: small values fall to zero.
-    const level = (Math.abs(value) * forward[place] + 1 / 3) | 0
-    block[place] = (value < 0 ? -level : level) * backward[place]
+    const level = (Math.abs(value) * forward[position] + 1 / 3) | 0
+    block[position] = (value < 0 ? -level : level) * backward[position]
   }
   for (let line = 0; line < SIDE; line++) backwardLine(block, line * SIDE, 1)
   for (let line = 0; line < SIDE; line++) backwardLine(block, line, SIDE)
-  for (let place = 0; place < PLACES; place++) block[place] = (block[place] + 32) >> 6
+  for (let position = 0; position < POSITIONS; position++) block[position] = (block[position] + 32) >> 6
 }
 
 /** The ways of guessing a block from its neighbours: their mean, the row above, the column to the left. */
@@ -105,15 +105,15 @@ function meanAround({ data, width }: BytePlane, x: number, y: number): number {
 function fillGuesses({ mean, above, left }: Guesses, plane: BytePlane, { x, y }: { x: number; y: number }): void {
   const { data, width } = plane
   mean.fill(meanAround(plane, x, y))
-  for (let place = 0; place < PLACES; place++) {
-    if (y > 0) above[place] = data[(y - 1) * width + x + (place & 3)]
-    if (x > 0) left[place] = data[(y + (place >> 2)) * width + x - 1]
+  for (let position = 0; position < POSITIONS; position++) {
+    if (y > 0) above[position] = data[(y - 1) * width + x + (position & 3)]
+    if (x > 0) left[position] = data[(y + (position >> 2)) * width + x - 1]
   }
 }
 
 function distance(block: Int32Array, guess: Int32Array): number {
   let sum = 0
-  for (let place = 0; place < PLACES; place++) sum += Math.abs(block[place] - guess[place])
+  for (let position = 0; position < POSITIONS; position++) sum += Math.abs(block[position] - guess[position])
   return sum
 }
 
@@ -132,20 +132,21 @@ function nearest(block: Int32Array, { mean, above, left }: Guesses, { x, y }: { 
 export function codePlane(plane: BytePlane, strength: number, checkpoint: () => void): void {
   const { data, width, height } = plane
   const quantiser = createQuantiser(strength)
-  const block = new Int32Array(PLACES)
-  const newGuess = () => new Int32Array(PLACES)
+  const block = new Int32Array(POSITIONS)
+  const newGuess = () => new Int32Array(POSITIONS)
   const guesses = { mean: newGuess(), above: newGuess(), left: newGuess() }
   for (let y = 0; y < height; y += SIDE) {
     checkpoint()
     for (let x = 0; x < width; x += SIDE) {
       const start = y * width + x
-      for (let place = 0; place < PLACES; place++) block[place] = data[start + (place >> 2) * width + (place & 3)]
+      for (let position = 0; position < POSITIONS; position++)
+        block[position] = data[start + (position >> 2) * width + (position & 3)]
       fillGuesses(guesses, plane, { x, y })
       const guess = nearest(block, guesses, { x, y })
-      for (let place = 0; place < PLACES; place++) block[place] -= guess[place]
+      for (let position = 0; position < POSITIONS; position++) block[position] -= guess[position]
       lose(block, quantiser)
-      for (let place = 0; place < PLACES; place++) {
-        data[start + (place >> 2) * width + (place & 3)] = guess[place] + block[place]
+      for (let position = 0; position < POSITIONS; position++) {
+        data[start + (position >> 2) * width + (position & 3)] = guess[position] + block[position]
       }
     }
   }

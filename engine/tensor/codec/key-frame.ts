@@ -62,7 +62,7 @@ export function deblock({ data, width, height }: BytePlane, quantiser: number, c
 
 const BLOCK = 4
 const MAX_QUANTISER = 51
-// Encoders code the first frame finer than its rate factor says, by the cube root of two and a bit: 6·log2(1.4).
+// Encoders code the first frame finer than its rate factor says, by a factor of 1.4: 6·log2(1.4) steps of the quantiser.
 const KEY_FRAME_BONUS = 3
 // Colour is quantised less coarsely than brightness, from here on.
 const COLOR_QUANTISERS = [29, 30, 31, 32, 32, 33, 34, 34, 35, 35, 36, 36, 37, 37, 37, 38, 38, 38, 39, 39, 39, 39]

@@ -38,8 +38,8 @@ export function toYuv(
     checkpoint()
     for (let x = 0; x < width; x += 2) {
       let [red, green, blue] = [0, 0, 0]
-      for (let place = 0; place < 4; place++) {
-        const [px, py] = [x + (place & 1), y + (place >> 1)]
+      for (let corner = 0; corner < 4; corner++) {
+        const [px, py] = [x + (corner & 1), y + (corner >> 1)]
         const at = py * rowStride + px * channels
         const [r, g, b] = [byteOf(data[at]), byteOf(data[at + 1]), byteOf(data[at + 2])]
         luma.data[py * width + px] = 16 + 0.256788 * r + 0.504129 * g + 0.097906 * b
@@ -55,7 +55,7 @@ export function toYuv(
   return { luma, blueness, redness }
 }
 
-/** One row of colours at full size, mixed from the nearest places where there are any. */
+/** One row of colours at full size, mixed from the nearest samples. */
 function colorRow({ data, width, height }: BytePlane, y: number, out: Float32Array): void {
   // Colours lie on the left pixel of a pair and between the two rows of one.
   const down = Math.max(0, Math.min(y / 2 - 0.25, height - 1))

@@ -32,10 +32,10 @@ const rootTable = tabled(toRoot)
 
 /** Only for 0 <= x <= 1. */
 function lookUp(table: Float32Array, x: number): number {
-  const place = x * ENTRIES
-  const entry = place | 0
+  const position = x * ENTRIES
+  const entry = position | 0
   const value = table[entry]
-  return value + (place - entry) * (table[entry + 1] - value)
+  return value + (position - entry) * (table[entry + 1] - value)
 }
 
 const BLOCK_PIXELS = 65_536

@@ -63,8 +63,8 @@ function clip(level: number): number {
 }
 
 /**
- * Floyd and Steinberg's error diffusion in whole sixteenths, always from left to right. What a row hands down lies one
- * pixel to the left in `errors` of where it will be read: slot 0 is never read, and slot x+1 belongs to pixel x.
+ * Floyd and Steinberg's error diffusion in whole sixteenths, always from left to right. What a row hands down is
+ * stored in `errors` one pixel to the left of where it will be read: entry 0 is never read, and entry x+1 belongs to pixel x.
  */
 export function ditherToPalette({ pixels, width, height }: Picture, palette: Palette, checkpoint: () => void): void {
   const nearest = createNearestEntry(palette)
@@ -79,23 +79,23 @@ export function ditherToPalette({ pixels, width, height }: Picture, palette: Pal
     below.fill(0)
     belowRight.fill(0)
     for (let x = 0; x < width; x++, at += 3) {
-      const slot = x * 3
+      const cell = x * 3
       for (let c = 0; c < 3; c++) {
         // Division drops the fraction towards zero, also of negative errors.
-        level[c] = clip(pixels[at + c] + Math.trunc((carry[c] + errors[slot + 3 + c]) / 16))
+        level[c] = clip(pixels[at + c] + Math.trunc((carry[c] + errors[cell + 3 + c]) / 16))
       }
       const entry = nearest(level[0], level[1], level[2]) * 3
       for (let c = 0; c < 3; c++) {
         const chosen = palette[entry + c]
         const error = level[c] - chosen
         pixels[at + c] = chosen
-        errors[slot + c] = error * 3 + below[c]
+        errors[cell + c] = error * 3 + below[c]
         below[c] = error * 5 + belowRight[c]
         belowRight[c] = error
         carry[c] = error * 7
       }
     }
-    // At its right end Pillow hands down blue's errors in the places of all three; equal pictures need the same slip.
+    // At the right end of a row Pillow hands down blue's errors for all three colours; equal pictures need the same slip.
     errors[width * 3] = below[2]
     errors[width * 3 + 1] = belowRight[2]
     errors[width * 3 + 2] = belowRight[2]
@@ -115,13 +115,13 @@ export function bayerMatrix(side: number): Float32Array {
   if (side === 1) return new Float32Array(1)
   const half = side / 2
   const smaller = bayerMatrix(half)
-  const places = side * side
-  const matrix = new Float32Array(places)
+  const count = side * side
+  const matrix = new Float32Array(count)
   for (let y = 0; y < side; y++) {
     for (let x = 0; x < side; x++) {
       const quarter = (y < half ? 0 : 2) + (x < half ? 0 : 1)
-      const scaled = fround(places * smaller[(y % half) * half + (x % half)])
-      matrix[y * side + x] = fround(scaled + OFFSETS[quarter]) / places
+      const scaled = fround(count * smaller[(y % half) * half + (x % half)])
+      matrix[y * side + x] = fround(scaled + OFFSETS[quarter]) / count
     }
   }
   return matrix

@@ -33,7 +33,7 @@ function checkReflectable({ width, height }: { width: number; height: number }, 
   throw new NodeError('RuntimeError', message)
 }
 
-/** Index of a place outside 0..size-1, reflected at the middle of the edge pixels. */
+/** An index outside 0..size-1, reflected at the middle of the edge pixels. */
 function reflected(index: number, size: number): number {
   if (index < 0) return -index
   return index >= size ? 2 * (size - 1) - index : index
@@ -55,7 +55,7 @@ function reflectEnds(padded: Float32Array, { width, channels, radius }: RowShape
   }
 }
 
-interface Places {
+interface Addresses {
   readonly ring: readonly number[]
   readonly pairs: number
   readonly padded: number
@@ -64,11 +64,11 @@ interface Places {
   readonly layout: Layout
 }
 
-function layOut({ width, channels, radius }: RowShape): Places {
+function layOut({ width, channels, radius }: RowShape): Addresses {
   const layout = new Layout()
   const rowBytes = width * channels * WORD_BYTES
   return {
-    // All rows around a target row are neighbours, so `row % length` gives each a place of its own.
+    // All rows around a target row are neighbours, so `row % length` gives each an entry of its own.
     ring: Array.from({ length: 2 * radius + 1 }, () => layout.take(rowBytes)),
     pairs: layout.take(radius * PAIR_BYTES),
     padded: layout.take(rowBytes + 2 * radius * channels * WORD_BYTES),
@@ -79,30 +79,30 @@ function layOut({ width, channels, radius }: RowShape): Places {
 }
 
 /** Where row `row` of one image lies in the workspace. */
-function createRowFinder({ floats }: Workspace, { ring }: Places, image: Float32Array, length: number) {
-  const rowInPlace = new Int32Array(ring.length).fill(-1)
+function createRowFinder({ floats }: Workspace, { ring }: Addresses, image: Float32Array, length: number) {
+  const heldRows = new Int32Array(ring.length).fill(-1)
   return (row: number): number => {
-    const place = row % ring.length
-    if (rowInPlace[place] !== row) {
-      floats.set(image.subarray(row * length, (row + 1) * length), ring[place] / WORD_BYTES)
-      rowInPlace[place] = row
+    const entry = row % ring.length
+    if (heldRows[entry] !== row) {
+      floats.set(image.subarray(row * length, (row + 1) * length), ring[entry] / WORD_BYTES)
+      heldRows[entry] = row
     }
-    return ring[place]
+    return ring[entry]
   }
 }
 
 interface RowWork {
-  readonly places: Places
+  readonly addresses: Addresses
   readonly shape: RowShape
   readonly half: HalfKernel
   readonly height: number
   readonly rowAt: (row: number) => number
 }
 
-/** Leaves filtered row `y` at `places.out`. */
-function filterRowAt(space: Workspace, { places, shape, half, height, rowAt }: RowWork, y: number): void {
+/** Leaves filtered row `y` at `addresses.out`. */
+function filterRowAt(space: Workspace, { addresses, shape, half, height, rowAt }: RowWork, y: number): void {
   const { run, ints, floats } = space
-  const { pairs, padded, weights, out } = places
+  const { pairs, padded, weights, out } = addresses
   const { width, channels, radius } = shape
   for (let k = 1, word = pairs / WORD_BYTES; k <= radius; k++, word += PAIR_BYTES / WORD_BYTES) {
     ints[word] = rowAt(reflected(y - k, height))
@@ -125,16 +125,16 @@ function filterImage(
   const { height, width, channels } = view
   const length = width * channels
   const shape = { width, channels, radius: half.length - 1 }
-  const places = layOut(shape)
-  using space = openWorkspace(places.layout)
+  const addresses = layOut(shape)
+  using space = openWorkspace(addresses.layout)
   const { run, floats } = space
-  floats.set(half.subarray(1), places.weights / WORD_BYTES)
-  const rowAt = createRowFinder(space, places, from, length)
+  floats.set(half.subarray(1), addresses.weights / WORD_BYTES)
+  const rowAt = createRowFinder(space, addresses, from, length)
   for (let y = 0; y < height; y++) {
     checkpoint()
-    filterRowAt(space, { places, shape, half, height, rowAt }, y)
-    if (sharpenBy !== undefined) run.sharpen(places.out, length * WORD_BYTES, rowAt(y), places.out, sharpenBy)
-    const out = places.out / WORD_BYTES
+    filterRowAt(space, { addresses, shape, half, height, rowAt }, y)
+    if (sharpenBy !== undefined) run.sharpen(addresses.out, length * WORD_BYTES, rowAt(y), addresses.out, sharpenBy)
+    const out = addresses.out / WORD_BYTES
     to.set(floats.subarray(out, out + length), y * length)
   }
 }

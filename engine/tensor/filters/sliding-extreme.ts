@@ -21,7 +21,7 @@ const OUTSIDE = { max: -2_147_483_648, min: 2_147_483_647 } as const
 // A strip of columns that stays in the cache; whole columns of whole rows would not.
 const STRIP_VALUES = 131_072
 
-/** Negative floats have their order turned around; doing it twice gives the bits back. */
+/** Reverses the order of negative floats; doing it twice gives the bits back. */
 function ordered(bits: number): number {
   return bits ^ ((bits >> 31) & 0x7fffffff)
 }

@@ -1,5 +1,5 @@
 /**
- * ComfyUI's resize for latents: like bilinear, but between two pixels it turns the vector of their channels along the arc
+ * ComfyUI's resize for latents: like bilinear, but between two pixels it rotates the vector of their channels along the arc
  * from one to the other, so that its length is not lost. Width first, then height.
  */
 
@@ -10,14 +10,14 @@ import { createAxisTable } from './axis-table.ts'
 const NEARLY = 1e-5
 const { fround } = Math
 
-/** For every target place: the two source places, and how far it lies from the first towards the second. */
+/** For every target position: the two source positions, and how far it is from the first towards the second. */
 interface Steps {
   readonly first: Int32Array
   readonly second: Int32Array
   readonly ratios: Float32Array
 }
 
-/** Places come from resizing the ramps 0..n-1 and 1..n, in single precision as upstream does. */
+/** Positions come from resizing the ramps 0..n-1 and 1..n, in single precision as upstream does. */
 function createSteps(from: number, to: number): Steps {
   const { taps, indexes, weights } = createAxisTable('bilinear', from, to)
   const steps = { first: new Int32Array(to), second: new Int32Array(to), ratios: new Float32Array(to) }
@@ -42,7 +42,7 @@ interface RowPair {
   readonly width: number
 }
 
-/** The factors of both vectors at every place of a row. */
+/** The factors of both vectors at every position of a row. */
 interface Factors {
   readonly ofA: Float64Array
   readonly ofB: Float64Array

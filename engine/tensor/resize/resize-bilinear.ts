@@ -8,20 +8,20 @@ import { createAxisTable } from './axis-table.ts'
 import { type Plane, type ResizeTarget, writeTable } from './resize-float.ts'
 
 const FLOAT_BYTES = 4
-const LANES = 4
+const CHANNELS_AT_ONCE = 4
 const TAPS = 2
 
 /** Where a source row lies. The two that were used last are still there. */
-function createRowFinder({ floats }: Workspace, source: Plane, places: readonly number[]): (row: number) => number {
-  const rowInPlace = new Int32Array(places.length).fill(-1)
+function createRowFinder({ floats }: Workspace, source: Plane, ring: readonly number[]): (row: number) => number {
+  const heldRows = new Int32Array(ring.length).fill(-1)
   const length = source.width * source.channels
   return (row) => {
-    const place = row % places.length
-    if (rowInPlace[place] === row) return places[place]
+    const entry = row % ring.length
+    if (heldRows[entry] === row) return ring[entry]
     const from = source.start + row * source.rowStride
-    floats.set(source.data.subarray(from, from + length), places[place] / FLOAT_BYTES)
-    rowInPlace[place] = row
-    return places[place]
+    floats.set(source.data.subarray(from, from + length), ring[entry] / FLOAT_BYTES)
+    heldRows[entry] = row
+    return ring[entry]
   }
 }
 
@@ -39,13 +39,13 @@ export function resizePlaneBilinear(source: Plane, target: ResizeTarget, { check
   writeTable(space, table, { table: across, channels: source.channels })
   const rowAt = createRowFinder(space, source, sourceRows)
   const end = table + across.indexes.length * TAP_BYTES
-  const lastGroup = Math.ceil(source.channels / LANES) - 1
+  const lastGroup = Math.ceil(source.channels / CHANNELS_AT_ONCE) - 1
   for (let y = 0; y < target.height; y++) {
     checkpoint()
     const [above, below] = [rowAt(down.indexes[y * TAPS]), rowAt(down.indexes[y * TAPS + 1])]
     // From the last four channels to the first: what they write beyond their pixel belongs to the first of the next.
     for (let group = lastGroup; group >= 0; group--) {
-      const offset = group * LANES * FLOAT_BYTES
+      const offset = group * CHANNELS_AT_ONCE * FLOAT_BYTES
       const addresses = [out + offset, above + offset, below + offset, table, end, source.channels * FLOAT_BYTES]
       space.run.gatherSquare(...addresses, down.weights[y * TAPS], down.weights[y * TAPS + 1])
     }

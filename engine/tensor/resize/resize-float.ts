@@ -40,7 +40,7 @@ export function createResizeTables(method: SeparableMethod, from: Size, to: Size
 }
 
 const FLOAT_BYTES = 4
-const LANES = 4
+const CHANNELS_AT_ONCE = 4
 
 /** Resizes the row at one address of the workspace into another. */
 type RowPass = (source: number, target: number) => void
@@ -63,17 +63,17 @@ function createRowPass(space: Workspace, at: number, { table, channels }: TableO
   const { taps, indexes } = table
   const gather = taps === 1 ? space.run.gatherOne : space.run.gatherFour
   const end = at + indexes.length * TAP_BYTES
-  const lastGroup = Math.ceil(channels / LANES) - 1
+  const lastGroup = Math.ceil(channels / CHANNELS_AT_ONCE) - 1
   return (source, target) => {
     // From the last four channels to the first: what they write beyond their pixel belongs to the first of the next.
     for (let group = lastGroup; group >= 0; group--) {
-      const offset = group * LANES * FLOAT_BYTES
+      const offset = group * CHANNELS_AT_ONCE * FLOAT_BYTES
       gather(target + offset, source + offset, at, end, channels * FLOAT_BYTES)
     }
   }
 }
 
-interface Places {
+interface Addresses {
   readonly source: number
   readonly ring: readonly number[]
   readonly out: number
@@ -81,7 +81,7 @@ interface Places {
   readonly layout: Layout
 }
 
-function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: ResizeTables): Places {
+function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: ResizeTables): Addresses {
   const layout = new Layout()
   const rowBytes = target.width * source.channels * FLOAT_BYTES
   return {
@@ -94,32 +94,36 @@ function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: R
 }
 
 /** Where a source row lies once it has been resized horizontally. Rows that were used lately are still there. */
-function createRowFinder(space: Workspace, source: Plane, { places, rowPass }: { places: Places; rowPass: RowPass }) {
-  const { ring } = places
-  const rowInPlace = new Int32Array(ring.length).fill(-1)
+function createRowFinder(
+  space: Workspace,
+  source: Plane,
+  { addresses, rowPass }: { addresses: Addresses; rowPass: RowPass },
+) {
+  const { ring } = addresses
+  const heldRows = new Int32Array(ring.length).fill(-1)
   const length = source.width * source.channels
   return (row: number): number => {
-    const place = row % ring.length
-    if (rowInPlace[place] === row) return ring[place]
+    const entry = row % ring.length
+    if (heldRows[entry] === row) return ring[entry]
     const from = source.start + row * source.rowStride
-    space.floats.set(source.data.subarray(from, from + length), places.source / FLOAT_BYTES)
-    rowPass(places.source, ring[place])
-    rowInPlace[place] = row
-    return ring[place]
+    space.floats.set(source.data.subarray(from, from + length), addresses.source / FLOAT_BYTES)
+    rowPass(addresses.source, ring[entry])
+    heldRows[entry] = row
+    return ring[entry]
   }
 }
 
 interface RowSum {
   readonly rowAt: (row: number) => number
   readonly vertical: AxisTable
-  readonly places: Places
+  readonly addresses: Addresses
   readonly bytes: number
 }
 
 /** Answers with the address of target row `y`. */
-function combineRows({ run }: Workspace, { rowAt, vertical, places, bytes }: RowSum, y: number): number {
+function combineRows({ run }: Workspace, { rowAt, vertical, addresses, bytes }: RowSum, y: number): number {
   const { taps, indexes, weights } = vertical
-  const { out } = places
+  const { out } = addresses
   const start = y * taps
   const row = (tap: number) => rowAt(indexes[start + tap])
   if (taps === 1) return row(0)
@@ -136,11 +140,11 @@ export function resizePlane(
   const { horizontal, vertical } = tables
   const { channels } = source
   const rowLength = target.width * channels
-  const places = layOut(source, target, tables)
-  using space = openWorkspace(places.layout)
-  const rowPass = createRowPass(space, places.table, { table: horizontal, channels })
-  const rowAt = createRowFinder(space, source, { places, rowPass })
-  const sum = { rowAt, vertical, places, bytes: rowLength * FLOAT_BYTES }
+  const addresses = layOut(source, target, tables)
+  using space = openWorkspace(addresses.layout)
+  const rowPass = createRowPass(space, addresses.table, { table: horizontal, channels })
+  const rowAt = createRowFinder(space, source, { addresses, rowPass })
+  const sum = { rowAt, vertical, addresses, bytes: rowLength * FLOAT_BYTES }
   for (let y = 0; y < target.height; y++) {
     checkpoint()
     const from = combineRows(space, sum, y) / FLOAT_BYTES

@@ -59,7 +59,7 @@ function divideByAlpha(row: Uint8Array, channels: number): void {
   }
 }
 
-interface Places {
+interface Addresses {
   readonly floats: number
   readonly pixels: number
   readonly rowTable: number
@@ -70,7 +70,7 @@ interface Places {
   readonly layout: Layout
 }
 
-function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: LanczosTables): Places {
+function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: LanczosTables): Addresses {
   const layout = new Layout()
   const rowBytes = target.width * source.channels
   const pad = PIXEL_BYTES * ((horizontal?.taps ?? 0) + 1)
@@ -93,70 +93,70 @@ type RowFinder = (row: number) => number
 interface RowsOf {
   readonly source: Plane
   readonly horizontal: LanczosTable | null
-  readonly places: Places
+  readonly addresses: Addresses
   readonly usesAlpha: boolean
 }
 
-function createRowFinder(space: Workspace, { source, horizontal, places, usesAlpha }: RowsOf): RowFinder {
+function createRowFinder(space: Workspace, { source, horizontal, addresses, usesAlpha }: RowsOf): RowFinder {
   const { run, ints, floats, bytes } = space
   const { channels, width, data } = source
-  const { ring, pixels, rowTable } = places
-  const rowInPlace = new Int32Array(ring.length).fill(-1)
+  const { ring, pixels, rowTable } = addresses
+  const heldRows = new Int32Array(ring.length).fill(-1)
   const length = width * channels
-  const floatsEnd = places.floats + length * FLOAT_BYTES
+  const floatsEnd = addresses.floats + length * FLOAT_BYTES
   if (horizontal !== null) writeRowTable(ints, rowTable, horizontal)
   const entryBytes = rowTableBytes(horizontal?.taps ?? 0)
   const tableEnd = rowTable + (horizontal?.starts.length ?? 0) * entryBytes
 
-  function fillPlace(place: number, row: number): void {
+  function fillRow(target: number, row: number): void {
     const from = source.start + row * source.rowStride
-    floats.set(data.subarray(from, from + length), places.floats / FLOAT_BYTES)
+    floats.set(data.subarray(from, from + length), addresses.floats / FLOAT_BYTES)
     if (horizontal === null && !usesAlpha) {
-      run.floatsToBytes(place, places.floats, floatsEnd, channels * FLOAT_BYTES, channels)
+      run.floatsToBytes(target, addresses.floats, floatsEnd, channels * FLOAT_BYTES, channels)
       return
     }
-    run.floatsToBytes(pixels, places.floats, floatsEnd, channels * FLOAT_BYTES, PIXEL_BYTES)
+    run.floatsToBytes(pixels, addresses.floats, floatsEnd, channels * FLOAT_BYTES, PIXEL_BYTES)
     if (usesAlpha) multiplyByAlpha(bytes.subarray(pixels, pixels + width * PIXEL_BYTES), channels)
     if (horizontal !== null) {
-      run.lanczosRow(place, pixels, rowTable, tableEnd, entryBytes - INT_BYTES, channels)
+      run.lanczosRow(target, pixels, rowTable, tableEnd, entryBytes - INT_BYTES, channels)
       return
     }
-    for (let at = pixels, to = place, x = 0; x < width; x++, at += PIXEL_BYTES) {
+    for (let at = pixels, to = target, x = 0; x < width; x++, at += PIXEL_BYTES) {
       for (let c = 0; c < channels; c++) bytes[to++] = bytes[at + c]
     }
   }
 
   return (row) => {
-    const place = row % ring.length
-    if (rowInPlace[place] !== row) {
-      fillPlace(ring[place], row)
-      rowInPlace[place] = row
+    const entry = row % ring.length
+    if (heldRows[entry] !== row) {
+      fillRow(ring[entry], row)
+      heldRows[entry] = row
     }
-    return ring[place]
+    return ring[entry]
   }
 }
 
 interface ColumnOf {
   readonly vertical: LanczosTable | null
-  readonly places: Places
+  readonly addresses: Addresses
   readonly rowAt: RowFinder
   readonly rowBytes: number
 }
 
 /** Writes target row `y` as bytes and answers where. */
-function sumColumn({ run, ints }: Workspace, { vertical, places, rowAt, rowBytes }: ColumnOf, y: number): number {
+function sumColumn({ run, ints }: Workspace, { vertical, addresses, rowAt, rowBytes }: ColumnOf, y: number): number {
   if (vertical === null) return rowAt(y)
   const { taps, starts, counts, weights } = vertical
   const [start, count] = [starts[y], counts[y]]
-  let word = places.columnTable / INT_BYTES
+  let word = addresses.columnTable / INT_BYTES
   for (let tap = 0; tap < count; tap += 2, word += ROW_PAIR_BYTES / INT_BYTES) {
     const isPair = tap + 1 < count
     ints[word] = rowAt(start + tap)
     ints[word + 1] = isPair ? rowAt(start + tap + 1) : ints[word]
     writeWeights(ints, word + 2, [weights[y * taps + tap], isPair ? weights[y * taps + tap + 1] : 0])
   }
-  run.lanczosColumn(places.bytes, rowBytes, places.columnTable, word * INT_BYTES)
-  return places.bytes
+  run.lanczosColumn(addresses.bytes, rowBytes, addresses.columnTable, word * INT_BYTES)
+  return addresses.bytes
 }
 
 /** Resizes one image of a batch. With nothing to resize, the rounding to 8 bit still happens. */
@@ -172,16 +172,16 @@ export function resizePlaneLanczos(
   }
   const usesAlpha = (horizontal !== null || vertical !== null) && (channels === 4 || channels === 2)
   const rowBytes = target.width * channels
-  const places = layOut(source, target, tables)
-  using space = openWorkspace(places.layout)
-  const rowAt = createRowFinder(space, { source, horizontal, places, usesAlpha })
+  const addresses = layOut(source, target, tables)
+  using space = openWorkspace(addresses.layout)
+  const rowAt = createRowFinder(space, { source, horizontal, addresses, usesAlpha })
   for (let y = 0; y < target.height; y++) {
     checkpoint()
-    // Without a vertical pass this is the row in its ring: in use once only, so it may be changed in place as well.
-    const row = sumColumn(space, { vertical, places, rowAt, rowBytes }, y)
+    // Without a vertical pass this is the row in its ring: in use once only, so it may be changed in entry as well.
+    const row = sumColumn(space, { vertical, addresses, rowAt, rowBytes }, y)
     if (usesAlpha) divideByAlpha(space.bytes.subarray(row, row + rowBytes), channels)
-    space.run.bytesToFloats(places.out, row, row + rowBytes)
-    const out = places.out / FLOAT_BYTES
+    space.run.bytesToFloats(addresses.out, row, row + rowBytes)
+    const out = addresses.out / FLOAT_BYTES
     target.data.set(space.floats.subarray(out, out + rowBytes), target.start + y * rowBytes)
   }
 }

@@ -247,7 +247,7 @@ test('a long run of dots is read in no time', { timeout: 20_000 }, async () => {
   assert.deepEqual(await sigmasOf({ x: manual(`${'.'.repeat(2_000_000)} 7`) }), [7])
 })
 
-test('noise levels are divided and turned round, empty ones included', async () => {
+test('noise levels are split and reversed, empty ones included', async () => {
   const split = (step: number) => ({ class_type: 'SplitSigmas', inputs: { sigmas: ['s', 0], step } })
   assert.deepEqual(await sigmasOf({ s: manual('3 2 1 0'), x: split(2) }), [3, 2, 1])
   assert.deepEqual(await sigmasOf({ s: manual('3 2 1 0'), x: split(2) }, 1), [1, 0])
