@@ -19,15 +19,18 @@ const folderName: InputKind<string> = {
 
 const PICTURE = /\.(?:png|jpe?g|webp)$/i
 
-function picturesOf(folder: string, { files }: Pick<NodeContext, 'files'>): [string, InputFile][] {
-  const found: [string, InputFile][] = []
+interface FoundPicture {
+  readonly name: string
+  readonly file: InputFile
+}
+
+function picturesOf(folder: string, { files }: Pick<NodeContext, 'files'>): FoundPicture[] {
+  const found: FoundPicture[] = []
   // Directories have no order of their own: names give the same one everywhere.
-  for (const name of files
-    .list(folder)
-    .filter((candidate) => PICTURE.test(candidate))
-    .sort()) {
+  const names = files.list(folder).filter((name) => PICTURE.test(name))
+  for (const name of names.sort()) {
     const file = files.find(name)
-    if (file !== null) found.push([name, file])
+    if (file !== null) found.push({ name, file })
   }
   if (found.length === 0) throw new NodeError('FileNotFoundError', `No images found in the input folder: ${folder}`)
   return found
@@ -50,11 +53,11 @@ export const loadImageDataSetFromFolder = defineNode({
     folder === undefined
       ? null
       : picturesOf(folder, context)
-          .map(([name, { hash }]) => `${name} ${hash}`)
+          .map(({ name, file }) => `${name} ${file.hash}`)
           .join('\n'),
   async run({ folder }, context) {
     const images: Tensor[] = []
-    for (const [name, file] of picturesOf(folder, context)) {
+    for (const { name, file } of picturesOf(folder, context)) {
       context.checkpoint()
       const whole = await withDecodedImage(
         file,

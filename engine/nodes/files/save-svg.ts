@@ -1,3 +1,4 @@
+/** Vector drawings as output files. */
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { type InputKind, string } from '../../node/input-kinds.ts'

@@ -1,3 +1,4 @@
+/** How often each level occurs in an image. */
 import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { image } from '../../node/input-kinds.ts'
 import { byteOf } from '../../tensor/bytes.ts'

@@ -1,3 +1,4 @@
+/** One image blended over another; the second is brought into the size and the channels of the first. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, float, image } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'

@@ -1,3 +1,4 @@
+/** Images reduced to a palette of their own, as Pillow does it, with or without dithering. */
 import { defineNode } from '../../node/define-node.ts'
 import { combo, image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'

@@ -1,3 +1,4 @@
+/** What the boxes of each frame cover together, cut out and resized. */
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { combo, image, int } from '../../node/input-kinds.ts'

@@ -1,3 +1,4 @@
+/** Images on a larger grey canvas, with a mask of what was added. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'

@@ -1,3 +1,4 @@
+/** Images rotated by quarter turns, and mirrored. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image } from '../../node/input-kinds.ts'
 import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'

@@ -1,3 +1,4 @@
+/** One latent laid over another, with edges that fade. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { copyInto } from '../../tensor/batch.ts'

@@ -18,10 +18,15 @@ interface Cells {
   readonly channels: number
 }
 
+interface CellRange {
+  readonly start: number
+  readonly end: number
+}
+
 /** 0 has no direction, and stays 0. */
 const unit = (length: number) => (length === 0 ? 0 : 1 / length)
 
-function mixRange({ a, b, out, stride, channels }: Cells, ratio: number, [start, end]: readonly number[]): void {
+function mixRange({ a, b, out, stride, channels }: Cells, ratio: number, { start, end }: CellRange): void {
   const rest = 1 - ratio
   for (let cell = start; cell < end; cell++) {
     const last = cell + channels * stride
@@ -53,7 +58,7 @@ function mix(first: Tensor, second: Tensor, { ratio, work }: { ratio: number; wo
     const from = member * channels * stride
     for (let cell = 0; cell < stride; cell += CELLS_PER_CHECK) {
       work.checkpoint()
-      mixRange(cells, ratio, [from + cell, from + Math.min(cell + CELLS_PER_CHECK, stride)])
+      mixRange(cells, ratio, { start: from + cell, end: from + Math.min(cell + CELLS_PER_CHECK, stride) })
     }
   }
   return result

@@ -1,3 +1,4 @@
+/** Latents resized; sizes are given in pixels of the picture. */
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, float, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'

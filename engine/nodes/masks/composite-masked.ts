@@ -8,7 +8,7 @@ import { alignChannels } from '../../tensor/channels.ts'
 import { type Picture, pastePicture } from '../../tensor/compose/paste.ts'
 import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
-import { elementCount, type PixelWork, type Tensor } from '../../tensor/tensor.ts'
+import { elementCount, type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { LATENT_SCALE, latent } from '../latents/latent.ts'
 import { asMaskBatch, offset } from './mask-kinds.ts'
 
@@ -19,7 +19,9 @@ const placement = (offsetOf: () => InputKind<number>) => ({
 })
 const optional = { mask: mask({}) }
 
-function stretch(tensor: Tensor, [height, width]: readonly number[], work: PixelWork): Tensor {
+/** In the width and height of `to`. */
+function stretch(tensor: Tensor, to: Tensor, work: PixelWork): Tensor {
+  const { width, height } = viewOf(to)
   return upscale(tensor, { width, height, method: 'bilinear', crop: 'disabled' }, work)
 }
 
@@ -41,13 +43,13 @@ export const imageCompositeMasked = defineNode({
   cost: ({ destination, source }) => costOf(destination.data.length + source.data.length),
   run({ destination, source, x, y, resize_source: isResized, mask: given }, context) {
     const aligned = alignChannels(destination, source, context)
-    const [batch, height, width, channels] = destination.shape
+    const { batch, channels } = viewOf(destination)
     if (aligned.shape[3] !== channels) {
       const sizes = `a (${channels}) must match the size of tensor b (${aligned.shape[3]})`
       throw new NodeError('RuntimeError', `The size of tensor ${sizes} at non-singleton dimension 1`)
     }
-    const above = isResized ? stretch(aligned, [height, width], context) : aligned
-    const weights = given === undefined ? null : stretch(asMaskBatch(given), above.shape.slice(1, 3), context)
+    const above = isResized ? stretch(aligned, destination, context) : aligned
+    const weights = given === undefined ? null : stretch(asMaskBatch(given), above, context)
     const result = context.allocate(destination.shape)
     copyInto(result.data, 0, destination.data, context.checkpoint)
     for (let index = 0; index < batch; index++) {

@@ -1,3 +1,4 @@
+/** Two masks combined, by arithmetic or by logic. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, mask } from '../../node/input-kinds.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'

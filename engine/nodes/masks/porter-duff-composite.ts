@@ -1,3 +1,4 @@
+/** Two images with transparency laid over each other in the modes of Porter and Duff. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image, mask } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
@@ -8,9 +9,14 @@ import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { asMaskBatch } from './mask-kinds.ts'
 
+interface Fit {
+  readonly batch: number
+  readonly width: number
+  readonly height: number
+}
+
 /** The first `batch` pictures in another size. Nothing is clamped: a bicubic curve may leave 0..1. */
-function fit(tensor: Tensor, { batch, size }: { batch: number; size: readonly number[] }, work: PixelWork): Tensor {
-  const [height, width] = size
+function fit(tensor: Tensor, { batch, width, height }: Fit, work: PixelWork): Tensor {
   return upscale(sliceBatch(tensor, 0, batch), { width, height, method: 'bicubic', crop: 'center' }, work)
 }
 
@@ -35,7 +41,7 @@ export const porterDuffImageComposite = defineNode({
     const [, height, width, channels] = destination.shape
     // Upstream asserts this without a text.
     if (source.shape[3] !== channels) throw new NodeError('AssertionError', '')
-    const wanted = { batch, size: [height, width] }
+    const wanted = { batch, width, height }
     const picture = {
       source: fit(source, wanted, context).data,
       sourceMask: fit(masks[0], wanted, context).data,

@@ -54,3 +54,8 @@ test('a replacement ignores case and replaces everything unless told otherwise',
   assert.deepEqual(replace({ case_insensitive: false }), ['bAb'])
   assert.deepEqual(replace({ count: 2 }), ['bba'])
 })
+
+test('regular expressions never run on the engine thread', () => {
+  const costs = [regexMatch, regexExtract, regexReplace].map((node) => node.costOf({}))
+  assert.deepEqual(costs, ['compute', 'compute', 'compute'])
+})

@@ -1,3 +1,4 @@
+/** A width and a height for an aspect ratio and a number of megapixels. */
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode, values } from '../../node/define-node.ts'
 import { combo, float, int } from '../../node/input-kinds.ts'
@@ -16,9 +17,9 @@ const RATIOS = [
 const MEGAPIXEL = 1024 * 1024
 
 /** "16:9 (Widescreen)" as 16 and 9. */
-function sidesOf(ratio: string): [number, number] {
+function sidesOf(ratio: string): { readonly width: number; readonly height: number } {
   const [width, height] = ratio.split(' ')[0].split(':').map(Number)
-  return [width, height]
+  return { width, height }
 }
 
 export const resolutionSelector = defineNode({
@@ -38,7 +39,7 @@ export const resolutionSelector = defineNode({
   ],
   cost: 'inline',
   run({ aspect_ratio, megapixels, multiple }) {
-    const [width, height] = sidesOf(aspect_ratio)
+    const { width, height } = sidesOf(aspect_ratio)
     const scale = Math.sqrt((megapixels * MEGAPIXEL) / (width * height))
     const side = (ratio: number) => roundHalfEven((ratio * scale) / multiple) * multiple
     return values(side(width), side(height))

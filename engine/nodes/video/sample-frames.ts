@@ -1,3 +1,4 @@
+/** Single frames picked from a video. */
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { countFrames, readFrames } from '../../media/read-video.ts'
 import { type FrameVideo, toVideoValue, type Video } from '../../media/video.ts'

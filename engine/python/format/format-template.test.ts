@@ -20,7 +20,7 @@ test('floats are rounded half to even on their exact value', () => {
   assert.equal(format('{a:.1f}', 1e23), '99999999999999991611392.0')
 })
 
-test('every type of presentation is there', () => {
+test('every type of presentation gives what Python gives', () => {
   const cases: readonly [string, PyValue, string][] = [
     ['{a:d}', 42n, '42'],
     ['{a:x}|{a:#X}|{a:b}|{a:o}', 255n, 'ff|0XFF|11111111|377'],
@@ -37,7 +37,7 @@ test('every type of presentation is there', () => {
   for (const [template, value, text] of cases) assert.equal(format(template, value), text, template)
 })
 
-test('width, alignment, sign and zeros', () => {
+test('width, alignment, sign and zeros are laid out as Python does', () => {
   assert.equal(format('{a:>6}|{a:<6}|{a:^6}|{a:*^7}', 'hi'), '    hi|hi    |  hi  |**hi***')
   assert.equal(format('{a:+d}|{a: d}|{a:06d}|{a:=+6d}', 42n), '+42| 42|000042|+   42')
   assert.equal(format('{a:012,.1f}', 1234.56), '00,001,234.6')
@@ -52,7 +52,7 @@ test('a specification can come from another value, one level deep', () => {
   assert.throws(() => format('{a:{b:{a}}}', 1n, 2n), /Max string recursion exceeded/)
 })
 
-test('members and conversions', () => {
+test('members and conversions are looked up as Python does', () => {
   assert.equal(format('{a[0]}{a[1][k]}', ['x', new Map([['k', 2n]])]), 'x2')
   assert.equal(format('{a!r:>6}|{b!a}', 'é', 'é'), "   'é'|'\\xe9'")
   assert.equal(format('{a.real}', 3n), '3')

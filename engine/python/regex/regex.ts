@@ -62,7 +62,11 @@ function fromCodes(codes: Int32Array, start: number, end: number): string {
   return parts.join('')
 }
 
-function toMatch(codes: Int32Array, registers: Int32Array, [start, end]: readonly [number, number]): RegexMatch {
+function toMatch(
+  codes: Int32Array,
+  registers: Int32Array,
+  { start, end }: Pick<RegexMatch, 'start' | 'end'>,
+): RegexMatch {
   const captured = registers.slice()
   return {
     start,
@@ -88,7 +92,7 @@ function* findAll(program: Program, codes: Int32Array, checkpoint: () => void): 
     const end = matcher.matchAt(start, mustAdvance)
     mustAdvance = false
     if (end === -1) continue
-    yield toMatch(codes, matcher.registers, [start, end])
+    yield toMatch(codes, matcher.registers, { start, end })
     mustAdvance = end === start
     start = end - 1
   }

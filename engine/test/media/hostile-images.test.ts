@@ -64,7 +64,7 @@ const raw = (values: number[], width: number, height: number, channels: 1 | 2 | 
 const close = (actual: number[], expected: number[]) =>
   actual.every((value, index) => Math.abs(value - expected[index]) < 1e-6)
 
-test('grey, and grey with alpha', async () => {
+test('grey becomes RGB, and grey with alpha becomes RGB and a mask', async () => {
   const grey = await load(await raw([0, 128], 2, 1, 1).toColourspace('b-w').png().toBuffer())
   assert.deepEqual(grey.image.shape, [1, 1, 2, 3])
   assert.ok(close(grey.image.values, [0, 0, 0, 128 / 255, 128 / 255, 128 / 255]))

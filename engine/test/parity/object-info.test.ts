@@ -27,3 +27,10 @@ test('file names are judged by the nodes that read them, and only there', () => 
   assert.deepEqual(catalog.selfCheckedInputs('SaveImage'), [])
   assert.equal(catalog.find('NoSuchNode'), null)
 })
+
+test('every class is listed once and says what it does', () => {
+  assert.equal(new Set(BUILT_IN_NODES.map(({ classType }) => classType)).size, BUILT_IN_NODES.length)
+  for (const { classType, definition } of BUILT_IN_NODES) {
+    assert.ok(String(definition.description).length >= 10, classType)
+  }
+})

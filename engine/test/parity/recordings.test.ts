@@ -88,7 +88,7 @@ test('three runs in a row: first everything runs, then nothing, then what depend
   assert.equal(filesOf(third.events, '5')[0].filename, preview.filename.replace('00001', '00002'))
 })
 
-test('text output', async () => {
+test('text output is reported as text', async () => {
   const { recording, events } = await replay('preview-any', 'preview-any')
   assert.deepEqual(steps(events), recordedSteps(recording))
   assert.deepEqual(texts(events, '5'), ['a'])
@@ -102,7 +102,7 @@ test('only the branch that a lazy switch asks for runs, and the switch is staged
   assert.deepEqual(steps(events), recordedSteps(recording))
 })
 
-test('lazy inputs that depend on a computed mask', async () => {
+test('lazy inputs that depend on a computed mask are asked for once it is known', async () => {
   const { recording, events } = await replay('lazy', 'lazy', (graph) => ({
     ...graph,
     3: { ...graph[3], class_type: 'TestMask' },
