@@ -5,7 +5,7 @@
 
 import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../../lib/python/values.ts'
-import { HEADER_BYTES } from '../tensor/memory.ts'
+import { HEADER_BYTES } from '../tensor/memory-ledger.ts'
 import { elementCount, Tensor } from '../tensor/tensor.ts'
 import { Blocker, eachTensor, type Value, valueTypeName } from '../values/value.ts'
 import { weighResult } from '../values/value-weight.ts'

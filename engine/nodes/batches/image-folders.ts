@@ -7,7 +7,7 @@ import { defineListNode, defineNode } from '../../node/define-node.ts'
 import { combo, type InputKind, image, string } from '../../node/input-kinds.ts'
 import type { InputFile, MadeFile, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { sliceBatch } from '../../tensor/batch.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts } from '../files/saving.ts'
 

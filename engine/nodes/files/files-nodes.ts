@@ -2,7 +2,7 @@
 import type { EngineNode } from '../../node/define-node.ts'
 import { loadImageOutput, webcamCapture } from './load-image.ts'
 import { painter } from './painter.ts'
-import { imageCompare, maskPreview } from './previews.ts'
+import { imageCompare, maskPreview } from './preview-nodes.ts'
 import { saveAnimatedPng, saveAnimatedWebp } from './save-animation.ts'
 import { saveImageWebsocket } from './save-image.ts'
 import { saveImageAdvanced } from './save-image-advanced.ts'

@@ -8,7 +8,7 @@ import { inBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { decodePicture, findPicture } from './load-image.ts'
-import { previewImages } from './previews.ts'
+import { previewImages } from './preview-nodes.ts'
 
 /** `#rrggbb`; anything else is black, as upstream. */
 function readColor(text: string): readonly number[] {

@@ -6,7 +6,7 @@
 import { defineNode } from '../../node/define-node.ts'
 import { image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { sliceBatch } from '../../tensor/batch.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { quantiserFor, throughKeyFrame } from '../../tensor/codec/key-frame.ts'
 import { fromYuv, toYuv } from '../../tensor/codec/yuv-planes.ts'
 import { viewOf } from '../../tensor/tensor.ts'

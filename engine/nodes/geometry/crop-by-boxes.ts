@@ -2,7 +2,7 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { combo, image, int } from '../../node/input-kinds.ts'
-import { sliceBatch } from '../../tensor/batch.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, paste, type Window } from '../../tensor/window.ts'

@@ -4,7 +4,7 @@ import { boundingBox, image, int, MAX_RESOLUTION, MAX_SEED, wideInt } from '../.
 import { seedNumpy } from '../../random/numpy-legacy.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, sliceOf, throughBytes } from '../../tensor/window.ts'
-import { previewImages } from '../files/previews.ts'
+import { previewImages } from '../files/preview-nodes.ts'
 
 const side = () => int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 })
 const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 1 })

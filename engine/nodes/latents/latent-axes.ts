@@ -2,7 +2,7 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
 import { combo, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { concatenate, fitBatch, narrow } from '../../tensor/batch.ts'
+import { concatenate, fitBatch, narrow } from '../../tensor/batch-axis.ts'
 import { latent, withSamples } from './latent.ts'
 
 const facts = { category: 'model/latent/advanced', style: 'schema', outputs: [{ type: 'LATENT' }] } as const

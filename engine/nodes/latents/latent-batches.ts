@@ -4,7 +4,7 @@ import { autogrow } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode, unnamed } from '../../node/dynamic-node.ts'
 import { combo, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
-import { concatenate, fitBatch, repeatBatch, reshape, sliceBatch } from '../../tensor/batch.ts'
+import { concatenate, fitBatch, repeatBatch, reshape, sliceBatch } from '../../tensor/batch-axis.ts'
 import { batchIndexOf, countFrom, fitPlanes, type Latent, latent, noiseMaskOf, withSamples } from './latent.ts'
 
 const outputs = [{ type: 'LATENT' }] as const

@@ -1,7 +1,7 @@
 /** One latent laid over another, with edges that fade. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { copyInto } from '../../tensor/batch.ts'
+import { copyInto } from '../../tensor/batch-axis.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
 import { type Paste, pastePicture } from '../../tensor/compose/paste.ts'
 import { planeSize } from '../../tensor/resize/resize-planes.ts'

@@ -5,7 +5,7 @@
 import type { InputOptions } from '../../graph/node-catalog.ts'
 import type { InputKind } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { fitBatch } from '../../tensor/batch.ts'
+import { fitBatch } from '../../tensor/batch-axis.ts'
 import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
 import { type PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { isValueObject, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'

@@ -1,7 +1,7 @@
 /** Latents rotated, mirrored and cropped, by cells. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { narrow, reshape } from '../../tensor/batch.ts'
+import { narrow, reshape } from '../../tensor/batch-axis.ts'
 import { planeSize } from '../../tensor/resize/resize-planes.ts'
 import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'
 import { elementCount, type Tensor } from '../../tensor/tensor.ts'

@@ -2,7 +2,7 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { boolean, type InputKind, image, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { copyInto, memberSize } from '../../tensor/batch.ts'
+import { copyInto, memberSize } from '../../tensor/batch-axis.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'
 import { alignChannels } from '../../tensor/channels.ts'
 import { type Picture, pastePicture } from '../../tensor/compose/paste.ts'

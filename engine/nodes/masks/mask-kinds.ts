@@ -1,6 +1,6 @@
 /** What mask nodes share: numbers that they declare alike, and masks with their batch axis. */
 import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { reshape } from '../../tensor/batch.ts'
+import { reshape } from '../../tensor/batch-axis.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
 
 export const side = () => int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 })

@@ -2,7 +2,7 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image, mask } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { sliceBatch } from '../../tensor/batch.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { composePorterDuff, PORTER_DUFF_MODES } from '../../tensor/compose/porter-duff.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'

@@ -1,7 +1,7 @@
 /** JSON as text: written from a dictionary or a list (non-ASCII characters as they are), and one key read from it. */
 import { defineNode, values } from '../../node/define-node.ts'
 import { int, ofType, string } from '../../node/input-kinds.ts'
-import { dumpPyJson, readPyJson } from '../../python/json-text.ts'
+import { dumpPyJson, readPyJson } from '../../python/python-json.ts'
 import { pyStr, toPyValue } from '../../python/python-value.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 import type { Value } from '../../values/value.ts'

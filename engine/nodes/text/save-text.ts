@@ -4,7 +4,7 @@ import { defineNode } from '../../node/define-node.ts'
 import { combo, string } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { dumpPyJson, readPyJson } from '../../python/json-text.ts'
+import { dumpPyJson, readPyJson } from '../../python/python-json.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 import { hidden, nameFile, outputTarget } from '../files/saving.ts'
 

@@ -3,7 +3,7 @@
  * Repeats become loops with counters, so a program is never much longer than its pattern.
  */
 
-import { type CharacterTest, equivalentsOf, fold, positionNumber, setTest } from './characters.ts'
+import { type CharacterTest, equivalentsOf, fold, positionNumber, setTest } from './pattern-characters.ts'
 import type { ParsedRegex, RegexNode } from './pattern-syntax.ts'
 
 export const OP = {

@@ -4,8 +4,8 @@
  */
 import { NodeError } from '../../node/node-error.ts'
 import { ALTERNATIVE, BacktrackStack, ENTRY_SIZE, GREEDY_RUN, LAZY_RUN, UNDO } from './backtrack-stack.ts'
-import { fold, isAtPosition } from './characters.ts'
 import { FOLDINGS, OP, type Program } from './compile.ts'
+import { fold, isAtPosition } from './pattern-characters.ts'
 import { UNBOUNDED } from './pattern-syntax.ts'
 
 const NEWLINE = 10

@@ -5,7 +5,7 @@
 import type { Cost, EngineNode } from '../../node/define-node.ts'
 import { type CallHost, type CallSurroundings, performCall, readInputs } from '../../node/node-call.ts'
 import type { CallResult } from '../../node/node-context.ts'
-import type { MemoryLedger, MemoryOwner } from '../../tensor/memory.ts'
+import type { MemoryLedger, MemoryOwner } from '../../tensor/memory-ledger.ts'
 import { buffersOf } from '../results/result-cache.ts'
 import type { CallInputs } from './map-calls.ts'
 

@@ -5,7 +5,7 @@
  * its bytes; once they are evicted the node simply runs again.
  */
 import type { MadeReport } from '../../node/node-context.ts'
-import type { MemoryLedger } from '../../tensor/memory.ts'
+import type { MemoryLedger } from '../../tensor/memory-ledger.ts'
 import { eachTensor, type Slot } from '../../values/value.ts'
 import { weighResult, weighValues } from '../../values/value-weight.ts'
 

@@ -2,7 +2,7 @@
  * The output values that a run holds on to. A result stays as long as some node of the run may still read it, and its
  * memory goes back with the last reader; what is worth keeping longer is kept by the cache.
  */
-import type { MemoryLedger } from '../../tensor/memory.ts'
+import type { MemoryLedger } from '../../tensor/memory-ledger.ts'
 import type { Slot } from '../../values/value.ts'
 import type { RunValues } from '../../values/value-budget.ts'
 import { weighValues } from '../../values/value-weight.ts'

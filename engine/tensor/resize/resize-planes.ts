@@ -5,7 +5,7 @@
  */
 
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
-import { narrow, reshape } from '../batch.ts'
+import { narrow, reshape } from '../batch-axis.ts'
 import { elementCount, type PixelWork, type Tensor } from '../tensor.ts'
 import { bislerp } from './bislerp.ts'
 import { type CropMethod, upscale } from './upscale.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryLedger, type MemoryLedger, sizeClass } from './memory.ts'
+import { createMemoryLedger, type MemoryLedger, sizeClass } from './memory-ledger.ts'
 
 const MIB = 1_048_576
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { dumpPyJson, readPyJson } from './json-text.ts'
+import { dumpPyJson, readPyJson } from './python-json.ts'
 import { pyStr } from './python-value.ts'
 
 const shown = (text: string) => {
