@@ -1,5 +1,6 @@
 /** One image of a batch as a PNG file with text chunks: of 8 bit by the fast kernels, or grey or coloured of 8 or 16 bit. */
-import { NodeError } from '../node/node-error.ts'
+
+import { NodeError, unknownPixels } from '../node/node-error.ts'
 import type { ImageView } from '../tensor/tensor.ts'
 import type { PngText } from './png-text.ts'
 import { type PngPicture, writePng } from './write-png.ts'
@@ -17,9 +18,7 @@ const FLOAT_BYTES = 4
 
 export async function encodePng(view: ImageView, options: PngOptions): Promise<Uint8Array<ArrayBuffer>> {
   const { width, height, channels, data } = view
-  if (channels !== 3 && channels !== 4) {
-    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
-  }
+  if (channels !== 3 && channels !== 4) throw unknownPixels(channels)
   if (width === 0 || height === 0) throw new NodeError('ValueError', 'an image without pixels cannot be saved')
   const rowBytes = width * channels
   const first = options.index * height * rowBytes

@@ -18,6 +18,11 @@ export class NodeError extends Error {
   }
 }
 
+/** Pillow's refusal of 8-bit pixels with so many channels. */
+export function unknownPixels(channels: number): NodeError {
+  return new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
+}
+
 /** Thrown inside a node when its run was cancelled; never reaches a client as an error. */
 export class Interrupted extends Error {
   constructor() {

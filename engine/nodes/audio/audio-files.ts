@@ -9,6 +9,7 @@ import { defineDynamicNode } from '../../node/dynamic-node.ts'
 import { combo, string } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { findInput } from '../files/load-image.ts'
 import { hidden, madeFromTexts, nameFiles, outputTarget, previewTarget, type SaveTarget } from '../files/saving.ts'
 import { maybeAudio, uploadedFile } from './audio-kinds.ts'
 
@@ -160,8 +161,7 @@ export const loadAudio = defineNode({
   cost: 'compute',
   changeValue: ({ audio: name }, { files }) => (name === undefined ? null : (files.find(name)?.hash ?? null)),
   async run({ audio: name }, context) {
-    const file = context.files.find(name)
-    if (file === null) throw new NodeError('FileNotFoundError', `Invalid audio file: ${name}`)
-    return { outputs: [toAudioValue(await readAudio({ path: file.path, name }, context))] }
+    const { path } = findInput('audio', name, context)
+    return { outputs: [toAudioValue(await readAudio({ path, name }, context))] }
   },
 })

@@ -5,6 +5,7 @@ import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { combo } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { BLOCK_ELEMENTS, inBlocks } from '../../tensor/map-pixels.ts'
 import { resample } from '../../tensor/sound/resample.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
@@ -148,8 +149,7 @@ const MIX = {
 function commonSize(a: number, b: number, axis: number): number {
   if (a === b || b === 1) return a
   if (a === 1) return b
-  const message = `The size of tensor a (${a}) must match the size of tensor b (${b}) at non-singleton dimension ${axis}`
-  throw new NodeError('RuntimeError', message)
+  throw sizeMismatch(a, b, axis)
 }
 
 /** Louder than the loudest possible is brought back as a whole. */

@@ -3,7 +3,7 @@
 import { defineListNode } from '../../node/define-node.ts'
 import { float, image, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
-import { NodeError } from '../../node/node-error.ts'
+import { unknownPixels } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
 import { splitBatch } from '../../tensor/batch-axis.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
@@ -101,9 +101,7 @@ const COLORS = 3
 /** The image in the size of a cell, through 8 bit, without its alpha. */
 function toCell(single: Tensor, size: { width: number; height: number }, context: NodeContext): Tensor {
   const channels = single.shape[3]
-  if (channels < COLORS) {
-    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
-  }
+  if (channels < COLORS) throw unknownPixels(channels)
   return setChannelCount(upscale(single, { ...size, method: 'lanczos', crop: 'disabled' }, context), COLORS, context)
 }
 

@@ -9,11 +9,13 @@ const ALPHA = 3
 type Files = Pick<NodeContext, 'files'>
 
 /** Throws NodeError when the run holds no such file. */
-export function findPicture(name: string, { files }: Files): InputFile {
+export function findInput(kind: 'image' | 'audio' | 'video' | 'latent', name: string, { files }: Files): InputFile {
   const file = files.find(name)
-  if (file === null) throw new NodeError('FileNotFoundError', `Invalid image file: ${name}`)
+  if (file === null) throw new NodeError('FileNotFoundError', `Invalid ${kind} file: ${name}`)
   return file
 }
+
+export const findPicture = (name: string, context: Files): InputFile => findInput('image', name, context)
 
 export function decodePicture<Result>(
   name: string,

@@ -1,7 +1,7 @@
 /** One image blended over another; the second is brought into the size and the channels of the first. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, float, image } from '../../node/input-kinds.ts'
-import { NodeError } from '../../node/node-error.ts'
+import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { alignChannels } from '../../tensor/channels.ts'
 import { BLEND_MODES, blendInto } from '../../tensor/compose/blend.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
@@ -20,8 +20,7 @@ function commonBatch(first: Tensor, second: Tensor): number {
   for (const axis of [0, 3]) {
     const [a, b] = [first.shape[axis], second.shape[axis]]
     if (a === b || (axis === 0 && (a === 1 || b === 1))) continue
-    const message = `The size of tensor a (${a}) must match the size of tensor b (${b}) at non-singleton dimension ${axis}`
-    throw new NodeError('RuntimeError', message)
+    throw sizeMismatch(a, b, axis)
   }
   return Math.max(first.shape[0], second.shape[0])
 }

@@ -8,6 +8,7 @@ import { defineNode } from '../../node/define-node.ts'
 import { boolean, color, combo, float, image, string } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 
 /** The layer that goes over every frame: colours and how opaque they are. */
@@ -37,8 +38,7 @@ function composite(picture: Float32Array, out: Float32Array, { ink, text, outlin
 function checkChannels(images: Tensor): void {
   const channels = images.shape[3]
   if (channels === 3 || channels === 1) return
-  const message = `The size of tensor a (${channels}) must match the size of tensor b (3) at non-singleton dimension 3`
-  throw new NodeError('RuntimeError', message)
+  throw sizeMismatch(channels, 3, 3)
 }
 
 function overlayFrames(images: Tensor, overlay: Overlay, { allocate, checkpoint }: NodeContext): Tensor {

@@ -1,9 +1,8 @@
 /** One picture, or one latent, laid over another where a mask allows it. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { boolean, type InputKind, image, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
-import { NodeError } from '../../node/node-error.ts'
 import { copyInto, memberSize } from '../../tensor/batch-axis.ts'
-import { broadcastShape } from '../../tensor/broadcast.ts'
+import { broadcastShape, sizeMismatch } from '../../tensor/broadcast.ts'
 import { alignChannels } from '../../tensor/channels.ts'
 import { type Picture, pastePicture } from '../../tensor/compose/paste.ts'
 import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
@@ -44,10 +43,8 @@ export const imageCompositeMasked = defineNode({
   run({ destination, source, x, y, resize_source: isResized, mask: given }, context) {
     const aligned = alignChannels(destination, source, context)
     const { batch, channels } = viewOf(destination)
-    if (aligned.shape[3] !== channels) {
-      const sizes = `a (${channels}) must match the size of tensor b (${aligned.shape[3]})`
-      throw new NodeError('RuntimeError', `The size of tensor ${sizes} at non-singleton dimension 1`)
-    }
+    // Upstream has the channels in front of height and width here.
+    if (aligned.shape[3] !== channels) throw sizeMismatch(channels, aligned.shape[3], 1)
     const above = isResized ? stretch(aligned, destination, context) : aligned
     const weights = given === undefined ? null : stretch(asMaskBatch(given), above, context)
     const result = context.allocate(destination.shape)

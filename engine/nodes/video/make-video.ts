@@ -8,6 +8,7 @@ import { defineNode, values } from '../../node/define-node.ts'
 import { float, image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { maybeAudio, uploadedFile } from '../audio/audio-kinds.ts'
+import { findInput } from '../files/load-image.ts'
 import { video } from './video-kinds.ts'
 
 export const loadVideo = defineNode({
@@ -25,10 +26,9 @@ export const loadVideo = defineNode({
     const file = name === undefined ? null : files.find(name)
     return file === null ? null : `${file.hash} ${file.path}`
   },
-  run({ file: name }, { files, allocate }) {
-    const file = files.find(name)
-    if (file === null) throw new NodeError('FileNotFoundError', `Invalid video file: ${name}`)
-    return values(toVideoValue({ kind: 'file', file: { path: file.path, name }, window: WHOLE }, allocate))
+  run({ file: name }, context) {
+    const { path } = findInput('video', name, context)
+    return values(toVideoValue({ kind: 'file', file: { path, name }, window: WHOLE }, context.allocate))
   },
 })
 

@@ -3,7 +3,7 @@
  * pass and again after the vertical one, colours multiplied by alpha before and divided after. Source rows go through the
  * horizontal pass once, in order, and stay in a ring for as long as target rows need them.
  */
-import { NodeError } from '../../node/node-error.ts'
+import { unknownPixels } from '../../node/node-error.ts'
 import { LOW_BITS, PAIR_BYTES, ROW_PAIR_BYTES } from '../../simd/kernels/lanczos-rows.ts'
 import { Layout, openWorkspace, type Workspace } from '../../simd/workspace.ts'
 import type { LanczosTable } from './lanczos-table.ts'
@@ -167,9 +167,7 @@ export function resizePlaneLanczos(
 ): void {
   const { horizontal, vertical } = tables
   const { channels } = source
-  if (channels > PIXEL_BYTES) {
-    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
-  }
+  if (channels > PIXEL_BYTES) throw unknownPixels(channels)
   const usesAlpha = (horizontal !== null || vertical !== null) && (channels === 4 || channels === 2)
   const rowBytes = target.width * channels
   const addresses = layOut(source, target, tables)

@@ -212,8 +212,8 @@ test('crops of training images never enlarge, and a seed decides where they are 
   assert.ok(isSame(await cut(5), await cut(5n)))
   // Seeds count modulo 2^32 - 1.
   assert.ok(isSame(await cut(5), await cut(5n + 2n ** 32n - 1n)))
-  const places = await Promise.all([1, 2, 3, 4, 5, 6].map(async (seed) => (await cut(seed)).data[0]))
-  assert.ok(new Set(places).size > 1)
+  const firstPixels = await Promise.all([1, 2, 3, 4, 5, 6].map(async (seed) => (await cut(seed)).data[0]))
+  assert.ok(new Set(firstPixels).size > 1)
 })
 
 test('without room for feathering the outpainting mask is sharp', async () => {
