@@ -32,8 +32,8 @@ import { createSubmit, type SubmitRequest } from '../../../src/domain/jobs/submi
 import { createWatchJob } from '../../../src/domain/jobs/watch-job.ts'
 import { createWorker } from '../../../src/domain/jobs/worker.ts'
 import type { WorkerDeps } from '../../../src/domain/jobs/worker-options.ts'
-import { createFakeEngine, type FakeEngine } from '../../support/fake-engine.ts'
-import type { FakeFleetEngine } from '../../support/fake-fleet-engine.ts'
+import { createFakeEngine, type FakeEngine } from '../../support/engines/fake-engine.ts'
+import type { FakeFleetEngine } from '../../support/engines/fake-fleet-engine.ts'
 
 export interface RigOptions {
   readonly directory?: string
