@@ -10,7 +10,6 @@ import type { JsonValue } from '../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../lib/json/write-json-steps.ts'
 import { type Log, silentLog } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
-import { createCatalog } from './catalog.ts'
 import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
@@ -18,10 +17,11 @@ import { type GivenInput, type GivenInputs, toSource } from './files/given-input
 import { openInputFiles } from './files/input-files.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import type { EngineEvent } from './graph/run-event.ts'
-import type { ValueLimits } from './run/value-budget.ts'
+import { createCatalog } from './node/define-node.ts'
 import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
 import type { RunModel } from './threads/model-line.ts'
+import type { ValueLimits } from './values/value-budget.ts'
 
 export interface CustomNodeOptions {
   /** Absolute paths; every module directly inside is loaded. */

@@ -1,5 +1,6 @@
 /** One call of a custom node inside its thread: what it is given to work with, and how it can end before it returns. */
-import { Interrupted } from '../node-error.ts'
+
+import { Interrupted } from '../node/node-error.ts'
 import type { FromThread } from '../threads/protocol.ts'
 import type { EncodedPicture, RunContext } from './nodes-api.ts'
 import { createPreviewLine } from './preview.ts'

@@ -7,7 +7,7 @@ import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import type { MemoryLine } from '../threads/protocol.ts'
 import type { OpenedThread, ThreadKind } from '../threads/thread-kind.ts'
 import { createThreadPool, type ThreadPool } from '../threads/thread-pool.ts'
-import { type Recognise, toWireRecord } from '../wire-value.ts'
+import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { CustomNodes, NodeLimits } from './custom-nodes.ts'
 import type { NodeThreadStart } from './protocol.ts'
 

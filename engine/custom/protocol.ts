@@ -1,6 +1,6 @@
 /** What the engine thread and the threads of custom nodes say to each other, over a channel that node code never sees. */
 import type { MessagePort } from 'node:worker_threads'
-import type { CallSurroundings } from '../node-call.ts'
+import type { CallSurroundings } from '../node/node-call.ts'
 import type { MemoryLine, ToThread } from '../threads/protocol.ts'
 import type { CustomNodes } from './custom-nodes.ts'
 

@@ -1,9 +1,21 @@
 /** A declaration as the executor knows node classes. Its code is elsewhere: calls go to the threads of custom nodes. */
-import { defineNode, type EngineNode } from '../define-node.ts'
-import { anything, boolean, combo, float, type InputKind, image, int, mask, string, wideInt } from '../input-kinds.ts'
-import { audio } from '../nodes/audio/kinds.ts'
+
+import { defineNode, type EngineNode } from '../node/define-node.ts'
+import {
+  anything,
+  boolean,
+  combo,
+  float,
+  type InputKind,
+  image,
+  int,
+  mask,
+  ofType,
+  string,
+  wideInt,
+} from '../node/input-kinds.ts'
+import { audio } from '../nodes/audio/audio-kinds.ts'
 import { latent } from '../nodes/latents/latent.ts'
-import { ofType } from '../value-kinds.ts'
 import type { InputDeclaration, NodeDeclaration } from './declaration.ts'
 
 const LARGEST_SEED = 2n ** 64n - 1n

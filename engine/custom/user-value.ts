@@ -5,9 +5,9 @@
  */
 import { NumberText } from '../../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../../lib/python/values.ts'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { type Allocate, elementCount, Tensor } from '../tensor/tensor.ts'
-import type { Value, ValueObject } from '../value.ts'
+import type { Value, ValueObject } from '../values/value.ts'
 import type { OutputDeclaration } from './declaration.ts'
 
 /** A value as `run` sees it. */

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { InputFile } from '../node-context.ts'
+import type { InputFile } from '../node/node-context.ts'
 
 /** An input file on its way into the engine. */
 export interface InputSource {

@@ -2,7 +2,7 @@
  * Names of output files: `{folder of the prefix}/{base name}_{number}_.ext`. The prefix is the caller's text, so it is
  * judged as text and never touches a file system here.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface OutputName {
   readonly subfolder: string
@@ -69,9 +69,4 @@ export function readPrefix(prefix: string, values: NameValues): OutputName {
     }
   }
   return { subfolder, baseName }
-}
-
-/** `name_00001_.png`. Numbers above 99999 simply grow. */
-export function numberedName(baseName: string, number: number, extension: string): string {
-  return `${baseName}_${String(number).padStart(5, '0')}_.${extension}`
 }

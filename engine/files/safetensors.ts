@@ -4,7 +4,7 @@
  */
 import { type FileHandle, open } from 'node:fs/promises'
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { elementCount, type PixelWork, type Tensor } from '../tensor/tensor.ts'
 
 const LENGTH_BYTES = 8

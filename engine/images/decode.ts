@@ -1,12 +1,12 @@
 /**
- * Image files as tensors. Decoding is sharp's, with a bound on pixels that counts every frame and with its memory reserved from
- * what the header says before the first pixel is read; what comes out is RGB or RGBA in 8 or 16 bit, turned upright. Anything that is not a whole image of a known format is a node error that names
- * the fault and never a path.
+ * Image files as tensors. sharp decodes, with a bound on pixels that counts every frame, and with its memory reserved from what
+ * the header says before the first pixel is read. What comes out is RGB or RGBA in 8 or 16 bit, rotated upright. Anything that
+ * is not a whole image of a known format is a node error that names the fault and never a path.
  */
 import { open } from 'node:fs/promises'
 import sharp, { type Metadata } from 'sharp'
-import type { InputFile } from '../node-context.ts'
-import { NodeError } from '../node-error.ts'
+import type { InputFile } from '../node/node-context.ts'
+import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { inBlocks } from '../tensor/map-pixels.ts'
 import type { DecodeWork, PixelWork, Tensor } from '../tensor/tensor.ts'
@@ -76,11 +76,12 @@ function checkSize(metadata: Metadata, { name, maxPixels }: DecodeOptions): void
 /** Channels that a file may decode to at most, and the floats that nodes make of a pixel: three colours and a mask. */
 const MAX_CHANNELS = 4
 const FLOAT_BYTES = 16
-const TURNED = 2
+// The EXIF orientation from which on a picture has to be mirrored or rotated.
+const FIRST_ROTATED = 2
 
-/** What sharp holds at its peak: the pixels as it collects them and as it hands them over, and once more to turn them. */
+/** What sharp holds at its peak: the pixels as it collects them and as it hands them over, and once more to rotate them. */
 export function decoderBytes({ width, height, depth, orientation = 1 }: Metadata): number {
-  const copies = 2 + (orientation >= TURNED ? 1 : 0)
+  const copies = 2 + (orientation >= FIRST_ROTATED ? 1 : 0)
   return width * height * MAX_CHANNELS * (depth === 'uchar' ? 1 : 2) * copies
 }
 
@@ -122,7 +123,7 @@ async function decode(file: InputFile, metadata: Metadata, options: DecodeOption
     const settings = { limitInputPixels: options.maxPixels, failOn: 'error', ignoreIcc: true } as const
     const isDeep = metadata.depth === 'ushort'
     const frames = metadata.pages ?? 1
-    // Turning applies to photographs; a stack of frames cannot be turned as one picture.
+    // Photographs are rotated upright; a stack of frames cannot be rotated as one picture.
     const upright = frames > 1 ? sharp(file.path, { ...settings, pages: -1 }) : sharp(file.path, settings).autoOrient()
     const decoder = upright.toColourspace(isDeep ? 'rgb16' : 'srgb').raw({ depth: isDeep ? 'ushort' : 'uchar' })
     const { data, info } = await decoder.toBuffer({ resolveWithObject: true })

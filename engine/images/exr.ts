@@ -3,7 +3,7 @@
  * as they are; what they mean is told by the chromaticities.
  */
 import { deflateSync } from 'node:zlib'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import type { PngText } from './png-text.ts'
 
 export interface ExrImage {
@@ -36,20 +36,16 @@ const LEVEL = 4
 const SHORT_NAME = 31
 const LONG_NAME = 255
 
-// Channels lie in the order of their names; each with its place in a pixel.
-const LAYOUTS: Readonly<Record<number, readonly (readonly [name: string, place: number])[]>> = {
-  1: [['Y', 0]],
-  3: [
-    ['B', 2],
-    ['G', 1],
-    ['R', 0],
-  ],
-  4: [
-    ['A', 3],
-    ['B', 2],
-    ['G', 1],
-    ['R', 0],
-  ],
+// Channels are stored in the order of their names; `index` is where a channel stands in a pixel.
+const COLORS = [
+  { name: 'B', index: 2 },
+  { name: 'G', index: 1 },
+  { name: 'R', index: 0 },
+]
+const LAYOUTS: Readonly<Record<number, readonly { readonly name: string; readonly index: number }[]>> = {
+  1: [{ name: 'Y', index: 0 }],
+  3: COLORS,
+  4: [{ name: 'A', index: 3 }, ...COLORS],
 }
 
 const text = (value: string) => Buffer.from(`${value}\0`, 'latin1')
@@ -62,7 +58,7 @@ function attribute(name: string, type: string, body: Buffer): Buffer {
 }
 
 function channelList(channels: number): Buffer {
-  const entries = LAYOUTS[channels].map(([name]) => Buffer.concat([text(name), int32(FLOAT_TYPE, 0, 1, 1)]))
+  const entries = LAYOUTS[channels].map(({ name }) => Buffer.concat([text(name), int32(FLOAT_TYPE, 0, 1, 1)]))
   return Buffer.concat([...entries, Buffer.alloc(1)])
 }
 
@@ -114,9 +110,9 @@ function blockBytes({ width, height, channels, pixels }: ExrImage, from: number)
   const floats = new Float32Array(lines * width * channels)
   let at = 0
   for (let y = from; y < from + lines; y++) {
-    for (const [, place] of LAYOUTS[channels]) {
+    for (const { index } of LAYOUTS[channels]) {
       const end = (y + 1) * width * channels
-      for (let i = y * width * channels + place; i < end; i += channels) floats[at++] = pixels[i]
+      for (let i = y * width * channels + index; i < end; i += channels) floats[at++] = pixels[i]
     }
   }
   return new Uint8Array(floats.buffer)
@@ -159,4 +155,31 @@ export function encodeExr(image: ExrImage, options: ExrOptions): Uint8Array<Arra
     at += part.length
   }
   return whole
+}
+
+export const LIGHT_SPACES = ['sRGB', 'HDR', 'linear'] as const
+export type LightSpace = (typeof LIGHT_SPACES)[number]
+
+const TO_LINEAR: Readonly<Record<LightSpace, (value: number) => number>> = {
+  sRGB: (x) => (x <= 0.040_45 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4),
+  // Hybrid log-gamma.
+  HDR: (x) => (x <= 0.5 ? (x * x) / 3 : (Math.exp((x - 0.559_910_729_28) / 0.178_832_77) + 0.284_668_92) / 12),
+  linear: (x) => x,
+}
+
+const ALPHA = 3
+const CHECK_EVERY = 65_536
+
+/** Display values as a copy in linear light. Nothing is clamped; alpha is no light and stays. */
+export function toLinearLight(
+  pixels: Float32Array,
+  { channels, space, checkpoint }: { readonly channels: number; readonly space: LightSpace; checkpoint(): void },
+): Float32Array {
+  const linear = new Float32Array(pixels.length)
+  const convert = TO_LINEAR[space]
+  for (let i = 0; i < pixels.length; i++) {
+    if (i % CHECK_EVERY === 0) checkpoint()
+    linear[i] = i % channels === ALPHA ? pixels[i] : convert(pixels[i])
+  }
+  return linear
 }

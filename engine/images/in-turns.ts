@@ -1,10 +1,10 @@
 /**
- * Images to files and back on the engine thread, for nodes that mostly wait: pixels are converted a block at a time, and
- * other runs get their turn in between.
+ * Images to files and back on the engine thread, for nodes that mostly wait: pixels are converted a block per turn of
+ * the event loop, and other runs are served in between.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import sharp from 'sharp'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT, toBytes } from '../tensor/bytes.ts'
 import { BLOCK_ELEMENTS } from '../tensor/map-pixels.ts'
 import { type DecodeWork, type PixelWork, type Tensor, viewOf } from '../tensor/tensor.ts'

@@ -13,7 +13,7 @@ export interface PngRows {
   /** Bytes of working memory that `fill` needs. */
   readonly scratchBytes: number
   /** Writes row `y` at an address of the workspace. */
-  fill(space: Workspace, y: number, places: { readonly target: number; readonly scratch: number }): void
+  fill(space: Workspace, y: number, addresses: { readonly target: number; readonly scratch: number }): void
 }
 
 export interface FilteredBand {
@@ -42,9 +42,9 @@ const SUMS_BYTES = 16
 const WORD_BYTES = 4
 const MAX_CHECKED_BYTES = 5552
 
-interface Places {
+interface Addresses {
   readonly scratch: number
-  /** The row being filtered and the one above, in turns; zeros in front of both. */
+  /** The row being filtered and the one above, alternating; zeros in front of both. */
   readonly rows: readonly [number, number]
   /** One filtered row per filter, the number of the filter right in front. */
   readonly filtered: readonly number[]
@@ -53,7 +53,7 @@ interface Places {
   readonly layout: Layout
 }
 
-function layOut({ rowBytes, scratchBytes }: PngRows): Places {
+function layOut({ rowBytes, scratchBytes }: PngRows): Addresses {
   const layout = new Layout()
   const takeRow = () => layout.take(MARGIN_BYTES + rowBytes) + MARGIN_BYTES
   return {
@@ -66,26 +66,30 @@ function layOut({ rowBytes, scratchBytes }: PngRows): Places {
   }
 }
 
-function readRow(space: Workspace, rows: PngRows, { y, target, scratch }: RowPlace): void {
+function readRow(space: Workspace, rows: PngRows, { y, target, scratch }: RowAddresses): void {
   rows.fill(space, y, { target, scratch })
   // Kernels work in whole vectors: what lies behind the row is not to count.
   space.bytes.fill(0, target + rows.rowBytes, target + rows.rowBytes + MARGIN_BYTES / 2)
 }
 
-interface RowPlace {
+interface RowAddresses {
   readonly y: number
   readonly target: number
   readonly scratch: number
 }
 
 /** Where the best of the filtered rows begins, with its number. */
-function bestFilter(space: Workspace, { rowBytes, pixelBytes }: PngRows, { places, row, previous }: RowPair): number {
+function bestFilter(
+  space: Workspace,
+  { rowBytes, pixelBytes }: PngRows,
+  { addresses, row, previous }: RowPair,
+): number {
   const { run, ints, bytes } = space
-  const word = places.sums / WORD_BYTES
+  const word = addresses.sums / WORD_BYTES
   let [best, least] = [0, Number.POSITIVE_INFINITY]
   FILTERS.forEach(({ number, kernel }, index) => {
-    const target = places.filtered[index]
-    run[kernel](target, rowBytes, row, previous, pixelBytes, places.sums)
+    const target = addresses.filtered[index]
+    run[kernel](target, rowBytes, row, previous, pixelBytes, addresses.sums)
     const sum = ints[word] + ints[word + 1] + ints[word + 2] + ints[word + 3]
     if (sum >= least) return
     least = sum
@@ -96,7 +100,7 @@ function bestFilter(space: Workspace, { rowBytes, pixelBytes }: PngRows, { place
 }
 
 interface RowPair {
-  readonly places: Places
+  readonly addresses: Addresses
   readonly row: number
   readonly previous: number
 }
@@ -112,20 +116,20 @@ export function filterBand(
   rows: PngRows,
   { from, to, checksum }: { readonly from: number; readonly to: number; readonly checksum: Checksum },
 ): FilteredBand {
-  const places = layOut(rows)
+  const addresses = layOut(rows)
   const length = rows.rowBytes + 1
   const result = new Uint8Array((to - from) * length)
-  using space = openWorkspace(places.layout)
+  using space = openWorkspace(addresses.layout)
   const { bytes, ints } = space
-  const { scratch, state } = places
-  const place = (y: number) => places.rows[y & 1]
-  for (const row of places.rows) bytes.fill(0, row - MARGIN_BYTES, row)
-  if (from === 0) bytes.fill(0, place(-1), place(-1) + rows.rowBytes + MARGIN_BYTES / 2)
-  else readRow(space, rows, { y: from - 1, target: place(from - 1), scratch })
+  const { scratch, state } = addresses
+  const rowAt = (y: number) => addresses.rows[y & 1]
+  for (const row of addresses.rows) bytes.fill(0, row - MARGIN_BYTES, row)
+  if (from === 0) bytes.fill(0, rowAt(-1), rowAt(-1) + rows.rowBytes + MARGIN_BYTES / 2)
+  else readRow(space, rows, { y: from - 1, target: rowAt(from - 1), scratch })
   ints.set([checksum.low, checksum.high], state / WORD_BYTES)
   for (let y = from; y < to; y++) {
-    readRow(space, rows, { y, target: place(y), scratch })
-    const best = bestFilter(space, rows, { places, row: place(y), previous: place(y - 1) })
+    readRow(space, rows, { y, target: rowAt(y), scratch })
+    const best = bestFilter(space, rows, { addresses, row: rowAt(y), previous: rowAt(y - 1) })
     addToChecksum(space, best, { count: length, state })
     result.set(bytes.subarray(best, best + length), (y - from) * length)
   }

@@ -2,8 +2,9 @@
  * Text chunks of a PNG: `tEXt`, right after the header, in the order given. Values are ASCII by construction (JSON with
  * escapes), so the richer chunk types are never needed.
  */
-import { NodeError } from '../node-error.ts'
-import type { PngChunk } from './png-chunks.ts'
+
+import type { PngChunk } from '../../lib/png-chunks.ts'
+import { NodeError } from '../node/node-error.ts'
 
 const MAX_KEY_LENGTH = 79
 const PRINTABLE_LATIN1 = /^[\x20-\x7e\xa1-\xff]+$/

@@ -2,7 +2,7 @@
  * What a WebP file remembers: an EXIF block in which every text is a tag of its own, from 0x0110 downwards. A file of the
  * simple kind gets the extended header that such a block needs.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import type { PngText } from './png-text.ts'
 
 const FIRST_TAG = 0x0110

@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import sharp from 'sharp'
+import { readChunks } from '../../lib/png-chunks.ts'
 import type { ImageView } from '../tensor/tensor.ts'
-import { encodeDeepPng } from './encode-deep-png.ts'
-import { encodePng } from './encode-png.ts'
-import { readChunks } from './png-chunks.ts'
+import { encodeDeepPng, encodePng } from './encode-png.ts'
 
 type Size = { readonly width: number; readonly height: number; readonly channels: number; readonly batch?: number }
 

@@ -5,7 +5,7 @@
  */
 import { promisify } from 'node:util'
 import { constants, deflateRaw, type InputType, type ZlibOptions } from 'node:zlib'
-import { type PngChunk, writeChunks } from './png-chunks.ts'
+import { type PngChunk, writeChunks } from '../../lib/png-chunks.ts'
 import { type Checksum, FIRST_CHECKSUM, filterBand, type PngRows } from './png-filter.ts'
 import { type PngText, toTextChunk } from './png-text.ts'
 
@@ -83,7 +83,7 @@ async function compressRows(rows: PngRows, { level, checkpoint }: WritePngOption
     const to = Math.min(height, from + step)
     const band = filterBand(rows, { from, to, checksum })
     const compressed = compress({ bytes: band.bytes, previous, isLast: to === height }, level)
-    // A cancelled run leaves without waiting for these.
+    // A cancelled run ends without waiting for these.
     compressed.catch(() => {})
     waiting.push(compressed)
     ;({ checksum } = band)

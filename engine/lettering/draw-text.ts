@@ -1,6 +1,6 @@
 /**
- * Text as coverage: for every pixel how much of it the pen touches, by its distance to the nearest stroke. A wider pen at the
- * same places draws an outline. Anti-aliased, and the same everywhere because nothing but arithmetic is involved.
+ * Text as coverage: for every pixel how much of it the pen touches, by its distance to the nearest stroke. A wider pen along
+ * the same strokes draws an outline. Anti-aliased, and the same everywhere because nothing but arithmetic is involved.
  */
 import { type Letters, PEN_RADIUS, type Stroke, widthOf } from './letter-shapes.ts'
 
@@ -53,8 +53,14 @@ function drawSegment({ width, height, data }: Coverage, { ax, ay, bx, by }: Segm
   }
 }
 
-function drawStroke(target: Coverage, stroke: Stroke, place: { x: number; y: number; size: number; radius: number }) {
-  const { x, y, size, radius } = place
+interface StrokeStart {
+  readonly x: number
+  readonly y: number
+  readonly size: number
+  readonly radius: number
+}
+
+function drawStroke(target: Coverage, stroke: Stroke, { x, y, size, radius }: StrokeStart): void {
   for (let at = 0; at + 3 < stroke.length; at += 2) {
     const ax = x + stroke[at] * size
     const ay = y - stroke[at + 1] * size

@@ -2,7 +2,7 @@
  * The engine's own letters, so that text looks the same on every machine whatever fonts it has. A glyph is an advance and
  * the centre lines of its strokes, in hundredths of the font size: capitals reach 66, small letters 48, and the pen adds
  * half its width all around. Strokes are parted by `|`; `x,y` is a point, `(x,y,rx,ry,from,to)` a part of an ellipse in
- * degrees. Where a glyph lies between its neighbours is computed: ink is centred in the advance.
+ * degrees. Where a glyph stands between its neighbours is computed: ink is centred in the advance.
  */
 export const GLYPHS: Readonly<Record<string, readonly [advance: number, strokes: string]>> = {
   ' ': [22, ''],
@@ -156,22 +156,22 @@ export const GLYPHS: Readonly<Record<string, readonly [advance: number, strokes:
 }
 
 /** Marks that sit on another letter: around its middle, above its top or below the baseline. */
-export const MARKS: Readonly<Record<string, { readonly place: 'above' | 'below'; readonly strokes: string }>> = {
-  '\u0300': { place: 'above', strokes: '-9,12 3,2' },
-  '\u0301': { place: 'above', strokes: '-3,2 9,12' },
-  '\u0302': { place: 'above', strokes: '-12,2 0,12 12,2' },
-  '\u0303': { place: 'above', strokes: '-13,3 -6,9 5,4 13,10' },
-  '\u0304': { place: 'above', strokes: '-11,6 11,6' },
-  '\u0306': { place: 'above', strokes: '(0,12,11,9,200,340)' },
-  '\u0307': { place: 'above', strokes: '0,6 0,7' },
-  '\u0308': { place: 'above', strokes: '-10,6 -10,7|10,6 10,7' },
-  '\u030a': { place: 'above', strokes: '(0,9,7,7,0,360)' },
-  '\u030b': { place: 'above', strokes: '-9,2 -2,12|4,2 11,12' },
-  '\u030c': { place: 'above', strokes: '-12,12 0,2 12,12' },
-  '\u0323': { place: 'below', strokes: '0,-12 0,-11' },
-  '\u0326': { place: 'below', strokes: '1,-8 -2,-17' },
-  '\u0327': { place: 'below', strokes: '1,2 2,-6 (-1,-11,7,6,60,-120)' },
-  '\u0328': { place: 'below', strokes: '6,2 0,-8 4,-14 10,-13' },
+export const MARKS: Readonly<Record<string, { readonly position: 'above' | 'below'; readonly strokes: string }>> = {
+  '\u0300': { position: 'above', strokes: '-9,12 3,2' },
+  '\u0301': { position: 'above', strokes: '-3,2 9,12' },
+  '\u0302': { position: 'above', strokes: '-12,2 0,12 12,2' },
+  '\u0303': { position: 'above', strokes: '-13,3 -6,9 5,4 13,10' },
+  '\u0304': { position: 'above', strokes: '-11,6 11,6' },
+  '\u0306': { position: 'above', strokes: '(0,12,11,9,200,340)' },
+  '\u0307': { position: 'above', strokes: '0,6 0,7' },
+  '\u0308': { position: 'above', strokes: '-10,6 -10,7|10,6 10,7' },
+  '\u030a': { position: 'above', strokes: '(0,9,7,7,0,360)' },
+  '\u030b': { position: 'above', strokes: '-9,2 -2,12|4,2 11,12' },
+  '\u030c': { position: 'above', strokes: '-12,12 0,2 12,12' },
+  '\u0323': { position: 'below', strokes: '0,-12 0,-11' },
+  '\u0326': { position: 'below', strokes: '1,-8 -2,-17' },
+  '\u0327': { position: 'below', strokes: '1,2 2,-6 (-1,-11,7,6,60,-120)' },
+  '\u0328': { position: 'below', strokes: '6,2 0,-8 4,-14 10,-13' },
 }
 
 /** What stands for a character without a glyph. */

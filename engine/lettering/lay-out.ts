@@ -1,8 +1,57 @@
 /** Where a text goes on a picture: wrapped, shrunk until it fits the height, flush with the margin. */
-import { roundHalfEven } from '../tensor/upscale.ts'
+
+import { roundHalfEven } from '../../lib/python/numbers.ts'
 import { inkRange, lineWidth, type Pen, type PlacedLine } from './draw-text.ts'
-import type { Letters } from './letter-shapes.ts'
-import { wrapText } from './wrap.ts'
+import { charactersOf, type Letters, widthOf } from './letter-shapes.ts'
+
+type Word = readonly string[]
+
+/** Cuts a word into pieces that fit; a single letter always does. */
+function* pieces(word: Word, { letters, maxWidth }: WrapOptions): Generator<Word> {
+  let piece: string[] = []
+  let width = 0
+  for (const character of word) {
+    const { advance } = letters(character)
+    if (piece.length > 0 && width + advance > maxWidth) {
+      yield piece
+      piece = []
+      width = 0
+    }
+    piece.push(character)
+    width += advance
+  }
+  yield piece
+}
+
+export interface WrapOptions {
+  readonly letters: Letters
+  /** In font sizes. */
+  readonly maxWidth: number
+}
+
+function wrapLine(line: string, options: WrapOptions): Word[] {
+  const { letters, maxWidth } = options
+  const space = letters(' ').advance
+  const lines: Word[] = []
+  let current: string[] = []
+  let width = 0
+  for (const text of line.split(/\s+/).filter((part) => part !== '')) {
+    for (const [index, word] of [...pieces(charactersOf(text), options)].entries()) {
+      const wordWidth = widthOf(word, letters)
+      // Pieces of one word never share a line.
+      const fits = index === 0 && current.length > 0 && width + space + wordWidth <= maxWidth
+      if (current.length > 0 && !fits) lines.push(current)
+      width = fits ? width + space + wordWidth : wordWidth
+      current = fits ? [...current, ' ', ...word] : [...word]
+    }
+  }
+  return [...lines, current]
+}
+
+/** Lines as lists of characters; an empty line of the text stays one. */
+export function wrapText(text: string, options: WrapOptions): Word[] {
+  return text.split('\n').flatMap((line) => wrapLine(line, options))
+}
 
 export interface TextPlan {
   readonly width: number
@@ -23,7 +72,7 @@ const MARGIN_SHARE = 0.01
 const LINE_SPACING = 1.2
 const OUTLINE_SHARE = 0.04
 const SHRINK = 0.9
-// Text is not made smaller than this, be it cut off: it must stay readable.
+// Text is not made smaller than this, even if it is then cut off: it must stay readable.
 const LEAST_PERCENT = 2
 const LEAST_PIXELS = 10
 

@@ -38,13 +38,13 @@ function readStrokes(text: string): number[][] {
 /** Moves strokes, in hundredths, and turns them into font sizes. */
 function placed(strokes: readonly number[][], dx: number, dy: number): Stroke[] {
   return strokes.map((points) =>
-    Float64Array.from(points, (value, place) => (value + (place % 2 === 0 ? dx : dy)) / UNITS),
+    Float64Array.from(points, (value, index) => (value + (index % 2 === 0 ? dx : dy)) / UNITS),
   )
 }
 
 /** How far the ink must move so that it lies in the middle of the advance. */
 function centring(strokes: readonly number[][], advance: number): number {
-  const xs = strokes.flatMap((points) => points.filter((_, place) => place % 2 === 0))
+  const xs = strokes.flatMap((points) => points.filter((_, index) => index % 2 === 0))
   return xs.length === 0 ? 0 : advance / 2 - (Math.min(...xs) + Math.max(...xs)) / 2
 }
 
@@ -61,12 +61,12 @@ function buildShape(character: string): Shape {
     const strokes = readStrokes(text)
     return { advance: advance / UNITS, strokes: placed(strokes, centring(strokes, advance), 0) }
   }
-  const hasMarkAbove = known.some((mark) => MARKS[mark].place === 'above')
+  const hasMarkAbove = known.some((mark) => MARKS[mark].position === 'above')
   const [advance, text] = glyphOf(hasMarkAbove ? (DOTLESS[letter] ?? letter) : letter)
   const body = readStrokes(text)
   const strokes = placed(body, centring(body, advance), 0)
   for (const mark of known) {
-    const top = MARKS[mark].place === 'below' ? 0 : TALL.test(letter) ? HIGH_MARK : LOW_MARK
+    const top = MARKS[mark].position === 'below' ? 0 : TALL.test(letter) ? HIGH_MARK : LOW_MARK
     strokes.push(...placed(readStrokes(MARKS[mark].strokes), advance / 2, top))
   }
   return { advance: advance / UNITS, strokes }

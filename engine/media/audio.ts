@@ -1,6 +1,6 @@
 /** AUDIO as nodes pass it on: float samples in -1..1, [batch, channels, length], and their rate. */
 import { Tensor } from '../tensor/tensor.ts'
-import type { Value, ValueObject } from '../value.ts'
+import type { Value, ValueObject } from '../values/value.ts'
 
 export interface Audio {
   readonly waveform: Tensor

@@ -1,8 +1,8 @@
 /**
- * What every call of ffmpeg has in common: quiet, bounded, and deaf to everything a media file may point to. A playlist or
- * a script that names other files is no media file here: only containers that hold their own data are opened.
+ * What every call of ffmpeg has in common: quiet, bounded, and unable to follow what a media file points to: only containers
+ * that hold their own data are opened, so a playlist or a script that names other files is refused.
  */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { runTool, type ToolEnd, type ToolRun } from './tool.ts'
 
 /** What media work needs of its surroundings. */

@@ -1,5 +1,5 @@
 /** What a media file holds, from its container and its packets: nothing is shown or heard. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { type MediaFile, type MediaWork, openArgs, runFfprobe, unreadable } from './ffmpeg.ts'
 
 export interface AudioStream {
@@ -12,7 +12,7 @@ export interface AudioStream {
 export interface VideoStream {
   readonly index: number
   readonly codec: string
-  /** As shown: after a turn that the file asks for. */
+  /** As shown: after a rotation that the file asks for. */
   readonly width: number
   readonly height: number
   readonly bitDepth: 8 | 10
@@ -60,13 +60,13 @@ function fraction(value: unknown): number {
 const DEEP_FORMAT = /(?:p|gray|rgb|bgr|gbrp|gbrap|ya)0?(?:9|10|12|14|16|32|48|64)(?:le|be)$/
 
 function toVideo(stream: Fields): VideoStream {
-  const turned = listOf(stream.side_data_list).some(({ rotation }) => Math.abs(number(rotation)) % 180 === 90)
+  const isSideways = listOf(stream.side_data_list).some(({ rotation }) => Math.abs(number(rotation)) % 180 === 90)
   const [width, height] = [number(stream.width), number(stream.height)]
   return {
     index: number(stream.index),
     codec: text(stream.codec_name),
-    width: turned ? height : width,
-    height: turned ? width : height,
+    width: isSideways ? height : width,
+    height: isSideways ? width : height,
     bitDepth: DEEP_FORMAT.test(text(stream.pix_fmt)) ? 10 : 8,
     // As upstream: a file without a rate plays one frame a second.
     fps: fraction(stream.avg_frame_rate) || fraction(stream.r_frame_rate) || 1,

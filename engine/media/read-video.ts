@@ -1,5 +1,5 @@
 /** Frames and sound of a video file, or of a part of one, as tensors. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { type DecodeWork, type PixelWork, Tensor } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'
@@ -55,8 +55,8 @@ export function countFrames(video: FileVideo, work: ReadWork): Promise<VideoFact
 }
 
 /**
- * Gathers frames from a stream of bytes. Frames that nobody asked for are passed over; when more come than were expected,
- * the room grows.
+ * Gathers frames from a stream of bytes. Frames that were not asked for are skipped; when more come than were expected,
+ * the memory grows.
  */
 class FrameStore {
   readonly #work: ReadWork

@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface ToolRun {
   readonly program: string
@@ -23,7 +23,7 @@ export interface ToolRun {
 
 export interface ToolEnd {
   readonly isDone: boolean
-  /** The last words of the program. */
+  /** The end of what the program printed as errors. */
   readonly complaint: string
 }
 

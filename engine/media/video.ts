@@ -1,11 +1,11 @@
 /**
  * VIDEO as nodes pass it on: a handle that is cheap to make and to move. Either frames in memory with their sound, or a
- * part of a file that is opened only when somebody wants to see it.
+ * part of a file that is opened only when a node needs its content.
  * The path of a file travels inside a tensor. So it cannot be written into a graph as a constant, which would open any file
  * of this machine to the caller, and no text that shows a value shows it.
  */
 import { type Allocate, Tensor } from '../tensor/tensor.ts'
-import type { Value, ValueObject } from '../value.ts'
+import type { Value, ValueObject } from '../values/value.ts'
 import { type Audio, readAudioValue, toAudioValue } from './audio.ts'
 import type { MediaFile } from './ffmpeg.ts'
 import type { TimeWindow } from './read-audio.ts'

@@ -1,8 +1,8 @@
-/** A folder for the files of one call, gone when the call is: containers need an end that they can seek in. */
-import { mkdtemp, open, rm } from 'node:fs/promises'
+/** A folder for the files of one call, removed when the call ends: ffmpeg must be able to seek in what it writes. */
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export interface WorkFolder extends AsyncDisposable {
   file(name: string): string
@@ -16,7 +16,7 @@ export async function openWorkFolder(): Promise<WorkFolder> {
   }
 }
 
-/** What one made file may be large. Given to ffmpeg too, which stops writing there. */
+/** The largest file that may be made. ffmpeg is told too, and stops writing there. */
 export const MAX_MADE_BYTES = 1_073_741_824
 
 /** The whole file in memory of its own. */
@@ -34,4 +34,22 @@ export async function readMade(path: string, purpose: string): Promise<Uint8Arra
     at += bytesRead
   }
   return bytes
+}
+
+/** Keys and texts in their order. */
+export type MediaTags = readonly (readonly [key: string, value: string])[]
+
+const SPECIAL = /[=;#\\\n]/g
+const escaped = (text: string) => text.replace(SPECIAL, '\\$&')
+
+/** Container metadata as ffmpeg reads it from a file: a workflow easily outgrows what a command line may hold. */
+export function toMetadataText(tags: MediaTags): string {
+  const lines = tags.map(([key, value]) => `${escaped(key)}=${escaped(value)}\n`)
+  return `;FFMETADATA1\n${lines.join('')}`
+}
+
+/** Writes the file and gives the arguments that open it. */
+export async function writeMetadataFile(path: string, tags: MediaTags): Promise<string[]> {
+  await writeFile(path, toMetadataText(tags))
+  return ['-f', 'ffmetadata', '-i', `file:${path}`]
 }

@@ -1,10 +1,10 @@
 /** Sound as MP3 or Opus files, encoded by ffmpeg. One element of a batch is one file. */
-import { resample } from '../tensor/resample.ts'
+
+import { resample } from '../tensor/sound/resample.ts'
 import type { PixelWork } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
 import { encodingFailed, runFfmpeg } from './ffmpeg.ts'
-import { type MediaTags, writeMetadataFile } from './metadata-file.ts'
-import { MAX_MADE_BYTES, openWorkFolder, readMade } from './work-folder.ts'
+import { MAX_MADE_BYTES, type MediaTags, openWorkFolder, readMade, writeMetadataFile } from './work-folder.ts'
 
 export const MP3_QUALITIES = ['V0', '128k', '320k'] as const
 export const OPUS_QUALITIES = ['64k', '96k', '128k', '192k', '320k'] as const

@@ -1,18 +1,24 @@
 /**
- * Video files, encoded or copied by ffmpeg. Frames from memory are piped in as they are made; a file is turned into another
+ * Video files, encoded or copied by ffmpeg. Frames from memory are piped in as they are made; a file is converted to another
  * without its frames ever coming here. Metadata goes into the container.
  */
 import { writeFile } from 'node:fs/promises'
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { toBytes } from '../tensor/bytes.ts'
 import { type Tensor, viewOf } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
 import { encodingFailed, openArgs, runFfmpeg } from './ffmpeg.ts'
-import { type MediaTags, writeMetadataFile } from './metadata-file.ts'
 import { windowArgs } from './read-audio.ts'
 import type { ColorSpace } from './read-video.ts'
 import type { BitDepth, FileVideo, FrameVideo } from './video.ts'
-import { MAX_MADE_BYTES, openWorkFolder, readMade, type WorkFolder } from './work-folder.ts'
+import {
+  MAX_MADE_BYTES,
+  type MediaTags,
+  openWorkFolder,
+  readMade,
+  type WorkFolder,
+  writeMetadataFile,
+} from './work-folder.ts'
 
 export type Container = 'mp4' | 'mkv' | 'webm'
 

@@ -1,31 +1,38 @@
-/** Every node class that comes with the engine. A new one is added here and nowhere else. */
-import type { EngineNode } from '../define-node.ts'
-import { audioNodes } from './audio-nodes.ts'
-import { batchesNodes } from './batches-nodes.ts'
-import { emptyImage } from './empty-image.ts'
-import { filesNodes } from './files-nodes.ts'
-import { filtersNodes } from './filters-nodes.ts'
-import { geometryNodes } from './geometry-nodes.ts'
-import { imageBlend } from './image-blend.ts'
-import { imageCrop } from './image-crop.ts'
-import { imageInvert } from './image-invert.ts'
-import { imageScale, imageScaleBy } from './image-scale.ts'
-import { latentsNodes } from './latents-nodes.ts'
-import { loadImage, loadImageMask } from './load-image.ts'
-import { masksNodes } from './masks-nodes.ts'
-import { previewAny } from './preview-any.ts'
+/**
+ * Every node class that comes with the engine, in the order of the catalog. Most are listed by their group; a new class is
+ * added to the list of its group.
+ */
+import type { EngineNode } from '../node/define-node.ts'
+import { audioNodes } from './audio/audio-nodes.ts'
+import { batchesNodes } from './batches/batches-nodes.ts'
+import { filesNodes } from './files/files-nodes.ts'
+import { loadImage, loadImageMask } from './files/load-image.ts'
+import { previewImage, saveImage } from './files/save-image.ts'
+import { imageInvert } from './filters/adjustments.ts'
+import { filtersNodes } from './filters/filters-nodes.ts'
+import { imageBlend } from './filters/image-blend.ts'
+import { imageCrop } from './geometry/crop-images.ts'
+import { geometryNodes } from './geometry/geometry-nodes.ts'
+import { emptyImage } from './geometry/image-size.ts'
+import { imageScale, imageScaleBy } from './geometry/scale-images.ts'
+import { latentsNodes } from './latents/latents-nodes.ts'
+import { masksNodes } from './masks/masks-nodes.ts'
+import { runModel } from './run-model-node.ts'
+import { sigmasNodes } from './sigmas/sigmas-nodes.ts'
+import { previewAny } from './text/preview-any.ts'
+import { stringConcatenate } from './text/string-nodes.ts'
+import { textNodes } from './text/text-nodes.ts'
 import {
   primitiveBoolean,
   primitiveFloat,
   primitiveInt,
   primitiveString,
   primitiveStringMultiline,
-} from './primitives.ts'
-import { previewImage, saveImage } from './save-image.ts'
-import { stringConcatenate } from './string-concatenate.ts'
-import { textNodes } from './text-nodes.ts'
-import { videoNodes } from './video-nodes.ts'
+} from './values/primitives.ts'
+import { valuesNodes } from './values/values-nodes.ts'
+import { videoNodes } from './video/video-nodes.ts'
 
+/** The classes of ComfyUI. */
 export const BUILT_IN_NODES: readonly EngineNode[] = [
   loadImage,
   loadImageMask,
@@ -45,12 +52,17 @@ export const BUILT_IN_NODES: readonly EngineNode[] = [
   primitiveBoolean,
   stringConcatenate,
   ...textNodes,
+  ...valuesNodes,
   ...masksNodes,
   ...batchesNodes,
   ...latentsNodes,
+  ...sigmasNodes,
   ...filesNodes,
   ...geometryNodes,
   ...filtersNodes,
   ...audioNodes,
   ...videoNodes,
 ]
+
+/** Classes that ComfyUI does not have. */
+export const OWN_NODES: readonly EngineNode[] = [runModel]

@@ -2,8 +2,8 @@
  * How much text a node may make. Python has no limit but memory; a service has: a few characters of input (an empty search
  * text, a width of a billion) could otherwise ask for more than the process has.
  */
-import type { Cost } from '../define-node.ts'
-import { NodeError } from '../node-error.ts'
+import type { Cost } from '../node/define-node.ts'
+import { NodeError } from '../node/node-error.ts'
 
 export const MAX_TEXT_LENGTH = 2 ** 24
 
@@ -23,4 +23,9 @@ export function costOfTexts(inputs: Readonly<Record<string, unknown>>): Cost {
   let length = 0
   for (const input of Object.values(inputs)) if (typeof input === 'string') length += input.length
   return length <= INLINE_LENGTH ? 'inline' : 'compute'
+}
+
+/** A text as a message shows it: cut, with an ellipsis that says so. */
+export function shorten(text: string, length: number): string {
+  return text.length > length ? `${text.slice(0, length)}…` : text
 }

@@ -45,7 +45,7 @@ test('sixteen and more are made in another way, as torch does', () => {
   assert.deepEqual(normals(40, 0).slice(0, 16), normals(16, 0))
 })
 
-test('a tail that fills no block is drawn anew over the last sixteen places', () => {
+test('a tail that fills no block is drawn anew over the last sixteen numbers', () => {
   const [whole, cut] = [normals(48, 3), normals(37, 3)]
   assert.deepEqual(cut.slice(0, 21), whole.slice(0, 21))
   assert.notDeepEqual(cut.slice(21), whole.slice(21, 37))

@@ -37,9 +37,9 @@ function logOfFraction(n: number): number {
 function transform(words: Uint32Array, from: number, { out, at }: { out: Float32Array; at: number }): void {
   for (let j = 0; j < HALF; j++) {
     const radius = Math.sqrt(-2 * logOfFraction(UNIFORMS - (words[from + j] & UNIFORM_MASK)))
-    const turn = words[from + j + HALF] & UNIFORM_MASK
-    const entry = turn >>> REST_BITS
-    const angle = (turn & REST_MASK) * STEP_ANGLE
+    const uniform = words[from + j + HALF] & UNIFORM_MASK
+    const entry = uniform >>> REST_BITS
+    const angle = (uniform & REST_MASK) * STEP_ANGLE
     const square = angle * angle
     const sine = angle * (1 - square * (1 / 6))
     const cosine = 1 - square * (0.5 - square * (1 / 24))
@@ -53,10 +53,10 @@ function fillFew(out: Float32Array, bits: MersenneTwister): void {
   // The high word comes first, and only 53 bits of the two count.
   const uniform = () => (bits.next() % 2 ** 21) * 2 ** -21 + bits.next() * 2 ** -53
   for (let i = 0; i < out.length; i += 2) {
-    const turn = 2 * Math.PI * uniform()
+    const angle = 2 * Math.PI * uniform()
     const radius = Math.sqrt(-2 * Math.log1p(-uniform()))
-    out[i] = radius * Math.cos(turn)
-    if (i + 1 < out.length) out[i + 1] = radius * Math.sin(turn)
+    out[i] = radius * Math.cos(angle)
+    if (i + 1 < out.length) out[i + 1] = radius * Math.sin(angle)
   }
 }
 
@@ -76,7 +76,7 @@ export function fillTorchNormal(out: Float32Array, seed: number | bigint, checkp
     for (let at = 0; at < count; at += BLOCK) transform(words, at, { out, at: start + at })
   }
   if (whole === out.length) return
-  // The words of the cut-off block are drawn, then the last sixteen places are drawn anew.
+  // The words of the cut-off block are drawn, then the last sixteen numbers are drawn anew.
   bits.fill(words.subarray(0, out.length - whole))
   bits.fill(words.subarray(0, BLOCK))
   transform(words, 0, { out, at: out.length - BLOCK })

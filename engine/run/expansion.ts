@@ -2,12 +2,11 @@
  * Nodes that answer with a sub-graph. The children join the run; the parent waits for those that its outputs link to and
  * is then finished with their values. Children that are output nodes run as well.
  */
-import type { GraphBuilder } from '../graph-builder.ts'
-import type { MadeReport } from '../node-context.ts'
-import { NodeError } from '../node-error.ts'
-import type { Slot, Value } from '../value.ts'
+import type { GraphBuilder, MadeReport } from '../node/node-context.ts'
+import { NodeError } from '../node/node-error.ts'
+import type { Slot, Value } from '../values/value.ts'
+import { type CallOutputs, mergeOutputs } from './calls/map-calls.ts'
 import { isLinkValue, type LiveNode } from './live-graph.ts'
-import { type CallOutputs, mergeOutputs } from './map-calls.ts'
 import type { PendingExpansion, RunState } from './run-state.ts'
 
 export interface ExpandedNode {

@@ -4,14 +4,14 @@
  */
 
 import type { JsonObject } from '../../lib/json/lossless-json.ts'
-import type { EngineNode, NodeTable } from '../define-node.ts'
 import { declaredInputs } from '../graph/dynamic-inputs.ts'
 import type { Graph } from '../graph/graph.ts'
 import { readNodeSpec } from '../graph/input-specs.ts'
 import type { NodeRef } from '../graph/run-event.ts'
-import type { BuiltNode, Link } from '../graph-builder.ts'
-import { NodeError } from '../node-error.ts'
-import type { Value } from '../value.ts'
+import type { EngineNode, NodeTable } from '../node/define-node.ts'
+import type { BuiltNode, Link } from '../node/node-context.ts'
+import { NodeError } from '../node/node-error.ts'
+import type { Value } from '../values/value.ts'
 
 export interface LiveNode {
   readonly id: string

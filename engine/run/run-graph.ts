@@ -3,23 +3,22 @@
  * a time where the graph allows it), and the end is told in one event. Never throws for what a node did; whatever it
  * throws is a defect of the engine.
  */
-import { setImmediate as nextTick } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EngineFailure } from '../graph/run-event.ts'
-import { toFiles } from '../node-call.ts'
-import { Interrupted, NodeError, toFailureText } from '../node-error.ts'
-import { readInputs } from '../read-inputs.ts'
-import type { Value } from '../value.ts'
-import { createEventLine } from './event-line.ts'
-import { executeNode } from './execute-node.ts'
+import { readInputs, toFiles } from '../node/node-call.ts'
+import { Interrupted, NodeError } from '../node/node-error.ts'
+import type { Value } from '../values/value.ts'
+import { executeNode } from './calls/execute-node.ts'
+import { createEventLine } from './events/event-line.ts'
 import { isLinkValue, LiveGraph, type LiveNode } from './live-graph.ts'
-import type { CacheEntry } from './result-cache.ts'
-import { createRunResults } from './run-results.ts'
+import type { CacheEntry } from './results/result-cache.ts'
+import { createRunResults } from './results/run-results.ts'
+import { createSignatures } from './results/signature.ts'
+import { blame, NodeFailure, toFailure } from './run-failure.ts'
 import type { RunDeps, RunRequest, RunState } from './run-state.ts'
 import { createSchedule } from './schedule.ts'
-import { showInputs } from './show-inputs.ts'
-import { createSignatures } from './signature.ts'
 
-// Cheap nodes run without leaving the thread; now and then other runs and messages get their turn.
+// Cheap nodes run without leaving the thread; after this long other runs and messages are served.
 const LONGEST_TURN_MS = 4
 
 export async function runGraph(request: RunRequest, deps: RunDeps): Promise<void> {
@@ -49,7 +48,7 @@ export async function runGraph(request: RunRequest, deps: RunDeps): Promise<void
   }
 }
 
-/** The log reads as ComfyUI's own would: whoever looks for what went wrong finds the words that they know. */
+/** The log reads as ComfyUI's own would: users who look for what went wrong find the words that they know. */
 function fail({ emit }: RunDeps, failure: EngineFailure): void {
   const traceback = failure.traceback === null ? '' : `${failure.traceback.trimEnd()}\n`
   emit({ type: 'log', text: `!!! Exception during processing !!! ${failure.message}\n${traceback}` })
@@ -59,30 +58,6 @@ function fail({ emit }: RunDeps, failure: EngineFailure): void {
 function interrupt({ emit }: RunDeps): void {
   emit({ type: 'log', text: 'Processing interrupted\n' })
   emit({ type: 'interrupted' })
-}
-
-/** A failure together with the node it happened in. */
-class NodeFailure extends Error {
-  readonly live: LiveNode
-  constructor(live: LiveNode, cause: unknown) {
-    super('a node failed', { cause })
-    this.live = live
-  }
-}
-
-function toFailure(error: unknown, nodeId: string | null, classType: string | null): EngineFailure {
-  const { exceptionType, message, traceback } = toFailureText(error)
-  return { code: 'node_execution_error', message, nodeId, classType, traceback, exceptionType }
-}
-
-/** A node made by expansion is nobody the client knows: the submitted node answers for it. */
-function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailure): EngineFailure {
-  return {
-    ...toFailure(cause, live.realId, graph.get(live.realId).node.classType),
-    currentInputs: showInputs(given.get(live.id)),
-    currentOutputs: [...graph.ids()],
-    executed: [...executed],
-  }
 }
 
 function begin(request: RunRequest, deps: RunDeps): RunState {
@@ -137,7 +112,7 @@ function changeValue(live: LiveNode, request: RunRequest): string | null {
   }
 }
 
-/** Nodes that are out, and the first failure among them: it may come while nobody waits for that node. */
+/** Nodes that are running, and the first failure among them: it may come while nobody awaits that node. */
 interface InFlight {
   readonly works: Set<Promise<void>>
   failure: unknown
@@ -156,7 +131,7 @@ async function execute(state: RunState): Promise<void> {
     if (deps.isCancelled()) throw new Interrupted()
     if (inFlight.failure !== null) throw inFlight.failure
     if (performance.now() - turnStartedAt > LONGEST_TURN_MS || !deps.hasRoom()) {
-      await Promise.race([deps.room().then(() => nextTick()), interrupted])
+      await Promise.race([deps.room().then(() => nextTurn()), interrupted])
       turnStartedAt = performance.now()
     }
     deps.atWork()
@@ -167,7 +142,7 @@ async function execute(state: RunState): Promise<void> {
   }
 }
 
-/** Starts a node and comes back when it is done or out of our hands. Never rejects: failures are left in `inFlight`. */
+/** Starts a node and resolves when it is done or waits for another thread. Never rejects: failures are left in `inFlight`. */
 function start(state: RunState, id: string, inFlight: InFlight): Promise<void> {
   const live = state.graph.get(id)
   const suspended = Promise.withResolvers<void>()

@@ -1,21 +1,22 @@
 /** What all parts of one run share. Made once per run by run-graph.ts; nothing in it outlives the run. */
-import type { NodeTable } from '../define-node.ts'
+
 import type { Graph } from '../graph/graph.ts'
 import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
-import type { CallHost } from '../node-call.ts'
-import type { InputFile, MadeReport } from '../node-context.ts'
-import type { MemoryLedger } from '../tensor/memory.ts'
-import type { Blocker, Slot } from '../value.ts'
-import type { NodeCalls } from './call-node.ts'
-import type { EventLine } from './event-line.ts'
+import type { NodeTable } from '../node/define-node.ts'
+import type { CallHost } from '../node/node-call.ts'
+import type { InputFile, MadeReport } from '../node/node-context.ts'
+import type { MemoryLedger } from '../tensor/memory-ledger.ts'
+import type { Blocker, Slot } from '../values/value.ts'
+import type { RunValues, ValueBudget } from '../values/value-budget.ts'
+import type { NodeCalls } from './calls/call-node.ts'
+import type { CallOutputs } from './calls/map-calls.ts'
+import type { EventLine } from './events/event-line.ts'
+import type { RunEvent } from './events/made-event.ts'
 import type { LiveGraph } from './live-graph.ts'
-import type { CallOutputs } from './map-calls.ts'
-import type { CacheEntry, ResultCache } from './result-cache.ts'
-import type { RunEvent } from './run-event.ts'
-import type { RunResults } from './run-results.ts'
+import type { CacheEntry, ResultCache } from './results/result-cache.ts'
+import type { RunResults } from './results/run-results.ts'
+import type { Signatures } from './results/signature.ts'
 import type { Schedule } from './schedule.ts'
-import type { Signatures } from './signature.ts'
-import type { RunValues, ValueBudget } from './value-budget.ts'
 
 /** What the run was asked to do. */
 export interface RunRequest {
@@ -40,7 +41,7 @@ export interface RunDeps {
   hasRoom(): boolean
   /** Resolves when whoever reads the events has caught up. */
   room(): Promise<void>
-  /** This run is what the thread works on from now on: if the thread is lost, it was this one. */
+  /** From now on the thread works on this run: if the thread is lost, this run counts as the cause. */
   atWork(): void
   isCancelled(): boolean
   /** Resolves when the run is cancelled. */
@@ -73,8 +74,8 @@ export interface RunState {
   readonly asked: Map<string, Set<string>>
   readonly expansions: Map<string, PendingExpansion>
   readonly executed: Set<string>
-  /** The inputs of nodes that are at work: whoever fails is asked for them. */
+  /** The inputs of nodes that are at work, for the report when one of them fails. */
   readonly given: Map<string, ReadonlyMap<string, Slot>>
-  /** Blockers whose message has been told: each speaks once. */
+  /** Blockers whose message has been sent: each is sent once. */
   readonly toldBlockers: WeakSet<Blocker>
 }

@@ -52,7 +52,7 @@ test('a node that asks for more waits for it and comes back', () => {
   assert.ok(schedule.isEmpty())
 })
 
-test('a node that is out is not given out again', () => {
+test('a node that is running is not given out again', () => {
   const schedule = scheduleOf({ out: ['a', 'b'] }, { outputs: ['out'] })
   const first = schedule.next()
   const second = schedule.next()

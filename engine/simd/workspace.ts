@@ -1,9 +1,10 @@
 /**
  * The kernels with the memory that they work in: one instance per thread, used by one loop over rows at a time. Tensors live
- * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Places in the memory are laid out
- * anew by every user and mean nothing afterwards.
+ * elsewhere, so rows are copied in and out; that costs a fraction of what it saves. Every user lays out
+ * its own addresses in the memory; they mean nothing afterwards.
  */
-import { NodeError } from '../node-error.ts'
+
+import { NodeError } from '../node/node-error.ts'
 import { assemble, type Kernel, PAGE_BYTES, type ParameterTypes } from './assemble.ts'
 import * as areaRows from './kernels/area-rows.ts'
 import * as filterRows from './kernels/filter-rows.ts'
@@ -11,7 +12,6 @@ import * as lanczosRows from './kernels/lanczos-rows.ts'
 import * as mixRows from './kernels/mix-rows.ts'
 import * as pngRows from './kernels/png-rows.ts'
 import * as resizeRows from './kernels/resize-rows.ts'
-import { type WasmMemory, type WasmModule, webAssembly } from './web-assembly.ts'
 
 const { sumSpans, divideSums } = areaRows
 const { sumPairs, filterRow } = filterRows
@@ -46,7 +46,7 @@ export interface Workspace extends Disposable {
 const KEPT_BYTES = 33_554_432
 const ALIGNMENT = 64
 
-/** Hands out places one after the other, before the memory is there. */
+/** Hands out addresses one after the other, before the memory behind them is there. */
 export class Layout {
   #size = 0
 
@@ -86,7 +86,7 @@ function grow(memory: WasmMemory, bytes: number): void {
   }
 }
 
-/** Memory for the places of a layout. Contents are undefined. Must be disposed of before the next one is opened. */
+/** Memory for the addresses of a layout. Contents are undefined. Must be disposed of before the next one is opened. */
 export function openWorkspace(layout: Layout): Workspace {
   const { run, memory } = kept ?? createInstance()
   kept = null
@@ -102,3 +102,21 @@ export function openWorkspace(layout: Layout): Workspace {
     },
   }
 }
+
+// The few parts of the global `WebAssembly` that are used here; the type library for servers does not describe it.
+
+interface WasmMemory {
+  readonly buffer: ArrayBuffer
+  grow(pages: number): number
+}
+
+interface WasmModule {
+  readonly [Symbol.toStringTag]: string
+}
+
+interface WebAssemblyGlobal {
+  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => WasmModule
+  readonly Instance: new (module: WasmModule) => { readonly exports: Readonly<Record<string, unknown>> }
+}
+
+const webAssembly = (globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal }).WebAssembly

@@ -1,7 +1,13 @@
 /** Two tensors of different shapes in one computation: sides of length 1 stand for any length, as in PyTorch. */
-import { NodeError } from '../node-error.ts'
+import { NodeError } from '../node/node-error.ts'
 import { inBlocks } from './map-pixels.ts'
 import { elementCount, type PixelWork, type Tensor } from './tensor.ts'
+
+/** PyTorch's refusal of two sides that differ. */
+export function sizeMismatch(a: number, b: number, axis: number): NodeError {
+  const message = `The size of tensor a (${a}) must match the size of tensor b (${b}) at non-singleton dimension ${axis}`
+  return new NodeError('RuntimeError', message)
+}
 
 /** The shape that two shapes have together. Throws NodeError when they do not fit. */
 export function broadcastShape(a: readonly number[], b: readonly number[]): number[] {
@@ -11,8 +17,7 @@ export function broadcastShape(a: readonly number[], b: readonly number[]): numb
     const right = b[axis - rank + b.length] ?? 1
     if (left === right || right === 1) return left
     if (left === 1) return right
-    const message = `The size of tensor a (${left}) must match the size of tensor b (${right}) at non-singleton dimension ${axis}`
-    throw new NodeError('RuntimeError', message)
+    throw sizeMismatch(left, right, axis)
   })
 }
 

@@ -13,6 +13,10 @@ export function inBlocks(count: number, checkpoint: () => void, work: (from: num
   }
 }
 
+export function clampToUnit(value: number): number {
+  return value < 0 ? 0 : value > 1 ? 1 : value
+}
+
 /** A new tensor of the same shape; `fill` writes the elements from..to-1 of it. */
 export function mapBlocks(
   source: Tensor,

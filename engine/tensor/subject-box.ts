@@ -1,4 +1,5 @@
 /** The part of a picture that a mask marks, as a window of a wanted aspect around it; it may reach beyond the picture. */
+import { byteOf } from './bytes.ts'
 import type { PixelWork } from './tensor.ts'
 import type { Window } from './window.ts'
 
@@ -10,11 +11,6 @@ interface Plane extends Pick<PixelWork, 'checkpoint'> {
 
 // Clearly marked: above 204 of 255.
 const MARKED = 205
-
-function byteOf(value: number): number {
-  const scaled = Math.fround(255 * value)
-  return scaled >= 255 ? 255 : scaled > 0 ? scaled | 0 : 0
-}
 
 /** The smallest window with every pixel that is clearly marked (or clearly not); null when there is none. */
 export function markedBox({ data, width, height, checkpoint }: Plane, isInverted: boolean): Window | null {
@@ -40,7 +36,7 @@ export function growToAspect(box: Window, { aspect, factor }: { aspect: number; 
   const high = isWide ? box.width / aspect : box.height
   const halfWidth = Math.ceil(Math.trunc(wide * factor) / 2)
   const halfHeight = Math.ceil(Math.trunc(high * factor) / 2)
-  // The middle lies between the first and the last pixel; places drop their fraction towards zero.
+  // The middle lies between the first and the last pixel; coordinates drop their fraction towards zero.
   const x = Math.trunc((2 * box.x + box.width - 1) / 2 - halfWidth)
   const y = Math.trunc((2 * box.y + box.height - 1) / 2 - halfHeight)
   return { x, y, width: 2 * halfWidth, height: 2 * halfHeight }

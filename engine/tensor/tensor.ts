@@ -29,7 +29,7 @@ export interface PixelWork {
   checkpoint(): void
 }
 
-/** What reading a file needs besides: memory that a decoder takes is counted before it is taken. */
+/** What reading a file needs in addition: a decoder's memory is counted before it is taken. */
 export interface DecodeWork extends PixelWork {
   reserve(bytes: number, besideBytes?: number): Promise<() => void>
 }

@@ -1,7 +1,7 @@
 /** Rectangles of images: cut out of every frame, or laid onto a canvas. Rows are copied whole. */
-import { BYTE_TO_FLOAT } from './bytes.ts'
+import { BYTE_TO_FLOAT, byteOf } from './bytes.ts'
 import { mapBlocks } from './map-pixels.ts'
-import { type PixelWork, Tensor, viewOf } from './tensor.ts'
+import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
 export interface Window {
   readonly x: number
@@ -59,19 +59,9 @@ export function paste(
   }
 }
 
-/** One frame of a batch as a batch of one. Shares the memory. */
-export function frameAt(batch: Tensor, index: number): Tensor {
-  const size = batch.data.length / batch.shape[0]
-  return new Tensor([1, ...batch.shape.slice(1)], batch.data.subarray(index * size, (index + 1) * size))
-}
-
 /** Every value as 8 bit would have kept it: n/255. */
 export function throughBytes(image: Tensor, work: PixelWork): Tensor {
   return mapBlocks(image, work, (from, to, { start, end }) => {
-    for (let i = start; i < end; i++) {
-      const scaled = Math.fround(255 * from[i])
-      // NaN compares false both times and becomes 0.
-      to[i] = BYTE_TO_FLOAT[scaled >= 255 ? 255 : scaled > 0 ? scaled | 0 : 0]
-    }
+    for (let i = start; i < end; i++) to[i] = BYTE_TO_FLOAT[byteOf(from[i])]
   })
 }

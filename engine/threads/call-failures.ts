@@ -1,8 +1,8 @@
 /** How calls on other threads fail, as errors of their nodes. */
-import type { CallResult } from '../node-context.ts'
-import { type FailureText, Interrupted, NodeError } from '../node-error.ts'
-import type { ComputeTask } from '../run/call-node.ts'
-import type { Recognise } from '../wire-value.ts'
+import type { CallResult } from '../node/node-context.ts'
+import { type FailureText, Interrupted, NodeError } from '../node/node-error.ts'
+import type { ComputeTask } from '../run/calls/call-node.ts'
+import type { Recognise } from '../values/wire-value.ts'
 import type { WireResult } from './protocol.ts'
 import { fromWireResult } from './wire-result.ts'
 

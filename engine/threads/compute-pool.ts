@@ -4,7 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
-import { type Recognise, toWireRecord } from '../wire-value.ts'
+import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { ComputeThreadData } from './protocol.ts'
 import type { OpenedThread, ThreadKind } from './thread-kind.ts'
 import { createThreadPool, type ThreadPool } from './thread-pool.ts'

@@ -4,10 +4,9 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
-import { type CallHost, performCall } from '../node-call.ts'
-import { Interrupted, NodeError, toFailureText } from '../node-error.ts'
-import { readInputs } from '../read-inputs.ts'
-import { fromWireRecord } from '../wire-value.ts'
+import { type CallHost, performCall, readInputs } from '../node/node-call.ts'
+import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
+import { fromWireRecord } from '../values/wire-value.ts'
 import { createCollectGarbage } from './collect-garbage.ts'
 import { loadNodes } from './load-nodes.ts'
 import { openMemoryLine } from './memory-line.ts'

@@ -1,9 +1,8 @@
 /** The node classes of a thread: those built in, those of further modules (each exports `nodes`), and custom ones. */
 import type { NodeDeclaration } from '../custom/declaration.ts'
 import { toEngineNode } from '../custom/to-engine-node.ts'
-import { type EngineNode, type NodeTable, toNodeTable } from '../define-node.ts'
-import { BUILT_IN_NODES } from '../nodes/built-in.ts'
-import { OWN_NODES } from '../nodes/own.ts'
+import { type EngineNode, type NodeTable, toNodeTable } from '../node/define-node.ts'
+import { BUILT_IN_NODES, OWN_NODES } from '../nodes/built-in.ts'
 
 export async function loadNodes(
   modules: readonly string[],

@@ -3,9 +3,9 @@
  * synchronous code: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { CallHost } from '../node-call.ts'
-import { NodeError, toFailureText } from '../node-error.ts'
-import type { ComputeTask } from '../run/call-node.ts'
+import type { CallHost } from '../node/node-call.ts'
+import { NodeError, toFailureText } from '../node/node-error.ts'
+import type { ComputeTask } from '../run/calls/call-node.ts'
 import type { MemoryAnswer, MemoryLine, MemoryRequest } from './protocol.ts'
 
 // The engine thread answers within microseconds, or soon enough when there is a queue for memory; else it is gone.

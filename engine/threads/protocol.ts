@@ -5,12 +5,12 @@
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
-import type { CallSurroundings } from '../node-call.ts'
-import type { InputFile, MadeReport, ProgressExtras } from '../node-context.ts'
-import type { FailureText } from '../node-error.ts'
-import type { RunEvent } from '../run/run-event.ts'
-import type { ValueLimits } from '../run/value-budget.ts'
-import type { WireRecord, WireValue } from '../wire-value.ts'
+import type { CallSurroundings } from '../node/node-call.ts'
+import type { InputFile, MadeReport, ProgressExtras } from '../node/node-context.ts'
+import type { FailureText } from '../node/node-error.ts'
+import type { RunEvent } from '../run/events/made-event.ts'
+import type { ValueLimits } from '../values/value-budget.ts'
+import type { WireRecord, WireValue } from '../values/wire-value.ts'
 import type { WireModelAnswer, WireModelCall } from './model-line.ts'
 
 /** Given to the engine thread when it starts. */

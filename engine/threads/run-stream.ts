@@ -3,9 +3,8 @@
  * other side, which is told of everything that was taken.
  */
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
-import type { MadeFile, MadeReport, MadeValue } from '../node-context.ts'
-import { weightOf } from '../run/event-weight.ts'
-import type { RunEvent } from '../run/run-event.ts'
+import type { MadeFile, MadeReport, MadeValue } from '../node/node-context.ts'
+import { type RunEvent, weightOf } from '../run/events/made-event.ts'
 
 /**
  * Thrown to the reader of a run when the thread of the engine has ended and this run was not the one that it was working on.

@@ -1,6 +1,6 @@
 /** What a pool has to know of the threads that it keeps. */
 import type { Worker } from 'node:worker_threads'
-import type { ComputeTask } from '../run/call-node.ts'
+import type { ComputeTask } from '../run/calls/call-node.ts'
 import type { CallMessage, FromThread, MemoryLine, ToThread } from './protocol.ts'
 
 interface ThreadPort {

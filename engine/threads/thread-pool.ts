@@ -4,11 +4,12 @@
  * while it loads would do so again at once: the next one is started after a pause, which grows. What the threads run, and how they
  * are started, is told by their kind.
  */
+
 import { createBackoff } from '../../lib/backoff.ts'
-import type { CallResult } from '../node-context.ts'
-import { Interrupted, NodeError } from '../node-error.ts'
-import type { ComputePool, ComputeTask } from '../run/call-node.ts'
-import type { Recognise } from '../wire-value.ts'
+import type { CallResult } from '../node/node-context.ts'
+import { Interrupted, NodeError } from '../node/node-error.ts'
+import type { ComputePool, ComputeTask } from '../run/calls/call-node.ts'
+import type { Recognise } from '../values/wire-value.ts'
 import { readResult, toError, tookTooLong, tooMuch } from './call-failures.ts'
 import { createMemoryAnswers, openMemoryDesk } from './memory-line.ts'
 import type { FromThread } from './protocol.ts'

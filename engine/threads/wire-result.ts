@@ -1,8 +1,7 @@
 /** The result of a call on its way from a compute thread to the engine thread. File bytes move, they are not copied. */
-import { GraphBuilder } from '../graph-builder.ts'
-import type { CallResult, MadeReport } from '../node-context.ts'
-import { Blocker, type Value } from '../value.ts'
-import { fromWire, fromWireRecord, type Recognise, toWire, toWireRecord } from '../wire-value.ts'
+import { type CallResult, GraphBuilder, type MadeReport } from '../node/node-context.ts'
+import { Blocker, type Value } from '../values/value.ts'
+import { fromWire, fromWireRecord, type Recognise, toWire, toWireRecord } from '../values/wire-value.ts'
 import type { WireResult } from './protocol.ts'
 
 export function toWireResult({ outputs, report, expand }: CallResult): WireResult {

@@ -94,8 +94,14 @@ export function formatPythonNumber(value: PythonNumber): string {
 
 const TEN = 10n
 
-/** The double as an exact fraction with a power of two below. */
-function toFraction(value: number): { numerator: bigint; denominator: bigint } {
+export interface Fraction {
+  readonly numerator: bigint
+  /** Positive. */
+  readonly denominator: bigint
+}
+
+/** A finite double as an exact fraction with a power of two below. */
+export function toFraction(value: number): Fraction {
   const bits = new DataView(new ArrayBuffer(8))
   bits.setFloat64(0, value)
   const high = bits.getUint32(0)
@@ -109,7 +115,8 @@ function toFraction(value: number): { numerator: bigint; denominator: bigint } {
     : { numerator: signed, denominator: 1n << BigInt(-exponent) }
 }
 
-function divideHalfToEven(numerator: bigint, denominator: bigint): bigint {
+/** The quotient as a whole number, halves rounded to the even neighbour. */
+export function divideHalfToEven(numerator: bigint, denominator: bigint): bigint {
   const floor = floorDivideInts(numerator, denominator)
   const twiceRest = 2n * (numerator - floor * denominator)
   if (twiceRest < denominator || (twiceRest === denominator && floor % 2n === 0n)) return floor
@@ -122,6 +129,11 @@ export function roundPython(value: PythonNumber): bigint {
   truncatePythonFloat(value) // refuses infinity and NaN in Python's words
   const { numerator, denominator } = toFraction(value)
   return divideHalfToEven(numerator, denominator)
+}
+
+/** The same for a float that fits a float again. */
+export function roundHalfEven(value: number): number {
+  return Number(roundPython(value))
 }
 
 /** `round(x, digits)`: the type stays; decided on the exact value of the double, as Python does. */

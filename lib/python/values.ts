@@ -134,7 +134,8 @@ function dumpText(text: string): string {
   return JSON.stringify(text).replace(NON_ASCII, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-function dumpNumber(number: PythonNumber): string {
+/** A number as `json.dumps` writes it. */
+export function dumpPythonNumber(number: PythonNumber): string {
   if (typeof number === 'bigint' || Number.isFinite(number)) return formatPythonNumber(number)
   if (Number.isNaN(number)) return 'NaN'
   return number > 0 ? 'Infinity' : '-Infinity'
@@ -155,7 +156,7 @@ function dump(value: JsonValue, indent: string | null, lineStart: string): strin
   if (value === null || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') return dumpText(value)
   const number = Array.isArray(value) ? null : toPythonNumber(value)
-  if (number !== null) return dumpNumber(number)
+  if (number !== null) return dumpPythonNumber(number)
   const inner = indent === null ? '' : lineStart + indent
   const members = Array.isArray(value)
     ? value.map((item) => dump(item, indent, inner))

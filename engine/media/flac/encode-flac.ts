@@ -3,9 +3,9 @@
  * percent larger than those of the reference encoder, which searches longer.
  */
 import { createHash } from 'node:crypto'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { type Audio, channelOf } from '../audio.ts'
-import type { MediaTags } from '../metadata-file.ts'
+import type { MediaTags } from '../work-folder.ts'
 import { BitWriter } from './bit-writer.ts'
 import { BLOCK_SIZE, SAMPLE_BITS, writeFrame } from './frame.ts'
 

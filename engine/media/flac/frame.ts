@@ -1,6 +1,5 @@
 /** One block of all channels as a FLAC frame. Two channels are stored as they are, or as one of them and the difference. */
 import type { BitWriter } from './bit-writer.ts'
-import { crc8, crc16 } from './checksums.ts'
 import { type Plan, planSubframe, writeSubframe } from './subframe.ts'
 
 export const SAMPLE_BITS = 16
@@ -100,4 +99,29 @@ export function writeFrame(
   out.align()
   out.write(crc16(out.bytes()), 16)
   return out.bytes()
+}
+
+/** A frame has two checksums: one byte over its header, two over all of it. */
+function tableOf(polynomial: number, bits: 8 | 16): Uint16Array {
+  const top = 1 << (bits - 1)
+  return Uint16Array.from({ length: 256 }, (_, byte) => {
+    let value = byte << (bits - 8)
+    for (let bit = 0; bit < 8; bit++) value = value & top ? (value << 1) ^ polynomial : value << 1
+    return value & (2 ** bits - 1)
+  })
+}
+
+const CRC8 = tableOf(0x07, 8)
+const CRC16 = tableOf(0x8005, 16)
+
+function crc8(bytes: Uint8Array): number {
+  let value = 0
+  for (const byte of bytes) value = CRC8[value ^ byte]
+  return value
+}
+
+function crc16(bytes: Uint8Array): number {
+  let value = 0
+  for (const byte of bytes) value = ((value << 8) & 0xffff) ^ CRC16[(value >> 8) ^ byte]
+  return value
 }

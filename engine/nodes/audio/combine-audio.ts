@@ -1,14 +1,15 @@
 /** Two sounds made one, and one made two. Different rates meet at the higher one. */
-import { defineNode, values } from '../../define-node.ts'
-import { combo } from '../../input-kinds.ts'
+
 import { type Audio, channelOf, toAudioValue } from '../../media/audio.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { costOf, defineNode, values } from '../../node/define-node.ts'
+import { combo } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { BLOCK_ELEMENTS, inBlocks } from '../../tensor/map-pixels.ts'
-import { resample } from '../../tensor/resample.ts'
+import { resample } from '../../tensor/sound/resample.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
-import { audio, maybeAudio } from './kinds.ts'
+import { audio, maybeAudio } from './audio-kinds.ts'
 
 const category = 'audio'
 const outputs = [{ type: 'AUDIO' }] as const
@@ -148,8 +149,7 @@ const MIX = {
 function commonSize(a: number, b: number, axis: number): number {
   if (a === b || b === 1) return a
   if (a === 1) return b
-  const message = `The size of tensor a (${a}) must match the size of tensor b (${b}) at non-singleton dimension ${axis}`
-  throw new NodeError('RuntimeError', message)
+  throw sizeMismatch(a, b, axis)
 }
 
 /** Louder than the loudest possible is brought back as a whole. */

@@ -1,12 +1,13 @@
-/** Sound made, cut, and made louder. */
-import { roundPython } from '../../../lib/python/numbers.ts'
-import { defineNode } from '../../define-node.ts'
-import { float, int } from '../../input-kinds.ts'
+/** Sound made, cut, made louder, and filtered. */
+
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { type Audio, toAudioValue } from '../../media/audio.ts'
-import { NodeError } from '../../node-error.ts'
+import { costOf, defineNode, values } from '../../node/define-node.ts'
+import { float, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
-import { costOf } from '../image-cost.ts'
-import { audio } from './kinds.ts'
+import { applyBiquad, highShelf, lowShelf, peaking } from '../../tensor/sound/biquad.ts'
+import { audio } from './audio-kinds.ts'
 
 const LARGEST = 18_446_744_073_709_551_615n
 const category = 'audio'
@@ -15,7 +16,7 @@ const category = 'audio'
 function roundedSamples(seconds: number, sampleRate: number): number {
   const samples = seconds * sampleRate
   if (!Number.isFinite(samples)) throw new NodeError('OverflowError', 'cannot convert float infinity to integer')
-  return Number(roundPython(samples))
+  return roundHalfEven(samples)
 }
 
 export const emptyAudio = defineNode({
@@ -94,5 +95,42 @@ export const audioAdjustVolume = defineNode({
       for (let i = start; i < end; i++) to[i] = from[i] * gain
     })
     return { outputs: [toAudioValue({ waveform, sampleRate: sound.sampleRate })] }
+  },
+})
+
+const gain = () => float({ default: 0, min: -24, max: 24, step: 0.1 })
+// biome-ignore lint/suspicious/noApproximativeNumericConstant: the number that upstream has, not the root of one half
+const PLAIN_Q = 0.707
+
+export const audioEqualizer3Band = defineNode({
+  classType: 'AudioEqualizer3Band',
+  displayName: 'Audio Equalizer (3-Band)',
+  category: 'audio',
+  description: 'Raises or lowers deep, middle and high tones.',
+  style: 'schema',
+  experimental: true,
+  required: {
+    audio: audio(),
+    low_gain_dB: gain(),
+    low_freq: int({ default: 100, min: 20, max: 500 }),
+    mid_gain_dB: gain(),
+    mid_freq: int({ default: 1000, min: 200, max: 4000 }),
+    mid_q: float({ default: PLAIN_Q, min: 0.1, max: 10, step: 0.1 }),
+    high_gain_dB: gain(),
+    high_freq: int({ default: 5000, min: 1000, max: 15_000 }),
+  },
+  outputs: [{ type: 'AUDIO' }],
+  cost: ({ audio: { waveform } }) => costOf(waveform.data.length),
+  run(inputs, context) {
+    const { waveform, sampleRate } = inputs.audio
+    const bands = [
+      { make: lowShelf, frequency: inputs.low_freq, gainDb: inputs.low_gain_dB, q: PLAIN_Q },
+      { make: peaking, frequency: inputs.mid_freq, gainDb: inputs.mid_gain_dB, q: inputs.mid_q },
+      { make: highShelf, frequency: inputs.high_freq, gainDb: inputs.high_gain_dB, q: PLAIN_Q },
+    ]
+    const filtered = bands
+      .filter(({ gainDb }) => gainDb !== 0)
+      .reduce((sound, { make, ...band }) => applyBiquad(sound, make({ ...band, sampleRate }), context), waveform)
+    return values(toAudioValue({ waveform: filtered, sampleRate }))
   },
 })

@@ -1,13 +1,12 @@
 /** The batch axis of images. */
-import { defineListNode, defineNode } from '../../define-node.ts'
-import { autogrow } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { image, int } from '../../input-kinds.ts'
-import { concatenate, repeatBatch, sliceBatch, splitBatch } from '../../tensor/batch.ts'
+import { costOf, defineListNode, defineNode } from '../../node/define-node.ts'
+import { autogrow } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { concatenate, repeatBatch, sliceBatch, splitBatch } from '../../tensor/batch-axis.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
 
 const outputs = [{ type: 'IMAGE' }] as const
 const facts = { category: 'image/batch', style: 'schema', outputs } as const
@@ -65,7 +64,7 @@ export const imageFromBatch = defineNode({
   description: 'Takes some images out of a batch; a negative index counts from the end.',
   required: {
     image: image({}),
-    batch_index: int({ default: 0, min: -16384, max: 16384 }),
+    batch_index: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION }),
     length: int({ default: 1, min: 1, max: 4096 }),
   },
   // The result is a view.

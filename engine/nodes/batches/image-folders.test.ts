@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import sharp from 'sharp'
-import type { InputFile, NodeContext } from '../../node-context.ts'
+import type { InputFile, NodeContext } from '../../node/node-context.ts'
 import { elementCount, Tensor } from '../../tensor/tensor.ts'
 import { loadImageDataSetFromFolder } from './image-folders.ts'
 

@@ -1,12 +1,13 @@
 /** Training images as a folder: all pictures below one name of the inputs, or files with plain numbers in the outputs. */
-import { defineListNode, defineNode } from '../../define-node.ts'
+
 import { readPrefix } from '../../files/output-name.ts'
 import { toImageTensor, withDecodedImage } from '../../images/decode.ts'
 import { encodePng } from '../../images/encode-png.ts'
-import { combo, type InputKind, image, string } from '../../input-kinds.ts'
-import type { InputFile, MadeFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
-import { sliceBatch } from '../../tensor/batch.ts'
+import { defineListNode, defineNode } from '../../node/define-node.ts'
+import { combo, type InputKind, image, string } from '../../node/input-kinds.ts'
+import type { InputFile, MadeFile, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts } from '../files/saving.ts'
 
@@ -18,15 +19,18 @@ const folderName: InputKind<string> = {
 
 const PICTURE = /\.(?:png|jpe?g|webp)$/i
 
-function picturesOf(folder: string, { files }: Pick<NodeContext, 'files'>): [string, InputFile][] {
-  const found: [string, InputFile][] = []
+interface FoundPicture {
+  readonly name: string
+  readonly file: InputFile
+}
+
+function picturesOf(folder: string, { files }: Pick<NodeContext, 'files'>): FoundPicture[] {
+  const found: FoundPicture[] = []
   // Directories have no order of their own: names give the same one everywhere.
-  for (const name of files
-    .list(folder)
-    .filter((candidate) => PICTURE.test(candidate))
-    .sort()) {
+  const names = files.list(folder).filter((name) => PICTURE.test(name))
+  for (const name of names.sort()) {
     const file = files.find(name)
-    if (file !== null) found.push([name, file])
+    if (file !== null) found.push({ name, file })
   }
   if (found.length === 0) throw new NodeError('FileNotFoundError', `No images found in the input folder: ${folder}`)
   return found
@@ -49,11 +53,11 @@ export const loadImageDataSetFromFolder = defineNode({
     folder === undefined
       ? null
       : picturesOf(folder, context)
-          .map(([name, { hash }]) => `${name} ${hash}`)
+          .map(({ name, file }) => `${name} ${file.hash}`)
           .join('\n'),
   async run({ folder }, context) {
     const images: Tensor[] = []
-    for (const [name, file] of picturesOf(folder, context)) {
+    for (const { name, file } of picturesOf(folder, context)) {
       context.checkpoint()
       const whole = await withDecodedImage(
         file,

@@ -1,16 +1,45 @@
 /** Lists of images as training data: thinned out, shuffled, flattened, laid out as a grid. */
-import { defineListNode } from '../../define-node.ts'
-import { float, image, int, wideInt } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+
+import { defineListNode } from '../../node/define-node.ts'
+import { float, image, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { unknownPixels } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
-import { splitBatch } from '../../tensor/batch.ts'
+import { splitBatch } from '../../tensor/batch-axis.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import type { Tensor } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import { type Fingerprint, fingerprintOf, likeness } from './image-likeness.ts'
+
+const SIDE = 8
+const PARTS = SIDE * SIDE
+
+/** Grey as Pillow makes it of 8-bit colours. */
+function greyOf(red: number, green: number, blue: number): number {
+  return (19_595 * red + 38_470 * green + 7_471 * blue + 32_768) >> 16
+}
+
+/** What a picture shows: which of its 64 parts are brighter than the mean. Alike pictures differ in few. */
+type Fingerprint = readonly boolean[]
+
+/** Of a batch of one. */
+function fingerprintOf(image: Tensor, work: PixelWork): Fingerprint {
+  const small = upscale(image, { width: SIDE, height: SIDE, method: 'lanczos', crop: 'disabled' }, work)
+  const channels = small.shape[3]
+  const byte = (index: number) => Math.round(small.data[index] * 255)
+  const greys = Array.from({ length: PARTS }, (_, part) => {
+    const at = part * channels
+    return channels < 3 ? byte(at) : greyOf(byte(at), byte(at + 1), byte(at + 2))
+  })
+  const mean = greys.reduce((sum, grey) => sum + grey, 0) / PARTS
+  return greys.map((grey) => grey > mean)
+}
+
+/** 1 for the same fingerprint, 0 for opposites. */
+function likeness(a: Fingerprint, b: Fingerprint): number {
+  return 1 - a.filter((bit, part) => bit !== b[part]).length / PARTS
+}
 
 const facts = { category: 'image/batch', style: 'schema', experimental: true } as const
 const listed = [{ type: 'IMAGE', name: 'images', isList: true }] as const
@@ -45,7 +74,7 @@ export const shuffleDataset = defineListNode({
   classType: 'ShuffleDataset',
   displayName: 'Shuffle Images List',
   description: 'Puts images into an order that a seed decides.',
-  required: { images: image({}), seed: wideInt({ default: 0, min: 0, max: 2n ** 64n - 1n }) },
+  required: { images: image({}), seed: wideInt({ default: 0, min: 0, max: MAX_SEED }) },
   outputs: listed,
   cost: 'inline',
   run({ images, seed: [seed] }) {
@@ -72,9 +101,7 @@ const COLORS = 3
 /** The image in the size of a cell, through 8 bit, without its alpha. */
 function toCell(single: Tensor, size: { width: number; height: number }, context: NodeContext): Tensor {
   const channels = single.shape[3]
-  if (channels < COLORS) {
-    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
-  }
+  if (channels < COLORS) throw unknownPixels(channels)
   return setChannelCount(upscale(single, { ...size, method: 'lanczos', crop: 'disabled' }, context), COLORS, context)
 }
 

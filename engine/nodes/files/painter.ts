@@ -1,15 +1,14 @@
 /** A painted layer over a picture, or over a canvas of one colour. */
 
-import { defineNode } from '../../define-node.ts'
 import type { DecodedImage } from '../../images/decode.ts'
-import { image, int, string } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { color, image, int, string } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
-import { color } from '../../value-kinds.ts'
-import { decodePicture, findPicture } from './load-image-file.ts'
-import { previewImages } from './previews.ts'
+import { decodePicture, findPicture } from './load-image.ts'
+import { previewImages } from './preview-nodes.ts'
 
 /** `#rrggbb`; anything else is black, as upstream. */
 function readColor(text: string): readonly number[] {

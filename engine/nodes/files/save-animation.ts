@@ -1,12 +1,12 @@
 /** A batch of images as one moving picture. */
 import sharp from 'sharp'
-import { defineNode } from '../../define-node.ts'
 import { assembleApng } from '../../images/apng.ts'
 import { encodePng } from '../../images/encode-png.ts'
 import { insertWebpExif } from '../../images/webp-exif.ts'
-import { boolean, combo, float, image, int, string } from '../../input-kinds.ts'
-import type { CallResult, MadeFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { boolean, combo, float, image, int, string } from '../../node/input-kinds.ts'
+import type { CallResult, MadeFile, NodeContext } from '../../node/node-context.ts'
+import { NodeError, unknownPixels } from '../../node/node-error.ts'
 import { toBytes } from '../../tensor/bytes.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
@@ -35,9 +35,7 @@ function result(images: Tensor, file: MadeFile): CallResult {
 }
 
 function checkImages({ batch, width, height, channels }: ImageView): 3 | 4 {
-  if (channels !== 3 && channels !== 4) {
-    throw new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
-  }
+  if (channels !== 3 && channels !== 4) throw unknownPixels(channels)
   if (batch * width * height === 0) throw new NodeError('ValueError', 'an animation without pixels cannot be saved')
   return channels
 }

@@ -1,16 +1,14 @@
 /** Images saved with more than 8 bit: PNG of 16, or EXR in linear light. */
-import { dynamicCombo } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { encodeDeepPng } from '../../images/encode-deep-png.ts'
-import { encodeExr, REC_709, REC_2020 } from '../../images/exr.ts'
-import { LIGHT_SPACES, type LightSpace, toLinearLight } from '../../images/linear-light.ts'
-import type { PngText } from '../../images/png-text.ts'
-import { combo, image, string } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+
+import { encodeDeepPng } from '../../images/encode-png.ts'
+import { encodeExr, LIGHT_SPACES, type LightSpace, REC_709, REC_2020, toLinearLight } from '../../images/exr.ts'
+import { costOf } from '../../node/define-node.ts'
+import { dynamicCombo } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { combo, image, string } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { type ImageView, viewOf } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
-import { hidden, madeFromTexts, nameFiles, outputTarget } from './saving.ts'
+import { type EncodeOne, encodeAll, hidden, nameFiles, outputTarget } from './saving.ts'
 
 const advanced = { advanced: true }
 
@@ -29,12 +27,6 @@ const format = dynamicCombo({
   },
 })
 
-interface EncodeOne {
-  readonly index: number
-  readonly texts: PngText
-  checkpoint(): void
-}
-
 function encodeOneExr(view: ImageView, space: LightSpace, { index, texts, checkpoint }: EncodeOne) {
   const { width, height, channels, data } = view
   if (channels !== 1 && channels !== 3 && channels !== 4) {
@@ -46,20 +38,6 @@ function encodeOneExr(view: ImageView, space: LightSpace, { index, texts, checkp
   const pixels = toLinearLight(part, { channels, space, checkpoint })
   const chromaticities = space === 'HDR' ? REC_2020 : REC_709
   return encodeExr({ width, height, channels, pixels }, { chromaticities, texts, checkpoint })
-}
-
-async function encodeAll(
-  view: ImageView,
-  encodeOne: (one: EncodeOne) => Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>,
-  context: NodeContext,
-): Promise<Uint8Array<ArrayBuffer>[]> {
-  const texts = madeFromTexts(context)
-  const encoded: Uint8Array<ArrayBuffer>[] = []
-  for (let index = 0; index < view.batch; index++) {
-    encoded.push(await encodeOne({ index, texts, checkpoint: context.checkpoint }))
-    if (view.batch > 1) context.progress(index + 1, view.batch, { isOwn: true })
-  }
-  return encoded
 }
 
 export const saveImageAdvanced = defineDynamicNode({

@@ -1,8 +1,9 @@
+/** Vector drawings as output files. */
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
-import { defineNode } from '../../define-node.ts'
-import { type InputKind, string } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { type Value, type ValueObject, valueTypeName } from '../../value.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { type InputKind, string } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 import { hidden, madeFrom, nameFiles, outputTarget } from './saving.ts'
 
 /** Drawings as texts. */

@@ -5,7 +5,9 @@
 import { isJsonObject, type JsonObject } from '../../../lib/json/lossless-json.ts'
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
 import { BATCH_TOKEN, type OutputName, readPrefix } from '../../files/output-name.ts'
-import type { MadeFile, NodeContext } from '../../node-context.ts'
+import type { PngText } from '../../images/png-text.ts'
+import type { MadeFile, NodeContext } from '../../node/node-context.ts'
+import type { ImageView } from '../../tensor/tensor.ts'
 
 export const hidden = { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' } as const
 
@@ -55,6 +57,28 @@ export function previewTarget(context: NodeContext, options: Omit<TargetOptions,
 
 function fileName({ ending, extension }: SaveTarget, base: string, number: number): string {
   return `${base}_${String(number).padStart(5, '0')}${ending}.${extension}`
+}
+
+/** One image of a batch to encode. */
+export interface EncodeOne {
+  readonly index: number
+  readonly texts: PngText
+  checkpoint(): void
+}
+
+/** Every image of a batch as a file that remembers how it was made; progress is told where there are several. */
+export async function encodeAll(
+  { batch }: Pick<ImageView, 'batch'>,
+  encodeOne: (one: EncodeOne) => Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>,
+  context: NodeContext,
+): Promise<Uint8Array<ArrayBuffer>[]> {
+  const texts = madeFromTexts(context)
+  const encoded: Uint8Array<ArrayBuffer>[] = []
+  for (let index = 0; index < batch; index++) {
+    encoded.push(await encodeOne({ index, texts, checkpoint: context.checkpoint }))
+    if (batch > 1) context.progress(index + 1, batch, { isOwn: true })
+  }
+  return encoded
 }
 
 /** Names for the files of a batch. A name that counts its members itself starts anew every time, as in ComfyUI. */

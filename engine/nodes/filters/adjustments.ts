@@ -1,9 +1,9 @@
-/** Brightness, contrast and normalisation: one multiplication and one addition per value. */
-import { defineNode } from '../../define-node.ts'
-import { float, image } from '../../input-kinds.ts'
-import { mapBlocks } from '../../tensor/map-pixels.ts'
+/** Every value changed by itself: brightness, contrast, normalisation, negatives and noise. */
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { float, image, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
+import { fillTorchNormal } from '../../random/torch-normal.ts'
+import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 const facts = {
   style: 'schema',
@@ -64,5 +64,49 @@ export const normalizeImages = defineNode({
       for (let i = start; i < end; i++) to[i] = (from[i] - mean) / std
     })
     return { outputs: [normalized] }
+  },
+})
+
+export const imageInvert = defineNode({
+  classType: 'ImageInvert',
+  displayName: 'Invert Image Colors',
+  category: 'image/color',
+  description: 'The negative of an image; an alpha channel is inverted too.',
+  style: 'classic',
+  required: { image: image() },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ image: tensor }) => costOf(tensor.data.length),
+  run({ image: tensor }, context) {
+    const inverted = mapBlocks(tensor, context, (from, to, { start, end }) => {
+      for (let i = start; i < end; i++) to[i] = 1 - from[i]
+    })
+    return { outputs: [inverted] }
+  },
+})
+
+export const imageAddNoise = defineNode({
+  classType: 'ImageAddNoise',
+  displayName: 'Add Noise to Image',
+  category: 'image/filters',
+  description: 'Adds normal noise that a seed decides.',
+  style: 'schema',
+  required: {
+    image: image({}),
+    seed: wideInt({ default: 0, min: 0, max: MAX_SEED, control_after_generate: true }),
+    strength: float({ default: 0.5, min: 0, max: 1, step: 0.01 }),
+  },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ image: tensor }) => costOf(tensor.data.length * 4),
+  run({ image: tensor, seed, strength }, { allocate, checkpoint }) {
+    const result = allocate(tensor.shape)
+    const { data } = result
+    fillTorchNormal(data, seed, checkpoint)
+    inBlocks(data.length, checkpoint, (start, end) => {
+      for (let i = start; i < end; i++) {
+        const value = tensor.data[i] + Math.fround(strength * data[i])
+        data[i] = value < 0 ? 0 : value > 1 ? 1 : value
+      }
+    })
+    return { outputs: [result] }
   },
 })

@@ -1,16 +1,17 @@
 /** Gives images the colours of others: by mean and spread in Lab, or level by level. */
 
-import { type Chosen, dynamicCombo } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { combo, float, image, int } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { type ColorMap, covarianceMap, deviationMap, statisticsOf } from '../../tensor/color-statistics.ts'
-import { cumulativeShares, levelOf, matchTable } from '../../tensor/histogram-match.ts'
-import { labOf, writeRgb } from '../../tensor/lab.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
+import { type Chosen, dynamicCombo } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { combo, float, image, int } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
+import { byteOf } from '../../tensor/bytes.ts'
+import { type ColorMap, covarianceMap, deviationMap, statisticsOf } from '../../tensor/color/color-statistics.ts'
+import { cumulativeShares, matchTable } from '../../tensor/color/histogram-match.ts'
+import { labOf, writeRgb } from '../../tensor/color/lab.ts'
+import { clampToUnit, inBlocks } from '../../tensor/map-pixels.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { frameAt } from '../../tensor/window.ts'
-import { requireRgb } from './rgb-only.ts'
+import { requireRgb } from './yuv.ts'
 
 const STATS = {
   per_frame: {},
@@ -49,10 +50,6 @@ function perFrameOrOnce<T>(
   if (stats.key === 'per_frame') return compute
   const once = compute(0, null)
   return () => once
-}
-
-function clamped(value: number): number {
-  return value < 0 ? 0 : value > 1 ? 1 : value
 }
 
 interface Move extends ColorMap {
@@ -94,7 +91,7 @@ function transferLab(transfer: Transfer, mapFor: typeof deviationMap): Tensor {
   for (let index = 0; index < frames; index++) {
     const lab = labOf(target, index, context)
     moveColors(lab, { ...mapOf(index, lab), strength, checkpoint: context.checkpoint })
-    writeRgb(lab.data, frameAt(result, index).data, context.checkpoint)
+    writeRgb(lab.data, sliceBatch(result, index, 1).data, context.checkpoint)
     context.progress(index + 1, frames)
   }
   return result
@@ -112,13 +109,13 @@ function transferLevels(transfer: Transfer): Tensor {
   const { batch, channels } = viewOf(target)
   for (let index = 0; index < batch; index++) {
     const tables = tablesOf(index, null)
-    const source = frameAt(target, index).data
-    const out = frameAt(result, index).data
+    const source = sliceBatch(target, index, 1).data
+    const out = sliceBatch(result, index, 1).data
     tables.forEach((table, c) => {
       inBlocks(source.length / channels, checkpoint, (start, end) => {
         for (let i = start * channels + c; i < end * channels; i += channels) {
           const value = source[i]
-          out[i] = clamped(value + strength * (table[levelOf(value)] - value))
+          out[i] = clampToUnit(value + strength * (table[byteOf(value)] - value))
         }
       })
     })

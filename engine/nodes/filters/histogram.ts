@@ -1,16 +1,11 @@
-import { defineNode, values } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
+/** How often each level occurs in an image. */
+import { costOf, defineNode, values } from '../../node/define-node.ts'
+import { image } from '../../node/input-kinds.ts'
+import { byteOf } from '../../tensor/bytes.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { viewOf } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
 
 const LEVELS = 256
-
-function levelOf(value: number): number {
-  const scaled = Math.fround(255 * value)
-  // NaN compares false both times and counts as 0.
-  return scaled >= 255 ? 255 : scaled > 0 ? scaled | 0 : 0
-}
 
 const histogram = (name: string) => ({ type: 'HISTOGRAM', name })
 
@@ -32,10 +27,10 @@ export const imageHistogram = defineNode({
     inBlocks(width * height, checkpoint, (start, end) => {
       for (let at = start * channels; at < end * channels; at += channels) {
         const [r, g, b] = [data[at], data[at + second], data[at + third]]
-        red[levelOf(r)]++
-        green[levelOf(g)]++
-        blue[levelOf(b)]++
-        luminance[levelOf(0.2126 * r + 0.7152 * g + 0.0722 * b)]++
+        red[byteOf(r)]++
+        green[byteOf(g)]++
+        blue[byteOf(b)]++
+        luminance[byteOf(0.2126 * r + 0.7152 * g + 0.0722 * b)]++
       }
     })
     const rgb = red.map((count, level) => Math.floor((count + green[level] + blue[level]) / 3))

@@ -3,13 +3,13 @@
  * x264; here the loss of a key frame is computed in place, so that no encoder has to be installed and the result is the same
  * everywhere. It is of the same kind and size as x264's, not equal to it.
  */
-import { defineNode } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { quantiserFor, throughKeyFrame } from '../../tensor/key-frame.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
+import { quantiserFor, throughKeyFrame } from '../../tensor/codec/key-frame.ts'
+import { fromYuv, toYuv } from '../../tensor/codec/yuv-planes.ts'
 import { viewOf } from '../../tensor/tensor.ts'
-import { frameAt } from '../../tensor/window.ts'
-import { fromYuv, toYuv } from '../../tensor/yuv-planes.ts'
 
 export const ltxvPreprocess = defineNode({
   classType: 'LTXVPreprocess',
@@ -31,10 +31,10 @@ export const ltxvPreprocess = defineNode({
     }
     const result = allocate([batch, evenHeight, evenWidth, 3])
     for (let index = 0; index < batch; index++) {
-      const source = { data: frameAt(tensor, index).data, rowStride: width * channels, channels }
+      const source = { data: sliceBatch(tensor, index, 1).data, rowStride: width * channels, channels }
       const picture = toYuv(source, { width: evenWidth, height: evenHeight, checkpoint })
       const coded = throughKeyFrame(picture, quantiserFor(rateFactor), checkpoint)
-      fromYuv(coded, frameAt(result, index).data, checkpoint)
+      fromYuv(coded, sliceBatch(result, index, 1).data, checkpoint)
       if (batch > 1) progress(index + 1, batch)
     }
     return { outputs: [result] }

@@ -1,11 +1,11 @@
-import { defineNode } from '../../define-node.ts'
-import { combo, image, int } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { bayerMatrix } from '../../tensor/bayer-matrix.ts'
+/** Images reduced to a palette of their own, as Pillow does it, with or without dithering. */
+import { defineNode } from '../../node/define-node.ts'
+import { combo, image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { BYTE_TO_FLOAT, toBytes } from '../../tensor/bytes.ts'
+import { medianCut, type Palette } from '../../tensor/color/median-cut.ts'
+import { bayerMatrix, ditherToPalette, mapToPalette, type Picture } from '../../tensor/color/palette-map.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import { medianCut, type Palette } from '../../tensor/median-cut.ts'
-import { ditherToPalette, mapToPalette, type Picture } from '../../tensor/palette-map.ts'
 import { viewOf } from '../../tensor/tensor.ts'
 
 const DITHERS = ['none', 'floyd-steinberg', 'bayer-2', 'bayer-4', 'bayer-8', 'bayer-16'] as const

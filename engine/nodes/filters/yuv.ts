@@ -1,11 +1,9 @@
 /** Between red, green, blue and brightness with two colour differences, as JPEG has them; all within 0..1. */
-import { defineNode } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { image } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { clampToUnit, inBlocks } from '../../tensor/map-pixels.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
-import { requireRgb } from './rgb-only.ts'
 
 export const imageRgbToYuv = defineNode({
   classType: 'ImageRGBToYUV',
@@ -61,10 +59,6 @@ function requireSameSize(first: Tensor, others: readonly Tensor[]): void {
   }
 }
 
-function held(value: number): number {
-  return value < 0 ? 0 : value > 1 ? 1 : value
-}
-
 export const imageYuvToRgb = defineNode({
   classType: 'ImageYUVToRGB',
   displayName: 'Image YUV to RGB',
@@ -85,11 +79,19 @@ export const imageYuvToRgb = defineNode({
         const y = meanAt(Y.data, pixel, ofLuma)
         const u = meanAt(U.data, pixel, ofBlueness) - 0.5
         const v = meanAt(V.data, pixel, ofRedness) - 0.5
-        data[at] = held(y + 1.403 * v)
-        data[at + 1] = held(y - 0.714 * v - 0.344 * u)
-        data[at + 2] = held(y + 1.773 * u)
+        data[at] = clampToUnit(y + 1.403 * v)
+        data[at + 1] = clampToUnit(y - 0.714 * v - 0.344 * u)
+        data[at + 2] = clampToUnit(y + 1.773 * u)
       }
     })
     return { outputs: [result] }
   },
 })
+
+/** Refuses images without exactly three channels, in the words of the library that upstream asks. */
+export function requireRgb({ shape }: Tensor): void {
+  const [batch, height, width, channels] = shape
+  if (channels === 3) return
+  const seen = `torch.Size([${batch}, ${channels}, ${height}, ${width}])`
+  throw new NodeError('ValueError', `Input size must have a shape of (*, 3, H, W). Got ${seen}`)
+}

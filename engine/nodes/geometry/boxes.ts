@@ -1,9 +1,9 @@
-/** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; places may be fractional. */
+/** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; coordinates may be fractional. */
+
 import { NumberText } from '../../../lib/json/lossless-json.ts'
-import { NodeError } from '../../node-error.ts'
-import { Tensor } from '../../tensor/tensor.ts'
-import { Blocker, type Value, type ValueObject, valueTypeName } from '../../value.ts'
-import { ofType } from '../../value-kinds.ts'
+import { ofType } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { isValueObject, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 
 export interface Detection {
   readonly x: number
@@ -18,11 +18,6 @@ export interface Detection {
 export const boxesInput = () =>
   ofType('BOUNDING_BOX', { default: { x: 0, y: 0, width: 512, height: 512 }, socketless: true, forceInput: true })
 
-function isBox(value: Value): value is ValueObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return !(value instanceof Tensor || value instanceof Blocker || value instanceof NumberText)
-}
-
 function readNumber(box: ValueObject, key: string, absent?: number): number {
   if (!Object.hasOwn(box, key)) {
     if (absent !== undefined) return absent
@@ -35,7 +30,7 @@ function readNumber(box: ValueObject, key: string, absent?: number): number {
 }
 
 function readDetection(value: Value): Detection {
-  if (!isBox(value)) {
+  if (!isValueObject(value)) {
     throw new NodeError(
       'TypeError',
       `bboxes: expected boxes with x, y, width and height, got '${valueTypeName(value)}'`,
@@ -48,7 +43,7 @@ function readDetection(value: Value): Detection {
 
 /** The boxes of every frame; a single list stands for all frames. Empty when there are none at all. */
 export function readBoxes(value: Value): readonly (readonly Detection[])[] {
-  if (isBox(value)) return [[readDetection(value)]]
+  if (isValueObject(value)) return [[readDetection(value)]]
   if (!Array.isArray(value) || value.length === 0) return []
   if (!Array.isArray(value[0])) return [value.map(readDetection)]
   return value.map((frame) => (Array.isArray(frame) ? frame.map(readDetection) : [readDetection(frame)]))

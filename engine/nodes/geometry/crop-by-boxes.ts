@@ -1,12 +1,15 @@
-import { defineNode } from '../../define-node.ts'
-import { combo, image, int } from '../../input-kinds.ts'
+/** What the boxes of each frame cover together, cut out and resized. */
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { combo, image, int } from '../../node/input-kinds.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { roundHalfEven, upscale } from '../../tensor/upscale.ts'
-import { cutWindow, frameAt, paste, type Window } from '../../tensor/window.ts'
+import { cutWindow, paste, type Window } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
 import type { Size } from './target-size.ts'
 
-/** Around the place where a head would be: in the middle across, near the top. null for images too small for that. */
+/** Around where a head would be: in the middle across, near the top. null for images too small for that. */
 function fallback({ width, height }: Size): Window | null {
   const side = Math.trunc(Math.min(width, height) * 0.3)
   const x = Math.max(0, Math.floor((width - side) / 2))
@@ -53,7 +56,7 @@ function stack(
     if (crop === null) return
     const x = Math.floor((width - crop.shape[2]) / 2)
     const y = Math.floor((height - crop.shape[1]) / 2)
-    paste(frameAt(result, index), crop, { x, y, frameOf: () => 0, checkpoint: work.checkpoint })
+    paste(sliceBatch(result, index, 1), crop, { x, y, frameOf: () => 0, checkpoint: work.checkpoint })
   })
   return result
 }
@@ -84,7 +87,7 @@ export const cropByBBoxes = defineNode({
       const ofFrame = boxes[Math.min(index, boxes.length - 1)] ?? []
       if (ofFrame.length === 0) continue
       const window = unionOf(ofFrame, { width: oldWidth, height: oldHeight }, padding)
-      crops.push(window && cropFrame(frameAt(tensor, index), window, { target, work: context }))
+      crops.push(window && cropFrame(sliceBatch(tensor, index, 1), window, { target, work: context }))
     }
     return { outputs: [crops.length === 0 ? tensor : stack(crops, { width, height, channels }, context)] }
   },

@@ -1,15 +1,15 @@
 /** Cuts out what a mask marks and puts it on a plain background: the input that 3D models want. */
-import { defineNode } from '../../define-node.ts'
-import { float, image, int, mask } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { color, float, image, int, mask } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
+import { slidingExtreme } from '../../tensor/filters/sliding-extreme.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
-import { slidingExtreme } from '../../tensor/sliding-extreme.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { growToAspect, looksInverted, markedBox } from '../../tensor/subject-box.ts'
 import { type PixelWork, Tensor, viewOf } from '../../tensor/tensor.ts'
-import { upscale } from '../../tensor/upscale.ts'
-import { frameAt, paste, type Window } from '../../tensor/window.ts'
-import { color } from '../../value-kinds.ts'
+import { paste, type Window } from '../../tensor/window.ts'
 
 const FAINT = 0.05
 
@@ -137,9 +137,9 @@ function cropAll(images: Tensor, masks: Tensor, { wanted, context }: { wanted: W
   const [batch] = images.shape
   const result = context.allocate([batch, wanted.height, wanted.width, 3])
   for (let index = 0; index < batch; index++) {
-    const given = frameAt(fitted, fitted.shape[0] === 1 ? 0 : index)
-    const cropped = cropOne(frameAt(images, index), given, { wanted, work: context })
-    paste(frameAt(result, index), cropped, { x: 0, y: 0, frameOf: () => 0, checkpoint: context.checkpoint })
+    const given = sliceBatch(fitted, fitted.shape[0] === 1 ? 0 : index, 1)
+    const cropped = cropOne(sliceBatch(images, index, 1), given, { wanted, work: context })
+    paste(sliceBatch(result, index, 1), cropped, { x: 0, y: 0, frameOf: () => 0, checkpoint: context.checkpoint })
   }
   return result
 }

@@ -1,15 +1,15 @@
 /** Boxes drawn into pictures, with the names of the things inside. Works on 8-bit pixels. */
-import { defineNode } from '../../define-node.ts'
-import { image } from '../../input-kinds.ts'
 import { drawText } from '../../lettering/draw-text.ts'
 import { ASCENT, charactersOf, createLetters, type Letters, widthOf } from '../../lettering/letter-shapes.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { image } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
 import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { frameAt, throughBytes } from '../../tensor/window.ts'
+import { throughBytes } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
-import { DETECTION_CLASSES } from './detection-classes.ts'
 
 const COLORS = [
   [255, 0, 0],
@@ -84,8 +84,8 @@ function drawLabel(view: ImageView, { text, x, y, ink }: Label, letters: Letters
   const coverage = { width, height, data: new Float32Array(width * height) }
   const line = { characters, x: x - left, baseline: y - top + ASCENT * LABEL_SIZE }
   drawText(coverage, [line], { letters, size: LABEL_SIZE, outline: 0 }, () => {})
-  coverage.data.forEach((share, place) => {
-    const [column, row] = [left + (place % width), top + Math.floor(place / width)]
+  coverage.data.forEach((share, index) => {
+    const [column, row] = [left + (index % width), top + Math.floor(index / width)]
     const isInside = column >= 0 && row >= 0 && column < view.width && row < view.height
     if (share > 0 && isInside) mix(view, row * view.width + column, { ink, share })
   })
@@ -142,8 +142,18 @@ export const drawBBoxes = defineNode({
     for (let index = 0; index < result.shape[0]; index++) {
       const detections = isPerFrame ? perFrame[index] : perFrame[0]
       if (detections === undefined) throw new NodeError('IndexError', 'list index out of range')
-      drawDetections(frameAt(result, index), detections, context)
+      drawDetections(sliceBatch(result, index, 1), detections, context)
     }
     return { outputs: [result] }
   },
 })
+
+// The eighty kinds of things that common detectors know, in their order: a box's colour follows from it.
+const CLASS_NAMES = `person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,stop sign,parking meter,
+bench,bird,cat,dog,horse,sheep,cow,elephant,bear,zebra,giraffe,backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,
+sports ball,kite,baseball bat,baseball glove,skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,bowl,
+banana,apple,sandwich,orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,potted plant,bed,dining table,toilet,tv,
+laptop,mouse,remote,keyboard,cell phone,microwave,oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,
+hair drier,toothbrush`
+
+const DETECTION_CLASSES: readonly string[] = CLASS_NAMES.replaceAll('\n', '').split(',')

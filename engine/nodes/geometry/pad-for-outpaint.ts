@@ -1,9 +1,9 @@
-import { defineNode } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
+/** Images on a larger grey canvas, with a mask of what was added. */
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
-import { MAX_RESOLUTION, type Size } from './target-size.ts'
+import type { Size } from './target-size.ts'
 
 const GREY = 0.5
 const padding = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 8 })
@@ -15,7 +15,7 @@ interface Padding {
   readonly bottom: number
 }
 
-/** How far a place along one axis is from the padded ends; the whole length when neither is. */
+/** How far each position along one axis is from the padded ends; the whole length when neither is. */
 function distances(length: number, before: number, after: number): Int32Array {
   const result = new Int32Array(length)
   for (let i = 0; i < length; i++) {

@@ -1,14 +1,15 @@
 /** One node for every way of resizing, for images and masks alike. */
-import { type Chosen, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { combo, float, type InputKind, int } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { type Chosen, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { combo, float, type InputKind, int, MAX_RESOLUTION, ofType } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { CROP_METHODS, type CropMethod, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
 import { Tensor, viewOf } from '../../tensor/tensor.ts'
-import { CROP_METHODS, type CropMethod, roundHalfEven, UPSCALE_METHODS, upscale } from '../../tensor/upscale.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
-import { type Value, valueTypeName } from '../../value.ts'
-import { ofType } from '../../value-kinds.ts'
-import { longerSideTo, MAX_RESOLUTION, type Size, shorterSideTo, withOpenSide } from './target-size.ts'
+import { type Value, valueTypeName } from '../../values/value.ts'
+import { longerSideTo, type Size, shorterSideTo, withOpenSide } from './target-size.ts'
 
 /** The same declaration, for values that must be an image or a mask. */
 function imageOrMask({ spec }: InputKind<Value>): InputKind<Tensor> {

@@ -1,7 +1,5 @@
 /** Sizes that keep an aspect, rounded as Python rounds. */
-import { roundHalfEven } from '../../tensor/upscale.ts'
-
-export const MAX_RESOLUTION = 16_384
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 
 export interface Size {
   readonly width: number

@@ -1,14 +1,15 @@
 /** Text over pictures, drawn with the engine's own letters (see lettering/glyphs.ts): no fonts of the machine take part. */
-import { defineNode } from '../../define-node.ts'
-import { boolean, combo, float, image, string } from '../../input-kinds.ts'
+
+import { pythonReprText } from '../../../lib/python/text.ts'
 import { drawText } from '../../lettering/draw-text.ts'
 import { layOutText } from '../../lettering/lay-out.ts'
 import { createLetters } from '../../lettering/letter-shapes.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { boolean, color, combo, float, image, string } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { color } from '../../value-kinds.ts'
-import { readColor } from './read-color.ts'
 
 /** The layer that goes over every frame: colours and how opaque they are. */
 interface Overlay {
@@ -37,8 +38,7 @@ function composite(picture: Float32Array, out: Float32Array, { ink, text, outlin
 function checkChannels(images: Tensor): void {
   const channels = images.shape[3]
   if (channels === 3 || channels === 1) return
-  const message = `The size of tensor a (${channels}) must match the size of tensor b (3) at non-singleton dimension 3`
-  throw new NodeError('RuntimeError', message)
+  throw sizeMismatch(channels, 3, 3)
 }
 
 function overlayFrames(images: Tensor, overlay: Overlay, { allocate, checkpoint }: NodeContext): Tensor {
@@ -90,3 +90,41 @@ export const textOverlay = defineNode({
     return { outputs: [overlayFrames(images, overlay, context)] }
   },
 })
+
+const HEX = /^#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i
+
+const COLOR_NAMES: Readonly<Record<string, string>> = {
+  black: '#000000',
+  silver: '#c0c0c0',
+  gray: '#808080',
+  grey: '#808080',
+  white: '#ffffff',
+  maroon: '#800000',
+  red: '#ff0000',
+  purple: '#800080',
+  magenta: '#ff00ff',
+  green: '#008000',
+  lime: '#00ff00',
+  olive: '#808000',
+  yellow: '#ffff00',
+  orange: '#ffa500',
+  navy: '#000080',
+  blue: '#0000ff',
+  teal: '#008080',
+  cyan: '#00ffff',
+}
+
+/**
+ * Red, green, blue and opacity within 0..1, of a colour as nodes are given it: `#rgb`, `#rgba`, `#rrggbb`, `#rrggbbaa`, or
+ * one of the plainest names.
+ */
+function readColor(text: string): readonly [number, number, number, number] {
+  const hex = Object.hasOwn(COLOR_NAMES, text.toLowerCase()) ? COLOR_NAMES[text.toLowerCase()] : text
+  if (!HEX.test(hex)) {
+    throw new NodeError('ValueError', `unknown color specifier: ${pythonReprText(text)}`)
+  }
+  const digits = hex.length <= 5 ? [...hex.slice(1)].map((digit) => digit + digit).join('') : hex.slice(1)
+  const [red, green, blue, alpha] = `${digits}ff`.match(/../g) as RegExpMatchArray
+  const share = (pair: string) => Number.parseInt(pair, 16) / 255
+  return [share(red), share(green), share(blue), share(alpha)]
+}

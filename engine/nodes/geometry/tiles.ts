@@ -1,11 +1,38 @@
 /** An image as a list of overlapping tiles, and back: overlaps are blended with weights that fall off towards the edges. */
-import { defineListNode, defineNode, values } from '../../define-node.ts'
-import { image, int } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { defineListNode, defineNode, values } from '../../node/define-node.ts'
+import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { tileGrid } from '../../tensor/tile-grid.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
-import { MAX_RESOLUTION, type Size } from './target-size.ts'
+import type { Size } from './target-size.ts'
+
+export interface TileSize {
+  readonly width: number
+  readonly height: number
+  readonly overlap: number
+}
+
+/** Starts along one axis, with the length of a tile there. */
+function startsAlong(length: number, tile: number, overlap: number): { starts: number[]; length: number } {
+  // However large the overlap, a tile brings at least a quarter of itself.
+  const stride = roundHalfEven(Math.max(tile * 0.25, tile - overlap))
+  const starts: number[] = []
+  for (let at = 0; at < length; at += stride) {
+    const end = Math.min(at + tile, length)
+    starts.push(Math.max(0, end - tile))
+    if (end >= length) break
+  }
+  return { starts, length: Math.min(tile, length) }
+}
+
+/** Where the tiles of an image lie: row by row, the last of each row and column moved back inside. */
+export function tileGrid(size: { readonly width: number; readonly height: number }, tile: TileSize): Window[] {
+  const across = startsAlong(size.width, tile.width, tile.overlap)
+  const down = startsAlong(size.height, tile.height, tile.overlap)
+  return down.starts.flatMap((y) => across.starts.map((x) => ({ x, y, width: across.length, height: down.length })))
+}
 
 const tileSide = () => int({ default: 1024, min: 64, max: MAX_RESOLUTION })
 const finalSide = () => int({ default: 1024, min: 64, max: 32_768 })

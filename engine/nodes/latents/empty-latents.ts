@@ -1,13 +1,10 @@
 /** Latents of zeros, to be filled by a sampler. They differ in channels and in pixels per cell. */
-import { defineNode } from '../../define-node.ts'
-import { int } from '../../input-kinds.ts'
-import type { CallResult, NodeContext } from '../../node-context.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
+import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import type { ValueObject } from '../../value.ts'
-import { costOf } from '../image-cost.ts'
-import { unnamed } from './unnamed.ts'
-
-const MAX_SIDE = 16384
+import type { ValueObject } from '../../values/value.ts'
 
 interface Layout {
   readonly channels: number
@@ -23,7 +20,7 @@ interface Size {
 }
 
 function sides(fallback: number, step: number) {
-  const side = () => int({ default: fallback, min: 16, max: MAX_SIDE, step })
+  const side = () => int({ default: fallback, min: 16, max: MAX_RESOLUTION, step })
   return { width: side(), height: side(), batch_size: int({ default: 1, min: 1, max: 4096 }) }
 }
 

@@ -1,13 +1,11 @@
 /** Latents computed value by value. The second is brought into the first's size and batch. */
-import { defineNode } from '../../define-node.ts'
-import { float } from '../../input-kinds.ts'
-import { mapPair } from '../../tensor/broadcast.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
+import { float } from '../../node/input-kinds.ts'
+import { mapPair, type Pair } from '../../tensor/broadcast.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
-import { planeSize, resizePlanes } from '../../tensor/planes.ts'
-import { costOf } from '../image-cost.ts'
-import { fitLatent } from './fit-latent.ts'
-import { type Latent, latent, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
+import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
+import { fitLatent, type Latent, latent, withSamples } from './latent.ts'
 
 const outputs = [{ type: 'LATENT' }] as const
 const facts = { category: 'model/latent/advanced', style: 'schema', outputs } as const
@@ -15,41 +13,44 @@ const facts = { category: 'model/latent/advanced', style: 'schema', outputs } as
 const costOfPair = ({ samples1, samples2 }: { readonly samples1: Latent; readonly samples2: Latent }) =>
   costOf(samples1.samples.data.length + samples2.samples.data.length)
 
-export const latentAdd = unnamed(
-  defineNode({
-    ...facts,
-    classType: 'LatentAdd',
-    displayName: 'LatentAdd',
-    description: 'Adds two latents.',
-    required: { samples1: latent({}), samples2: latent({}) },
-    cost: costOfPair,
-    run({ samples1, samples2 }, context) {
-      const second = fitLatent(samples1.samples, samples2.samples, context)
-      const sum = mapPair(samples1.samples, second, context, ({ a, b, out, start, end }) => {
-        for (let i = start; i < end; i++) out[i] = a[i] + b[i]
-      })
-      return { outputs: [withSamples(samples1, sum)] }
-    },
-  }),
-)
+interface PairNode {
+  readonly classType: string
+  readonly description: string
+  readonly fill: (pair: Pair) => void
+}
 
-export const latentSubtract = unnamed(
-  defineNode({
-    ...facts,
-    classType: 'LatentSubtract',
-    displayName: 'LatentSubtract',
-    description: 'Subtracts the second latent from the first.',
-    required: { samples1: latent({}), samples2: latent({}) },
-    cost: costOfPair,
-    run({ samples1, samples2 }, context) {
-      const second = fitLatent(samples1.samples, samples2.samples, context)
-      const difference = mapPair(samples1.samples, second, context, ({ a, b, out, start, end }) => {
-        for (let i = start; i < end; i++) out[i] = a[i] - b[i]
-      })
-      return { outputs: [withSamples(samples1, difference)] }
-    },
-  }),
-)
+function definePairNode({ classType, description, fill }: PairNode) {
+  return unnamed(
+    defineNode({
+      ...facts,
+      classType,
+      displayName: classType,
+      description,
+      required: { samples1: latent({}), samples2: latent({}) },
+      cost: costOfPair,
+      run({ samples1, samples2 }, context) {
+        const second = fitLatent(samples1.samples, samples2.samples, context)
+        return { outputs: [withSamples(samples1, mapPair(samples1.samples, second, context, fill))] }
+      },
+    }),
+  )
+}
+
+export const latentAdd = definePairNode({
+  classType: 'LatentAdd',
+  description: 'Adds two latents.',
+  fill({ a, b, out, start, end }) {
+    for (let i = start; i < end; i++) out[i] = a[i] + b[i]
+  },
+})
+
+export const latentSubtract = definePairNode({
+  classType: 'LatentSubtract',
+  description: 'Subtracts the second latent from the first.',
+  fill({ a, b, out, start, end }) {
+    for (let i = start; i < end; i++) out[i] = a[i] - b[i]
+  },
+})
 
 export const latentMultiply = unnamed(
   defineNode({

@@ -1,10 +1,9 @@
 /** Latents joined and cut along an axis: x is the last, y the one before, t the one before that. */
-import { defineNode } from '../../define-node.ts'
-import { combo, int } from '../../input-kinds.ts'
-import { concatenate, fitBatch, narrow } from '../../tensor/batch.ts'
-import { costOf } from '../image-cost.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
+import { combo, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { concatenate, fitBatch, narrow } from '../../tensor/batch-axis.ts'
 import { latent, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
 
 const facts = { category: 'model/latent/advanced', style: 'schema', outputs: [{ type: 'LATENT' }] } as const
 
@@ -34,7 +33,7 @@ export const latentConcat = unnamed(
   }),
 )
 
-/** Starts at the last place at most; a negative index counts from the end, and takes nothing beyond it. */
+/** Starts at the last index at most; a negative index counts from the end, and takes nothing beyond it. */
 function rangeOf(size: number, index: number, amount: number): { start: number; count: number } {
   if (index >= 0) {
     const start = Math.min(index, size - 1)
@@ -53,8 +52,8 @@ export const latentCut = unnamed(
     required: {
       samples: latent({}),
       dim: combo(['x', 'y', 't']),
-      index: int({ default: 0, min: -16384, max: 16384, step: 1 }),
-      amount: int({ default: 1, min: 1, max: 16384, step: 1 }),
+      index: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION, step: 1 }),
+      amount: int({ default: 1, min: 1, max: MAX_RESOLUTION, step: 1 }),
     },
     cost: ({ samples: { samples } }) => costOf(samples.data.length),
     run({ samples: given, dim, index, amount }, context) {

@@ -1,14 +1,11 @@
 /** The batch axis of latents, and the two members that belong to it: noise masks and noise indexes. */
-import { defineNode } from '../../define-node.ts'
-import { autogrow } from '../../dynamic-kinds.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { combo, int, mask } from '../../input-kinds.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { concatenate, fitBatch, repeatBatch, reshape, sliceBatch } from '../../tensor/batch.ts'
-import { costOf } from '../image-cost.ts'
-import { fitPlanes } from './fit-latent.ts'
-import { batchIndexOf, countFrom, type Latent, latent, noiseMaskOf, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { autogrow } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode, unnamed } from '../../node/dynamic-node.ts'
+import { combo, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { concatenate, fitBatch, repeatBatch, reshape, sliceBatch } from '../../tensor/batch-axis.ts'
+import { batchIndexOf, countFrom, fitPlanes, type Latent, latent, noiseMaskOf, withSamples } from './latent.ts'
 
 const outputs = [{ type: 'LATENT' }] as const
 const batchFacts = { category: 'model/latent/batch', style: 'classic', outputs } as const
@@ -26,7 +23,7 @@ export const latentFromBatch = defineNode({
   description: 'Takes some latents out of a batch; a negative index counts from the end.',
   required: {
     samples: latent(),
-    batch_index: int({ default: 0, min: -16384, max: 16384 }),
+    batch_index: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION }),
     length: int({ default: 1, min: 1, max: 64 }),
   },
   // Samples are a view; only masks may have to be copied.

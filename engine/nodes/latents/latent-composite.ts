@@ -1,16 +1,15 @@
-import { defineNode } from '../../define-node.ts'
-import { int } from '../../input-kinds.ts'
-import { copyInto } from '../../tensor/batch.ts'
+/** One latent laid over another, with edges that fade. */
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { copyInto } from '../../tensor/batch-axis.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
-import { type Paste, pastePicture } from '../../tensor/paste.ts'
-import { planeSize } from '../../tensor/planes.ts'
+import { type Paste, pastePicture } from '../../tensor/compose/paste.ts'
+import { planeSize } from '../../tensor/resize/resize-planes.ts'
 import { elementCount, type PixelWork } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
-const MAX_SIDE = 16384
-const place = () => int({ default: 0, min: 0, max: MAX_SIDE, step: 8 })
+const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 8 })
 
 interface Edge {
   readonly length: number
@@ -61,7 +60,7 @@ export const latentComposite = defineNode({
   category: 'model/latent',
   description: 'Lays one latent over another at a place in the picture, with soft edges if wanted.',
   style: 'classic',
-  required: { samples_to: latent(), samples_from: latent(), x: place(), y: place(), feather: place() },
+  required: { samples_to: latent(), samples_from: latent(), x: offset(), y: offset(), feather: offset() },
   outputs: [{ type: 'LATENT' }],
   cost: ({ samples_to, samples_from }) => costOf(samples_to.samples.data.length + samples_from.samples.data.length),
   run({ samples_to: given, samples_from, x, y, feather: softness }, context) {

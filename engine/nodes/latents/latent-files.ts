@@ -1,13 +1,12 @@
 /** Latents in files of their own, in the form that other installations read. */
-import { defineNode } from '../../define-node.ts'
+
 import { encodeSafetensors, openSafetensors } from '../../files/safetensors.ts'
-import { type InputKind, string } from '../../input-kinds.ts'
-import type { InputFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { type InputKind, string } from '../../node/input-kinds.ts'
 import { mapBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
+import { findInput } from '../files/load-image.ts'
 import { hidden, madeFromTexts, nameFile, outputTarget } from '../files/saving.ts'
-import { costOf } from '../image-cost.ts'
 import { latent } from './latent.ts'
 
 const SAMPLES = 'latent_tensor'
@@ -40,12 +39,6 @@ export const saveLatent = defineNode({
 /** The list of choices stays empty: names are judged against the account's assets. */
 const latentFile: InputKind<string> = { spec: [[]], read: string().read }
 
-function findLatent(name: string, { files }: Pick<NodeContext, 'files'>): InputFile {
-  const file = files.find(name)
-  if (file === null) throw new NodeError('FileNotFoundError', `Invalid latent file: ${name}`)
-  return file
-}
-
 // Files of the first format hold samples scaled for storage.
 const OLD_SCALE = 0.18215
 
@@ -66,9 +59,9 @@ export const loadLatent = defineNode({
   outputs: [{ type: 'LATENT' }],
   selfChecked: ['latent'],
   cost: 'compute',
-  changeValue: ({ latent: name }, context) => (name === undefined ? null : findLatent(name, context).hash),
+  changeValue: ({ latent: name }, context) => (name === undefined ? null : findInput('latent', name, context).hash),
   async run({ latent: name }, context) {
-    await using file = await openSafetensors(findLatent(name, context).path)
+    await using file = await openSafetensors(findInput('latent', name, context).path)
     const samples = await file.read(SAMPLES, context)
     return { outputs: [{ samples: file.has(CURRENT_FORMAT) ? samples : unscale(samples, context) }] }
   },

@@ -2,14 +2,12 @@
  * Mixes the directions of two latents and their lengths apart from each other, so that a mixture of two strong latents
  * stays strong. Each pixel's channels are one vector.
  */
-import { defineNode } from '../../define-node.ts'
-import { float } from '../../input-kinds.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { unnamed } from '../../node/dynamic-node.ts'
+import { float } from '../../node/input-kinds.ts'
 import { broadcastShape, expandTo } from '../../tensor/broadcast.ts'
 import { elementCount, type PixelWork, type Tensor } from '../../tensor/tensor.ts'
-import { costOf } from '../image-cost.ts'
-import { fitLatent } from './fit-latent.ts'
-import { latent, withSamples } from './latent.ts'
-import { unnamed } from './unnamed.ts'
+import { fitLatent, latent, withSamples } from './latent.ts'
 
 interface Cells {
   readonly a: Float32Array
@@ -20,10 +18,15 @@ interface Cells {
   readonly channels: number
 }
 
+interface CellRange {
+  readonly start: number
+  readonly end: number
+}
+
 /** 0 has no direction, and stays 0. */
 const unit = (length: number) => (length === 0 ? 0 : 1 / length)
 
-function mixRange({ a, b, out, stride, channels }: Cells, ratio: number, [start, end]: readonly number[]): void {
+function mixRange({ a, b, out, stride, channels }: Cells, ratio: number, { start, end }: CellRange): void {
   const rest = 1 - ratio
   for (let cell = start; cell < end; cell++) {
     const last = cell + channels * stride
@@ -55,7 +58,7 @@ function mix(first: Tensor, second: Tensor, { ratio, work }: { ratio: number; wo
     const from = member * channels * stride
     for (let cell = 0; cell < stride; cell += CELLS_PER_CHECK) {
       work.checkpoint()
-      mixRange(cells, ratio, [from + cell, from + Math.min(cell + CELLS_PER_CHECK, stride)])
+      mixRange(cells, ratio, { start: from + cell, end: from + Math.min(cell + CELLS_PER_CHECK, stride) })
     }
   }
   return result

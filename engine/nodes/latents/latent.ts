@@ -2,13 +2,13 @@
  * LATENT: an object with the tensor `samples` ([batch, channels, height / 8, width / 8], with time before height for
  * video) and members that nodes hand on: `noise_mask`, `batch_index`, and whatever else a producer added.
  */
-
-import { NumberText } from '../../../lib/json/lossless-json.ts'
 import type { InputOptions } from '../../graph/node-catalog.ts'
-import type { InputKind } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
-import { Tensor } from '../../tensor/tensor.ts'
-import { Blocker, type Value, type ValueObject, valueTypeName } from '../../value.ts'
+import type { InputKind } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { fitBatch } from '../../tensor/batch-axis.ts'
+import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
+import { type PixelWork, Tensor } from '../../tensor/tensor.ts'
+import { isValueObject, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 
 export type Latent = ValueObject & { readonly samples: Tensor }
 
@@ -17,13 +17,8 @@ export const LATENT_SCALE = 8
 
 const LEAST_RANK = 4
 
-function isObject(value: Value): value is ValueObject {
-  const isPlain = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return isPlain && !(value instanceof Tensor || value instanceof NumberText || value instanceof Blocker)
-}
-
 function readLatent(value: Value, name: string): Latent {
-  if (!isObject(value)) {
+  if (!isValueObject(value)) {
     throw new NodeError('TypeError', `${name}: expected a latent, got '${valueTypeName(value)}'`)
   }
   const samples = Object.hasOwn(value, 'samples') ? value.samples : null
@@ -56,4 +51,14 @@ export function batchIndexOf(given: Latent): number[] | null {
 
 export function countFrom(start: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => start + index)
+}
+
+/** In the height and width of the leader; the batch stays. */
+export function fitPlanes(leader: Tensor, follower: Tensor, work: PixelWork): Tensor {
+  return resizePlanes(follower, { ...planeSize(leader), method: 'bilinear', crop: 'center' }, work)
+}
+
+/** In the leader's height, width and batch. */
+export function fitLatent(leader: Tensor, follower: Tensor, work: PixelWork): Tensor {
+  return fitBatch(fitPlanes(leader, follower, work), leader.shape[0], work)
 }

@@ -1,8 +1,8 @@
 /** Latents of a list in groups of another size. A group holds latents of one height and width only. */
-import { defineListNode } from '../../define-node.ts'
-import { int } from '../../input-kinds.ts'
-import { concatenate, sliceBatch } from '../../tensor/batch.ts'
-import { planeSize } from '../../tensor/planes.ts'
+import { defineListNode } from '../../node/define-node.ts'
+import { int } from '../../node/input-kinds.ts'
+import { concatenate, sliceBatch } from '../../tensor/batch-axis.ts'
+import { planeSize } from '../../tensor/resize/resize-planes.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { batchIndexOf, LATENT_SCALE, type Latent, latent, noiseMaskOf } from './latent.ts'
 

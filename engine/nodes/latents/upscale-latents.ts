@@ -1,13 +1,13 @@
-import { defineNode } from '../../define-node.ts'
-import { choice, float, int } from '../../input-kinds.ts'
-import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/planes.ts'
-import { CROP_METHODS, roundHalfEven } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
+/** Latents resized; sizes are given in pixels of the picture. */
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { choice, float, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
+import { CROP_METHODS } from '../../tensor/resize/upscale.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
-const MAX_SIDE = 16384
 const LEAST_SIDE = 64
-const side = () => int({ default: 512, min: 0, max: MAX_SIDE, step: 8 })
+const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 8 })
 
 interface Size {
   readonly width: number

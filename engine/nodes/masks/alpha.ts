@@ -1,11 +1,10 @@
 /** An image's alpha channel and a mask are each other's negative: alpha says what is there, a mask what is not. */
-import { defineNode } from '../../define-node.ts'
-import { image, mask } from '../../input-kinds.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { image, mask } from '../../node/input-kinds.ts'
 import { setChannelCount, takeChannel } from '../../tensor/channels.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import { upscale } from '../../tensor/upscale.ts'
-import { costOf } from '../image-cost.ts'
-import { asMaskBatch } from './mask-batch.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
+import { asMaskBatch } from './mask-kinds.ts'
 
 const COLORS = 3
 const ALPHA = 3

@@ -1,11 +1,10 @@
 /** Between masks and images: one channel as a mask, a mask as grey, the pixels of one colour. */
-import { defineNode } from '../../define-node.ts'
-import { combo, image, int, mask } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { combo, image, int, mask } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { takeChannel } from '../../tensor/channels.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
-import { costOf } from '../image-cost.ts'
-import { asMaskBatch } from './mask-batch.ts'
+import { asMaskBatch } from './mask-kinds.ts'
 
 export const maskToImage = defineNode({
   classType: 'MaskToImage',

@@ -1,13 +1,14 @@
-/** Masks made and changed by themselves. */
-import { defineNode } from '../../define-node.ts'
-import { boolean, float, int, mask } from '../../input-kinds.ts'
-import { sliceBatch } from '../../tensor/batch.ts'
-import { createDilation } from '../../tensor/dilate.ts'
+/** Masks made, changed by themselves, and joined into batches. */
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { autogrow } from '../../node/dynamic-kinds.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { boolean, float, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
+import { concatenate, sliceBatch } from '../../tensor/batch-axis.ts'
+import { createDilation } from '../../tensor/filters/dilate.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { cutWindow } from '../../tensor/window.ts'
-import { costOf } from '../image-cost.ts'
-import { asMaskBatch } from './mask-batch.ts'
-import { offset, side } from './mask-kinds.ts'
+import { asMaskBatch, offset, side } from './mask-kinds.ts'
 
 const facts = { category: 'image/mask', style: 'schema', outputs: [{ type: 'MASK' }] } as const
 
@@ -108,8 +109,6 @@ export const featherMask = defineNode({
   },
 })
 
-const MAX_GROWTH = 16384
-
 export const growMask = defineNode({
   ...facts,
   classType: 'GrowMask',
@@ -117,7 +116,7 @@ export const growMask = defineNode({
   description: 'Makes masked regions larger, or smaller for a negative number of pixels.',
   required: {
     mask: mask({}),
-    expand: int({ default: 0, min: -MAX_GROWTH, max: MAX_GROWTH, step: 1 }),
+    expand: int({ default: 0, min: -MAX_RESOLUTION, max: MAX_RESOLUTION, step: 1 }),
     tapered_corners: boolean({ advanced: true, default: true }),
   },
   // Each doubling of the radius is one more pass.
@@ -132,5 +131,26 @@ export const growMask = defineNode({
       grow(sliceBatch(masks, index, 1).data, sliceBatch(result, index, 1).data)
     }
     return { outputs: [result] }
+  },
+})
+
+export const batchMasks = defineDynamicNode({
+  classType: 'BatchMasksNode',
+  displayName: 'Batch Masks',
+  category: 'image/mask',
+  description: 'Joins masks into one batch, all in the size of the first.',
+  style: 'schema',
+  required: {
+    masks: autogrow({ member: 'mask', kind: mask({}), naming: { prefix: 'mask', max: 50 }, min: 1 }),
+  },
+  outputs: [{ type: 'MASK' }],
+  cost: ({ masks }) => costOf(Object.values(masks).reduce((sum, tensor) => sum + tensor.data.length, 0)),
+  run({ masks }, context) {
+    const batches = Object.values(masks).map(asMaskBatch)
+    const [, height, width] = batches[0].shape
+    const fitted = batches.map((batch) =>
+      upscale(batch, { width, height, method: 'bilinear', crop: 'center' }, context),
+    )
+    return { outputs: [concatenate(fitted, context)] }
   },
 })

@@ -1,15 +1,13 @@
-import { defineNode } from '../../define-node.ts'
-import { combo, mask } from '../../input-kinds.ts'
+/** Two masks combined, by arithmetic or by logic. */
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { combo, mask } from '../../node/input-kinds.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'
-import { mapBlocks } from '../../tensor/map-pixels.ts'
-import { costOf } from '../image-cost.ts'
-import { asMaskBatch } from './mask-batch.ts'
-import { offset } from './mask-kinds.ts'
+import { clampToUnit, mapBlocks } from '../../tensor/map-pixels.ts'
+import { asMaskBatch, offset } from './mask-kinds.ts'
 
 const OPERATIONS = ['multiply', 'add', 'subtract', 'and', 'or', 'xor'] as const
 type Operation = (typeof OPERATIONS)[number]
 
-const clamp = (value: number) => (value < 0 ? 0 : value > 1 ? 1 : value)
 // A mask value counts as set from where it rounds to something else than 0; halves round to even.
 const isSet = (value: number) => value > 0.5 || value < -0.5
 
@@ -19,13 +17,13 @@ type CombineRow = (out: Row, destination: Row, source: Row) => void
 /** Whole rows at a time: a call per value would cost more than the arithmetic. */
 const COMBINE: Readonly<Record<Operation, CombineRow>> = {
   multiply(out, a, b) {
-    for (let i = 0; i < out.length; i++) out[i] = clamp(a[i] * b[i])
+    for (let i = 0; i < out.length; i++) out[i] = clampToUnit(a[i] * b[i])
   },
   add(out, a, b) {
-    for (let i = 0; i < out.length; i++) out[i] = clamp(a[i] + b[i])
+    for (let i = 0; i < out.length; i++) out[i] = clampToUnit(a[i] + b[i])
   },
   subtract(out, a, b) {
-    for (let i = 0; i < out.length; i++) out[i] = clamp(a[i] - b[i])
+    for (let i = 0; i < out.length; i++) out[i] = clampToUnit(a[i] - b[i])
   },
   and(out, a, b) {
     for (let i = 0; i < out.length; i++) out[i] = isSet(a[i]) && isSet(b[i]) ? 1 : 0
@@ -60,7 +58,7 @@ export const maskComposite = defineNode({
     const [sources, sourceHeight, sourceWidth] = above.shape
     broadcastShape([batch, 1, 1], [sources, 1, 1])
     const result = mapBlocks(below, context, (from, to, { start, end }) => {
-      for (let i = start; i < end; i++) to[i] = clamp(from[i])
+      for (let i = start; i < end; i++) to[i] = clampToUnit(from[i])
     })
     const combine = COMBINE[operation]
     const columns = Math.max(0, Math.min(sourceWidth, width - x))

@@ -1,11 +1,12 @@
 /** A text as an output file. JSON that can be read is written anew with an indent; anything else as it is. */
-import { defineNode } from '../../define-node.ts'
-import { readPrefix } from '../../files/output-name.ts'
-import { combo, string } from '../../input-kinds.ts'
-import type { CallResult, MadeFile, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
-import { dumpPyJson, readPyJson } from '../../python/json-text.ts'
+
+import { defineNode } from '../../node/define-node.ts'
+import { combo, string } from '../../node/input-kinds.ts'
+import type { CallResult, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { dumpPyJson, readPyJson } from '../../python/python-json.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
+import { hidden, nameFile, outputTarget } from '../files/saving.ts'
 
 const FORMATS = ['txt', 'csv', 'md', 'json'] as const
 type TextFormat = (typeof FORMATS)[number]
@@ -17,6 +18,8 @@ const CONTENT_TYPES: Readonly<Record<TextFormat, string>> = {
   json: 'application/json',
 }
 const JSON_INDENT = 2
+// As upstream: a text counts as one pixel in the tokens of the prefix.
+const ONE_PIXEL = { width: 1, height: 1 }
 
 function toFileText(text: string, format: TextFormat): string {
   const data = format === 'json' ? readPyJson(text) : undefined
@@ -38,13 +41,9 @@ interface SaveInputs {
 }
 
 async function saveText({ text, filename_prefix, format }: SaveInputs, context: NodeContext): Promise<CallResult> {
-  // As upstream: a text counts as one pixel in the tokens of the prefix.
-  const { subfolder, baseName } = readPrefix(filename_prefix, { width: 1, height: 1, now: context.now })
-  const bytes = encode(toFileText(text, format))
-  const number = await context.reserveNumbers('output', subfolder, baseName, 1)
-  const filename = `${baseName}_${String(number).padStart(5, '0')}.${format}`
-  const contentType = CONTENT_TYPES[format]
-  const file: MadeFile = { kind: 'file', filename, subfolder, folder: 'output', contentType, bytes }
+  const options = { prefix: filename_prefix, size: ONE_PIXEL, ending: '', extension: format } as const
+  const target = outputTarget(context, { ...options, contentType: CONTENT_TYPES[format] })
+  const file = await nameFile(encode(toFileText(text, format)), target, context)
   return { outputs: [text], report: { text: [{ kind: 'value', value: text }], files: [file] } }
 }
 
@@ -59,7 +58,7 @@ export const saveTextNode = defineNode({
     filename_prefix: string({ default: 'ComfyUI', multiline: false }),
     format: combo(FORMATS, { default: 'txt' }),
   },
-  hidden: { prompt: 'PROMPT', extra_pnginfo: 'EXTRA_PNGINFO' },
+  hidden,
   outputs: [{ type: 'STRING', name: 'text' }],
   isOutputNode: true,
   cost: costOfTexts,

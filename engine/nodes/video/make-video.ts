@@ -1,10 +1,15 @@
-/** Videos from files and from images. Nothing is decoded or encoded until somebody needs it. */
-import { defineNode, values } from '../../define-node.ts'
-import { float, image, int } from '../../input-kinds.ts'
+/** Videos put together from files and images, and taken apart. Nothing is decoded or encoded until somebody needs it. */
+
+import { toAudioValue } from '../../media/audio.ts'
 import { WHOLE } from '../../media/read-audio.ts'
+import { countFrames, readFrames, readSound } from '../../media/read-video.ts'
 import { toVideoValue } from '../../media/video.ts'
-import { NodeError } from '../../node-error.ts'
-import { maybeAudio, uploadedFile } from '../audio/kinds.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { float, image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { maybeAudio, uploadedFile } from '../audio/audio-kinds.ts'
+import { findInput } from '../files/load-image.ts'
+import { video } from './video-kinds.ts'
 
 export const loadVideo = defineNode({
   classType: 'LoadVideo',
@@ -16,15 +21,14 @@ export const loadVideo = defineNode({
   outputs: [{ type: 'VIDEO' }],
   selfChecked: ['file'],
   cost: 'inline',
-  // The handle names the file's place, so a result is good only for as long as the content lies there.
+  // The handle holds the file's path, so a cached result is valid only while the content is at that path.
   changeValue({ file: name }, { files }) {
     const file = name === undefined ? null : files.find(name)
     return file === null ? null : `${file.hash} ${file.path}`
   },
-  run({ file: name }, { files, allocate }) {
-    const file = files.find(name)
-    if (file === null) throw new NodeError('FileNotFoundError', `Invalid video file: ${name}`)
-    return values(toVideoValue({ kind: 'file', file: { path: file.path, name }, window: WHOLE }, allocate))
+  run({ file: name }, context) {
+    const { path } = findInput('video', name, context)
+    return values(toVideoValue({ kind: 'file', file: { path, name }, window: WHOLE }, context.allocate))
   },
 })
 
@@ -45,5 +49,33 @@ export const createVideo = defineNode({
     if (!(fps > 0 && fps < Number.POSITIVE_INFINITY))
       throw new NodeError('ValueError', `a video cannot have ${fps} frames per second`)
     return values(toVideoValue({ kind: 'frames', images, audio, fps, bitDepth }, allocate))
+  },
+})
+
+export const getVideoComponents = defineNode({
+  classType: 'GetVideoComponents',
+  displayName: 'Get Video Components',
+  category: 'video',
+  description: 'The frames, the sound and the rate of a video.',
+  style: 'schema',
+  required: { video },
+  outputs: [
+    { type: 'IMAGE', name: 'images' },
+    { type: 'AUDIO', name: 'audio' },
+    { type: 'FLOAT', name: 'fps' },
+    { type: 'INT', name: 'bit_depth' },
+    { type: 'COMBO', name: 'color_space' },
+  ],
+  cost: ({ video: { kind } }) => (kind === 'frames' ? 'inline' : 'compute'),
+  async run({ video: given }, context) {
+    if (given.kind === 'frames') {
+      const { images, audio, fps, bitDepth } = given
+      return values(images, audio === null ? null : toAudioValue(audio), fps, bitDepth, 'sRGB')
+    }
+    const facts = await countFrames(given, context)
+    const { fps, bitDepth } = facts.stream
+    const images = await readFrames({ video: given, facts, positions: null }, context)
+    const audio = await readSound(given, facts, context)
+    return values(images, audio === null ? null : toAudioValue(audio), fps, bitDepth, facts.colorSpace)
   },
 })

@@ -1,14 +1,15 @@
-import { defineNode, values } from '../../define-node.ts'
-import { combo, int, wideInt } from '../../input-kinds.ts'
+/** Single frames picked from a video. */
+import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { countFrames, readFrames } from '../../media/read-video.ts'
 import { type FrameVideo, toVideoValue, type Video } from '../../media/video.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { combo, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { roundHalfEven } from '../../tensor/upscale.ts'
 import { cutRange, measure } from './frame-range.ts'
-import { video } from './kinds.ts'
+import { video } from './video-kinds.ts'
 
 /** Positions spread evenly from the first frame to the last; a single one from the middle. */
 export function uniformPositions(total: number, count: number): number[] {
@@ -55,7 +56,7 @@ export const videoFrameSample = defineNode({
     video,
     num_frames: int({ default: 16, min: 1, max: 9999 }),
     strategy: combo(['uniform', 'head', 'tail', 'random'], { default: 'uniform' }),
-    seed: wideInt({ default: 0, min: 0, max: 18_446_744_073_709_551_615n }),
+    seed: wideInt({ default: 0, min: 0, max: MAX_SEED }),
   },
   outputs: [{ type: 'VIDEO', name: 'video' }],
   cost: 'compute',

@@ -1,16 +1,17 @@
 /** Videos as outputs. A file that already is what is wanted keeps its streams; only the metadata is ours. */
-import { defineNode } from '../../define-node.ts'
-import { defineDynamicNode } from '../../dynamic-node.ts'
-import { combo, float, type InputKind, image, string } from '../../input-kinds.ts'
+
 import { readVideoFacts } from '../../media/read-video.ts'
 import { type FileVideo, type FrameVideo, toVideoValue } from '../../media/video.ts'
 import { copyFile, encodeFile, encodeFrames, type VideoEncoder } from '../../media/write-video.ts'
-import type { MadeFile, MadeReport, NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode } from '../../node/define-node.ts'
+import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { combo, float, type InputKind, image, string } from '../../node/input-kinds.ts'
+import type { MadeFile, MadeReport, NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { viewOf } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts, nameFile, outputTarget } from '../files/saving.ts'
-import { optionalGroup, video } from './kinds.ts'
 import { canCopy, codecChoice, formatChoice, readChoice, type SaveChoice, toEncoder } from './video-formats.ts'
+import { optionalGroup, video } from './video-kinds.ts'
 
 const CONTENT_TYPES = { mp4: 'video/mp4', mkv: 'video/x-matroska', webm: 'video/webm' } as const
 

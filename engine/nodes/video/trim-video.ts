@@ -1,13 +1,13 @@
 /** Parts of a video, by seconds or by frames. */
 import { fromPythonNumber, pythonStr } from '../../../lib/python/values.ts'
-import { defineNode, values } from '../../define-node.ts'
-import { boolean, float, int } from '../../input-kinds.ts'
 import { readVideoFacts } from '../../media/read-video.ts'
 import { toVideoValue, type Video } from '../../media/video.ts'
-import type { NodeContext } from '../../node-context.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineNode, values } from '../../node/define-node.ts'
+import { boolean, float, int } from '../../node/input-kinds.ts'
+import type { NodeContext } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { cutFrames, cutRange, measure } from './frame-range.ts'
-import { video } from './kinds.ts'
+import { video } from './video-kinds.ts'
 
 async function secondsOf(given: Video, context: NodeContext): Promise<number> {
   if (given.kind === 'frames') return given.images.shape[0] / given.fps

@@ -1,9 +1,10 @@
 /** The choices that SaveVideo offers, and what they mean to the encoder. */
-import { dynamicCombo } from '../../dynamic-kinds.ts'
-import { combo, float } from '../../input-kinds.ts'
+
 import type { ColorSpace } from '../../media/read-video.ts'
 import type { BitDepth } from '../../media/video.ts'
 import type { Container, VideoEncoder } from '../../media/write-video.ts'
+import { dynamicCombo } from '../../node/dynamic-kinds.ts'
+import { combo, float } from '../../node/input-kinds.ts'
 
 function encoding(crf: { readonly default: number; readonly max: number }) {
   return dynamicCombo(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PyValue } from '../value.ts'
+import type { PyValue } from '../python-value.ts'
 import { evaluateExpression } from './evaluate.ts'
 
 const NAMES = new Map<string, PyValue>([

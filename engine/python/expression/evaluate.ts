@@ -2,13 +2,13 @@
  * Evaluates an expression as ComfyUI's evaluator does: names, operators and a fixed set of functions, nothing that could
  * reach outside. Work and memory are bounded by the operators, depth is bounded here.
  */
-import { NodeError } from '../../node-error.ts'
-import { isPyList, type PyValue, pyTruth, pyTypeName } from '../value.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { isPyList, type PyValue, pyTruth, pyTypeName } from '../python-value.ts'
+import type { Expression } from './expression-syntax.ts'
 import { notAvailable, typeError } from './failures.ts'
 import { callFunction, hasFunction } from './functions.ts'
 import { BINARY, COMPARE, UNARY } from './operators.ts'
-import { parseExpression } from './parse.ts'
-import type { Expression } from './syntax.ts'
+import { parseExpression } from './parse-expression.ts'
 
 // CPython's recursion limit leaves room for about as many nested operations.
 const MAX_DEPTH = 480
@@ -140,10 +140,10 @@ function pick<T>(row: readonly T[], slice: { from: number | null; to: number | n
   const { by } = slice
   const size = row.length
   const [low, high] = by > 0 ? [0, size] : [-1, size - 1]
-  const place = (bound: number | null, missing: number) =>
+  const indexOf = (bound: number | null, missing: number) =>
     bound === null ? missing : Math.min(high, Math.max(low, bound < 0 ? bound + size : bound))
-  const start = place(slice.from, by > 0 ? low : high)
-  const stop = place(slice.to, by > 0 ? high : low)
+  const start = indexOf(slice.from, by > 0 ? low : high)
+  const stop = indexOf(slice.to, by > 0 ? high : low)
   const picked: T[] = []
   for (let at = start; by > 0 ? at < stop : at > stop; at += by) picked.push(row[at])
   return picked

@@ -1,5 +1,11 @@
-/** Quotients and powers rounded once, from the exact value: what CPython gets from big integers and from a good libm. */
-import { NodeError } from '../../node-error.ts'
+/**
+ * Quotients, powers and logarithms rounded once, from the exact value: what CPython gets from big integers and from a good
+ * libm. JavaScript's logarithms are off by one in the last digit often enough that `int(log(243, 3))` would not be Python's;
+ * and ints may be larger than any float.
+ */
+import { type Fraction, toFraction } from '../../../lib/python/numbers.ts'
+import { NodeError } from '../../node/node-error.ts'
+import type { PyNumber } from '../python-value.ts'
 
 const MANTISSA_BITS = 53
 // Two bits more than a double holds: one to round by, one to remember that something was cut off.
@@ -49,21 +55,6 @@ export function divideInts(dividend: bigint, divisor: bigint): number {
   return isNegative ? -quotient : quotient
 }
 
-export interface Fraction {
-  readonly numerator: bigint
-  readonly denominator: bigint
-}
-
-/** A finite double, without its sign, as a fraction. */
-export function toFraction(value: number): Fraction {
-  let [scaled, bits] = [value, 0]
-  while (!Number.isInteger(scaled)) {
-    scaled *= 2
-    bits += 1
-  }
-  return { numerator: BigInt(scaled), denominator: 1n << BigInt(bits) }
-}
-
 const MAX_EXACT_POWER = 64
 
 /** `base ** exponent` of floats, where the result is real. */
@@ -78,3 +69,51 @@ export function powFloat(base: number, exponent: number): number {
   const power = nearest(top ** count, bottom ** count)
   return base < 0 && count % 2n === 1n ? -power : power
 }
+
+// Logarithms are computed in fixed point. Bits behind the point: enough that what is cut off never decides how a double is rounded.
+const BITS = 192n
+const ONE = 1n << BITS
+
+/** 2 atanh(z), z in fixed point and below a fifth: the series gains five bits with every step. */
+function twiceAtanh(z: bigint): bigint {
+  const square = (z * z) >> BITS
+  let [sum, power] = [0n, z]
+  for (let divisor = 1n; power !== 0n; divisor += 2n) {
+    sum += power / divisor
+    power = (power * square) >> BITS
+    // Shifting rounds towards minus infinity: a negative power would never become zero.
+    if (power === -1n) break
+  }
+  return 2n * sum
+}
+
+const LN_2 = twiceAtanh(ONE / 3n)
+const LN_10 = naturalLog({ numerator: 10n, denominator: 1n })
+
+/** ln of a positive fraction, in fixed point. */
+function naturalLog({ numerator, denominator }: Fraction): bigint {
+  // Scaled by a power of two into the range from 2/3 to 4/3, where the series is short.
+  let twos = bitLength(numerator) - bitLength(denominator)
+  const scaled = (exponent: number) => (exponent >= 0 ? denominator << BigInt(exponent) : denominator)
+  const raised = (exponent: number) => (exponent < 0 ? numerator << BigInt(-exponent) : numerator)
+  if (3n * raised(twos) > 4n * scaled(twos)) twos += 1
+  const [top, bottom] = [raised(twos), scaled(twos)]
+  return twiceAtanh(((top - bottom) << BITS) / (top + bottom)) + BigInt(twos) * LN_2
+}
+
+function fractionOf(value: PyNumber): Fraction {
+  return typeof value === 'bigint' ? { numerator: value, denominator: 1n } : toFraction(value)
+}
+
+/** ln of a positive number over a positive fixed-point number. */
+function logOver(value: PyNumber, divisor: bigint): number {
+  if (value === Number.POSITIVE_INFINITY || Number.isNaN(Number(value))) return Number(value)
+  const fixed = naturalLog(fractionOf(value))
+  if (fixed === 0n) return 0
+  return fixed < 0n ? -nearest(-fixed, divisor) : nearest(fixed, divisor)
+}
+
+/** The argument is positive. */
+export const exactLog = (value: PyNumber) => logOver(value, ONE)
+export const exactLog2 = (value: PyNumber) => logOver(value, LN_2)
+export const exactLog10 = (value: PyNumber) => logOver(value, LN_10)

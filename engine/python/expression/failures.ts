@@ -1,12 +1,12 @@
 /** Refusals of the evaluator, under the names that clients know from ComfyUI's. */
-import { NodeError } from '../../node-error.ts'
-import { type PyValue, pyStr, pyTypeName } from '../value.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { type PyValue, pyStr, pyTypeName } from '../python-value.ts'
+import { shorten } from '../text-limit.ts'
+
+const MAX_SHOWN = 100
 
 export function tooHigh(left: PyValue, operator: string, right: PyValue): NodeError {
-  const shown = (value: PyValue) => {
-    const text = pyStr(value)
-    return text.length > 100 ? `${text.slice(0, 100)}…` : text
-  }
+  const shown = (value: PyValue) => shorten(pyStr(value), MAX_SHOWN)
   return new NodeError(
     'simpleeval.NumberTooHigh',
     `Sorry! I don't want to evaluate ${shown(left)} ${operator} ${shown(right)}`,

@@ -1,4 +1,5 @@
 /** The functions an expression may call, with Python's results and refusals. */
+
 import {
   readPythonFloat,
   readPythonInt,
@@ -7,18 +8,16 @@ import {
   toPythonFloat,
   truncatePythonFloat,
 } from '../../../lib/python/numbers.ts'
-import { NodeError } from '../../node-error.ts'
-import { inPython } from '../python-failure.ts'
-import { asNumber, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../value.ts'
-import { bitLength } from './exact-float.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { asNumber, inPython, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
+import { bitLength, exactLog, exactLog2, exactLog10 } from './exact-float.ts'
 import { typeError } from './failures.ts'
-import { exactLog, exactLog2, exactLog10 } from './logarithms.ts'
 import { add, isGreater, isLess, power } from './operators.ts'
 
 type Arguments = readonly PyValue[]
 
 interface PythonFunction {
-  /** Names of the parameters; null for as many arguments as one likes. */
+  /** Names of the parameters; null for any number of arguments. */
   readonly parameters: readonly string[] | null
   readonly required: number
   call(values: Arguments): PyValue
@@ -178,10 +177,10 @@ export function callFunction(name: string, positional: Arguments, named: Readonl
   const { parameters, required, call } = FUNCTIONS[name]
   const values = [...positional]
   for (const [key, value] of named) {
-    const place = parameters?.indexOf(key) ?? -1
-    if (place === -1) throw typeError(`${name}() got an unexpected keyword argument '${key}'`)
-    if (place < positional.length) throw typeError(`${name}() got multiple values for argument '${key}'`)
-    values[place] = value
+    const index = parameters?.indexOf(key) ?? -1
+    if (index === -1) throw typeError(`${name}() got an unexpected keyword argument '${key}'`)
+    if (index < positional.length) throw typeError(`${name}() got multiple values for argument '${key}'`)
+    values[index] = value
   }
   const most = parameters?.length ?? Number.POSITIVE_INFINITY
   if (values.length > most) throw typeError(`${name}() takes at most ${most} arguments (${values.length} given)`)

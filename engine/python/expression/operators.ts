@@ -1,11 +1,20 @@
 /** Python's operators on its values. Ints are exact and bounded in size; texts and lists are bounded in length. */
+
 import { comparePythonNumbers, floorDividePython, moduloPython, toPythonFloat } from '../../../lib/python/numbers.ts'
-import { NodeError } from '../../node-error.ts'
-import { inPython } from '../python-failure.ts'
-import { asNumber, isPyList, type PyNumber, type PyValue, pyEquals, pyTruth, pyTypeName } from '../value.ts'
+import { NodeError } from '../../node/node-error.ts'
+import {
+  asNumber,
+  inPython,
+  isPyList,
+  type PyNumber,
+  type PyValue,
+  pyEquals,
+  pyTruth,
+  pyTypeName,
+} from '../python-value.ts'
 import { bitLength, divideInts, powFloat } from './exact-float.ts'
+import type { BinaryOperator, Comparison, UnaryOperator } from './expression-syntax.ts'
 import { tooHigh, tooLong, typeError, unsupported } from './failures.ts'
-import type { BinaryOperator, Comparison, UnaryOperator } from './syntax.ts'
 
 // The limits of ComfyUI's evaluator.
 const MAX_LENGTH = 100_000

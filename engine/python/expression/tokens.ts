@@ -1,7 +1,8 @@
 /** Python source of one or more simple statements, cut into tokens. Line ends count only outside of brackets. */
+
 import { readPythonInt } from '../../../lib/python/numbers.ts'
-import { NodeError } from '../../node-error.ts'
-import { inPython } from '../python-failure.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { inPython } from '../python-value.ts'
 
 export type Token =
   | { readonly kind: 'name'; readonly text: string; readonly line: number }

@@ -2,28 +2,9 @@
  * Decimal digits of a float, rounded half to even on the exact value of the double, to any number of places. JavaScript's
  * own toFixed and toExponential round halves up and stop at a hundred digits.
  */
+import { divideHalfToEven, toFraction } from '../../../lib/python/numbers.ts'
+
 const TEN = 10n
-
-/** A finite float without its sign as a fraction. */
-function toFraction(value: number): { numerator: bigint; denominator: bigint } {
-  const bits = new DataView(new ArrayBuffer(8))
-  bits.setFloat64(0, value)
-  const word = bits.getBigUint64(0)
-  const biased = Number((word >> 52n) & 0x7ffn)
-  const fraction = word & 0xfffffffffffffn
-  const mantissa = biased === 0 ? fraction : fraction | (1n << 52n)
-  const exponent = (biased === 0 ? 1 : biased) - 1075
-  return exponent >= 0
-    ? { numerator: mantissa << BigInt(exponent), denominator: 1n }
-    : { numerator: mantissa, denominator: 1n << BigInt(-exponent) }
-}
-
-function divideHalfToEven(numerator: bigint, denominator: bigint): bigint {
-  const quotient = numerator / denominator
-  const twiceRest = 2n * (numerator % denominator)
-  const isUp = twiceRest > denominator || (twiceRest === denominator && (quotient & 1n) === 1n)
-  return isUp ? quotient + 1n : quotient
-}
 
 /** `value` times ten to the `places`, rounded to a whole number. */
 function scaled(value: number, places: number): bigint {

@@ -1,6 +1,6 @@
 /** Sign, digits, separators and padding of a number, put together. */
 import { refuseLongText } from '../text-limit.ts'
-import type { FormatSpec } from './spec.ts'
+import type { FormatSpec } from './format-spec.ts'
 
 export interface NumberParts {
   readonly isNegative: boolean
@@ -52,7 +52,7 @@ export function layOutNumber(parts: NumberParts, spec: FormatSpec): string {
 
 const fillOf = (length: number, { fill, width }: FormatSpec) => fill.repeat(Math.max(0, width - length))
 
-/** Pads to the width; `=` is the business of numbers. */
+/** Pads to the width; `=`, which only numbers know, counts as `>`. */
 export function pad(text: string, spec: FormatSpec): string {
   refuseLongText(spec.width + text.length)
   const room = Math.max(0, spec.width - Array.from(text).length)

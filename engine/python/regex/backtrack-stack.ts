@@ -1,11 +1,12 @@
 /**
- * What a matcher can take back, newest last: a way not taken, the old value of a register, a run of single characters. One
+ * What a matcher can go back to, newest last: an alternative not tried yet, the old value of a register, a run of single
+ * characters. One
  * flat array instead of the thread's stack, so that a long text cannot overflow it.
  */
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 /** [where to go on, position] */
-export const WAY = 0
+export const ALTERNATIVE = 0
 /** [register, old value] */
 export const UNDO = 1
 /** [where to go on, lowest end, present end] */
@@ -15,7 +16,7 @@ export const LAZY_RUN = 3
 
 export const ENTRY_SIZE = 4
 const INITIAL_SIZE = 1024
-// 128 MiB; a pattern that remembers more ways than that will not come to an end.
+// 128 MiB; a pattern that keeps more alternatives than that will not come to an end.
 const MAX_SIZE = 2 ** 25
 
 export class BacktrackStack {
@@ -42,7 +43,7 @@ export class BacktrackStack {
     this.entries = grown
   }
 
-  /** Forgets ways not taken since `base`, but keeps what restores the registers. */
+  /** Forgets alternatives added since `base`, but keeps what restores the registers. */
   keepUndo(base: number): void {
     let kept = base
     for (let entry = base; entry < this.top; entry += ENTRY_SIZE) {

@@ -2,9 +2,9 @@
  * A regular expression as a program for the matcher: a flat list of numbers, each instruction followed by its operands.
  * Repeats become loops with counters, so a program is never much longer than its pattern.
  */
-import { type CharacterTest, equivalentsOf, fold, setTest } from './characters.ts'
-import { placeNumber } from './places.ts'
-import type { ParsedRegex, RegexNode } from './syntax.ts'
+
+import { type CharacterTest, equivalentsOf, fold, positionNumber, setTest } from './pattern-characters.ts'
+import type { ParsedRegex, RegexNode } from './pattern-syntax.ts'
 
 export const OP = {
   /** code */
@@ -13,7 +13,7 @@ export const OP = {
   test: 1,
   anything: 2,
   notNewline: 3,
-  /** place */
+  /** position */
   at: 4,
   /** Tries what follows, then `target`. */
   split: 5,
@@ -89,7 +89,7 @@ class Compiler {
         this.#emitOne(node)
         break
       case 'at':
-        this.code.push(OP.at, placeNumber(node.place))
+        this.code.push(OP.at, positionNumber(node.position))
         break
       case 'sequence':
         for (const part of node.nodes) this.emit(part)
@@ -138,9 +138,9 @@ class Compiler {
 
   /** Reserves an operand that is filled in once its target is known. */
   #later(): (target?: number) => void {
-    const place = this.code.push(0) - 1
+    const index = this.code.push(0) - 1
     return (target = this.code.length) => {
-      this.code[place] = target
+      this.code[index] = target
     }
   }
 
@@ -193,7 +193,7 @@ class Compiler {
     setEnd()
   }
 
-  /** A part that is matched for itself, up to its own end; `head[1]` becomes the place behind it. */
+  /** A part that is matched for itself, up to its own end; `head[1]` becomes the address behind it. */
   #emitInner(head: readonly number[], body: RegexNode): void {
     const start = this.code.length
     this.code.push(...head)

@@ -1,6 +1,6 @@
 /** What a backslash means, inside and outside of a set. References to groups are the parser's. */
-import type { PatternSource } from './source.ts'
-import type { Category, RegexFlags, SetItem } from './syntax.ts'
+import type { PatternSource } from './pattern-source.ts'
+import type { Category, RegexFlags, SetItem } from './pattern-syntax.ts'
 
 export const DIGITS = '0123456789'
 export const OCTAL_DIGITS = '01234567'

@@ -1,6 +1,6 @@
 /** `(?i)`, `(?im-s:…)`: the letters of inline flags. */
-import type { PatternSource } from './source.ts'
-import type { RegexFlags } from './syntax.ts'
+import type { PatternSource } from './pattern-source.ts'
+import type { RegexFlags } from './pattern-syntax.ts'
 
 const LETTERS: Readonly<Record<string, keyof RegexFlags | 'unicode' | 'locale'>> = {
   i: 'ignoreCase',
@@ -14,8 +14,8 @@ const LETTERS: Readonly<Record<string, keyof RegexFlags | 'unicode' | 'locale'>>
 const TYPE_LETTERS = 'auL'
 
 export interface InlineFlags {
-  /** For the whole pattern, or for the group that begins here. */
-  readonly scope: 'pattern' | 'group'
+  /** The whole pattern, or the group that begins here. */
+  readonly appliesTo: 'pattern' | 'group'
   readonly on: string
   readonly off: string
 }
@@ -51,10 +51,10 @@ export function readInlineFlags(source: PatternSource, first: string): InlineFla
       token = source.get()
     } while (token !== ')' && token !== '-' && token !== ':')
   }
-  if (token === ')') return { scope: 'pattern', on, off: '' }
+  if (token === ')') return { appliesTo: 'pattern', on, off: '' }
   const off = token === '-' ? readOff(source) : ''
   if ([...on].some((letter) => off.includes(letter))) throw source.error('bad inline flags: flag turned on and off', 1)
-  return { scope: 'group', on, off }
+  return { appliesTo: 'group', on, off }
 }
 
 function readOff(source: PatternSource): string {

@@ -2,12 +2,11 @@
  * Runs a program on a text, by backtracking as CPython does, so that every capture comes out the same. Between steps it asks
  * whether to go on, so a pattern that would take forever can be cancelled, and after a fixed number of steps it gives up.
  */
-import { NodeError } from '../../node-error.ts'
-import { BacktrackStack, ENTRY_SIZE, GREEDY_RUN, LAZY_RUN, UNDO, WAY } from './backtrack-stack.ts'
-import { fold } from './characters.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { ALTERNATIVE, BacktrackStack, ENTRY_SIZE, GREEDY_RUN, LAZY_RUN, UNDO } from './backtrack-stack.ts'
 import { FOLDINGS, OP, type Program } from './compile.ts'
-import { isAtPlace } from './places.ts'
-import { UNBOUNDED } from './syntax.ts'
+import { fold, isAtPosition } from './pattern-characters.ts'
+import { UNBOUNDED } from './pattern-syntax.ts'
 
 const NEWLINE = 10
 const CHECKPOINT_STEPS = 2 ** 16
@@ -16,7 +15,7 @@ const MAX_STEPS = 2 ** 31
 
 const NO_MATCH = -1
 const UNSET = -1
-// Steps are counted in small parcels, and what is left of one is forgotten.
+// Steps are counted in small batches; what is left of the last one is not counted.
 const STEPS_AT_ONCE = 64
 
 export class Matcher {
@@ -96,7 +95,7 @@ export class Matcher {
           pc += 1
           break
         case OP.split:
-          this.#stack.push(WAY, code[pc + 1], at, 0)
+          this.#stack.push(ALTERNATIVE, code[pc + 1], at, 0)
           pc += 2
           break
         case OP.jump:
@@ -129,7 +128,7 @@ export class Matcher {
     switch (code[pc]) {
       case OP.at:
         this.#pc = pc + 2
-        return isAtPlace(code[pc + 1], this.#text, at)
+        return isAtPosition(code[pc + 1], this.#text, at)
       case OP.repeatOne:
         return this.#repeatOne(pc, at)
       case OP.loopStart:
@@ -155,7 +154,7 @@ export class Matcher {
     }
   }
 
-  /** Undoes and unwinds to the latest way not taken. */
+  /** Undoes and unwinds to the latest alternative. */
   #backtrack(base: number): boolean {
     const stack = this.#stack
     while (stack.top > base) {
@@ -166,7 +165,7 @@ export class Matcher {
         this.registers[entries[top + 1]] = entries[top + 2]
         continue
       }
-      if (type === WAY) {
+      if (type === ALTERNATIVE) {
         this.#pc = entries[top + 1]
         this.#at = entries[top + 2]
         return true
@@ -257,9 +256,9 @@ export class Matcher {
     this.#pc = after
     if (isLazy) {
       // Behind a lazy loop stand a jump (two numbers) and the instruction for one round more.
-      this.#stack.push(WAY, after + 2, at, 0)
+      this.#stack.push(ALTERNATIVE, after + 2, at, 0)
     } else if (this.#mayGoOn(pc, at)) {
-      this.#stack.push(WAY, after, at, 0)
+      this.#stack.push(ALTERNATIVE, after, at, 0)
       this.#enterRound(pc, at, true)
     }
     return true

@@ -1,7 +1,7 @@
 /** `[…]`: single characters, ranges and categories. */
 import { categoryEscape, characterEscape, DIGITS, hexEscape, OCTAL_DIGITS, octalCode, plainEscape } from './escapes.ts'
-import type { PatternSource } from './source.ts'
-import type { RegexFlags, SetItem } from './syntax.ts'
+import type { PatternSource } from './pattern-source.ts'
+import type { RegexFlags, SetItem } from './pattern-syntax.ts'
 
 const codeOf = (code: number): SetItem => ({ kind: 'range', low: code, high: code })
 
@@ -18,7 +18,14 @@ function readItem(source: PatternSource, flags: RegexFlags, token: string): SetI
   return token.startsWith('\\') ? readSetEscape(source, flags, token) : codeOf(token.codePointAt(0) ?? 0)
 }
 
-function toRange(source: PatternSource, [from, to]: readonly [SetItem, SetItem], start: number): SetItem {
+interface RangeEnds {
+  readonly from: SetItem
+  readonly to: SetItem
+  /** Where the range begins in the pattern. */
+  readonly start: number
+}
+
+function toRange(source: PatternSource, { from, to, start }: RangeEnds): SetItem {
   if (from.kind === 'range' && to.kind === 'range' && from.low <= to.low) {
     return { kind: 'range', low: from.low, high: to.low }
   }
@@ -52,6 +59,6 @@ export function parseSet(
       items.push(item, codeOf(0x2d))
       return { items, isNegated }
     }
-    items.push(toRange(source, [item, readItem(source, flags, end)], start))
+    items.push(toRange(source, { from: item, to: readItem(source, flags, end), start }))
   }
 }

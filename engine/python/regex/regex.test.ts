@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NodeError } from '../../node-error.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { RegexError, type RegexFlags } from './pattern-syntax.ts'
 import { createRegex, type Regex } from './regex.ts'
-import { RegexError, type RegexFlags } from './syntax.ts'
 
 const NO_FLAGS: RegexFlags = { ignoreCase: false, multiline: false, dotAll: false, verbose: false, ascii: false }
 
@@ -50,7 +50,7 @@ test('a capture outlives later rounds of its loop, as in Python and unlike in Ja
   assert.deepEqual(all('(a)?\\1b', 'b'), [])
 })
 
-test('an empty match may follow a longer one, and a longer one an empty one at the same place', () => {
+test('an empty match may follow a longer one, and a longer one an empty one at the same position', () => {
   assert.equal(regex('x*').replace('abxd', '-', 0), '-a-b--d-')
   assert.deepEqual(whole('\\b|\\w+', 'ab'), ['', 'ab', ''])
 })
@@ -85,7 +85,7 @@ test('replacements name groups by number and by name; what took no part is empty
   assert.equal(regex('a').replace('aaa', 'b', 2), 'bba')
 })
 
-test('wrong patterns are refused in the words of Python, with the place', () => {
+test('wrong patterns are refused in the words of Python, with the position', () => {
   const refusals: readonly [string, string][] = [
     ['(', 'missing ), unterminated subpattern at position 0'],
     [')', 'unbalanced parenthesis at position 0'],

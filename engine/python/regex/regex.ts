@@ -2,9 +2,9 @@
 import { refuseLongText } from '../text-limit.ts'
 import { compileRegex, type Program } from './compile.ts'
 import { Matcher } from './matcher.ts'
-import { parseRegex } from './parse.ts'
-import type { RegexFlags } from './syntax.ts'
-import { parseTemplate } from './template.ts'
+import { parseRegex } from './parse-pattern.ts'
+import type { RegexFlags } from './pattern-syntax.ts'
+import { parseTemplate } from './replacement.ts'
 
 export interface RegexMatch {
   readonly start: number
@@ -62,7 +62,11 @@ function fromCodes(codes: Int32Array, start: number, end: number): string {
   return parts.join('')
 }
 
-function toMatch(codes: Int32Array, registers: Int32Array, [start, end]: readonly [number, number]): RegexMatch {
+function toMatch(
+  codes: Int32Array,
+  registers: Int32Array,
+  { start, end }: Pick<RegexMatch, 'start' | 'end'>,
+): RegexMatch {
   const captured = registers.slice()
   return {
     start,
@@ -75,7 +79,7 @@ function toMatch(codes: Int32Array, registers: Int32Array, [start, end]: readonl
   }
 }
 
-/** An empty match is not followed by another at the same place, but by a longer one if there is one. */
+/** An empty match is not followed by another at the same position, but by a longer one if there is one. */
 function* findAll(program: Program, codes: Int32Array, checkpoint: () => void): IterableIterator<RegexMatch> {
   const matcher = new Matcher(program, codes, checkpoint)
   const { first } = program
@@ -88,7 +92,7 @@ function* findAll(program: Program, codes: Int32Array, checkpoint: () => void): 
     const end = matcher.matchAt(start, mustAdvance)
     mustAdvance = false
     if (end === -1) continue
-    yield toMatch(codes, matcher.registers, [start, end])
+    yield toMatch(codes, matcher.registers, { start, end })
     mustAdvance = end === start
     start = end - 1
   }

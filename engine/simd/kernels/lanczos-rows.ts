@@ -40,7 +40,7 @@ export const floatsToBytes = defineKernel(
 const PAIRED = [0, 16, 4, 16, 1, 16, 5, 16, 2, 16, 6, 16, 3, 16, 7, 16]
 
 /**
- * A row of pixels of four bytes, resized. The table holds for each target pixel the place of its first source pixel (i32)
+ * A row of pixels of four bytes, resized. The table holds for each target pixel the offset of its first source pixel (i32)
  * and `pairBytes` of weights.
  */
 export const lanczosRow = defineKernel(

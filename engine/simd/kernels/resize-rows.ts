@@ -1,5 +1,5 @@
 /**
- * Resizing rows of floats. Products are added in the order, and rounded at the places, where PyTorch's own kernels do it on a
+ * Resizing rows of floats. Products are added in the order in which, and rounded where, PyTorch's own kernels do it on a
  * processor with fused multiply-add, so that results agree to the last bit and not only nearly: what goes through 8 bit
  * afterwards would otherwise land on the other side of a step now and then.
  */

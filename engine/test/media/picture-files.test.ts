@@ -3,10 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32, inflateSync } from 'node:zlib'
 import sharp from 'sharp'
+import { readChunks } from '../../../lib/png-chunks.ts'
 import { assembleApng } from '../../images/apng.ts'
-import { encodeExr, REC_709 } from '../../images/exr.ts'
-import { toLinearLight } from '../../images/linear-light.ts'
-import { readChunks } from '../../images/png-chunks.ts'
+import { encodeExr, REC_709, toLinearLight } from '../../images/exr.ts'
 import { insertWebpExif } from '../../images/webp-exif.ts'
 import { withMetadata } from '../../nodes/files/save-svg.ts'
 
@@ -121,9 +120,9 @@ for (const channels of [1, 3, 4]) {
     assert.equal(exr.readInt32LE(4), 2 | 0x400)
     assert.equal(read.attributes.get('chromaticities')?.readFloatLE(0), Math.fround(0.64))
     // Planes come in the order of their names: alpha, blue, green, red.
-    const places = { 1: [0], 3: [2, 1, 0], 4: [3, 2, 1, 0] }[channels] as number[]
-    places.forEach((place, plane) => {
-      const expected = Array.from({ length: width * height }, (_, i) => pixels[i * channels + place])
+    const indexes = { 1: [0], 3: [2, 1, 0], 4: [3, 2, 1, 0] }[channels] as number[]
+    indexes.forEach((index, plane) => {
+      const expected = Array.from({ length: width * height }, (_, i) => pixels[i * channels + index])
       assert.deepEqual(read.planes[plane], expected)
     })
   })

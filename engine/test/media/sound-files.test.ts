@@ -77,7 +77,7 @@ for (const claimedBytes of [0, 0xffff_ffff, 4_000_000_000]) {
   })
 }
 
-test('what is no WAV of a kind that we know is left to others', async () => {
+test('a WAV of an unknown kind, and what is no WAV, are left to ffmpeg', async () => {
   assert.equal(await readWav(await stored(Buffer.from('RIFF')), plainWork), null)
   assert.equal(await readWav(await stored(Buffer.alloc(0)), plainWork), null)
   assert.equal(await readWav(await stored(Buffer.from('ID3 is something else entirely')), plainWork), null)

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { encodingFailed } from '../../media/ffmpeg.ts'
-import { toMetadataText } from '../../media/metadata-file.ts'
 import { runTool, type ToolRun } from '../../media/tool.ts'
-import { NodeError } from '../../node-error.ts'
+import { toMetadataText } from '../../media/work-folder.ts'
+import { NodeError } from '../../node/node-error.ts'
 
 function script(code: string, more: Partial<ToolRun> = {}): ToolRun {
   const run = {

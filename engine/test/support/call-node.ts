@@ -1,11 +1,10 @@
 /** One call of one node without an engine around it: for tests of what a node computes. Fresh memory is full of NaN. */
-import type { EngineNode } from '../../define-node.ts'
-import { GraphBuilder } from '../../graph-builder.ts'
-import type { CallResult, NodeContext } from '../../node-context.ts'
-import { Interrupted } from '../../node-error.ts'
-import { readInputs } from '../../read-inputs.ts'
+import type { EngineNode } from '../../node/define-node.ts'
+import { readInputs } from '../../node/node-call.ts'
+import { type CallResult, GraphBuilder, type NodeContext } from '../../node/node-context.ts'
+import { Interrupted } from '../../node/node-error.ts'
 import { elementCount, type PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { Blocker, type Value } from '../../value.ts'
+import { Blocker, type Value } from '../../values/value.ts'
 
 /** A tensor of the given values, or of what a function says for every index. */
 export function tensor(shape: readonly number[], values: readonly number[] | ((index: number) => number)): Tensor {

@@ -1,6 +1,6 @@
 /** Sources whose every frame and sample is known: tests recognise them after any way through files. */
-import { defineNode, type EngineNode } from '../../define-node.ts'
-import { float, int } from '../../input-kinds.ts'
+import { defineNode, type EngineNode } from '../../node/define-node.ts'
+import { float, int } from '../../node/input-kinds.ts'
 
 const facts = { category: 'test', description: 'For tests.', style: 'classic' } as const
 

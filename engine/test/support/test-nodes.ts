@@ -1,11 +1,11 @@
 /** Node classes that exist for tests only: equivalents of ComfyUI's test pack, and nodes that misbehave on purpose. */
 
 import { type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
-import { defineListNode, defineNode, type EngineNode, values } from '../../define-node.ts'
-import { anything, boolean, float, image, int, mask, string } from '../../input-kinds.ts'
-import { NodeError } from '../../node-error.ts'
+import { defineListNode, defineNode, type EngineNode, values } from '../../node/define-node.ts'
+import { anything, boolean, float, image, int, mask, string } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
 import { Tensor } from '../../tensor/tensor.ts'
-import { Blocker, type Value } from '../../value.ts'
+import { Blocker, type Value } from '../../values/value.ts'
 
 const facts = { category: 'test', description: 'For tests.', style: 'classic' } as const
 

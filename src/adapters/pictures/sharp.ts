@@ -3,10 +3,10 @@
  * decoded at a time per slot, and what the decoder says never reaches a caller.
  */
 import sharp, { type Sharp } from 'sharp'
+import { PNG_SIGNATURE, readChunks } from '../../../lib/png-chunks.ts'
 import { createSemaphore } from '../../../lib/semaphore.ts'
 import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { copyTexts } from './png-texts.ts'
 
 export interface PicturesOptions {
   readonly maxPixels: number
@@ -91,4 +91,18 @@ async function readRgba(picture: Sharp): Promise<{ data: Buffer; info: Size }> {
 
 function fromRgba(data: Buffer, { width, height }: Size): Sharp {
   return sharp(data, { raw: { width, height, channels: 4 } })
+}
+
+const TEXT_TYPES: ReadonlySet<string> = new Set(['tEXt', 'zTXt', 'iTXt'])
+
+/**
+ * Carries the text chunks of one PNG over into another: a graph that was saved in a picture survives the mask on it. `to` as
+ * it is when `from` is no PNG or has no text.
+ */
+function copyTexts(from: Uint8Array, to: Uint8Array): Uint8Array {
+  const texts = readChunks(from).filter(({ type }) => TEXT_TYPES.has(type))
+  const [header] = readChunks(to)
+  if (texts.length === 0 || header === undefined) return to
+  const afterHeader = PNG_SIGNATURE.length + header.whole.byteLength
+  return Buffer.concat([to.subarray(0, afterHeader), ...texts.map(({ whole }) => whole), to.subarray(afterHeader)])
 }

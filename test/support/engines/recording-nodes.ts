@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import sharp from 'sharp'
-import { defineNode, type EngineNode, values } from '../../../engine/define-node.ts'
-import { anything, boolean, float, image, int, mask } from '../../../engine/input-kinds.ts'
-import { NodeError } from '../../../engine/node-error.ts'
-import { Blocker } from '../../../engine/value.ts'
+import { defineNode, type EngineNode, values } from '../../../engine/node/define-node.ts'
+import { anything, boolean, float, image, int, mask } from '../../../engine/node/input-kinds.ts'
+import { NodeError } from '../../../engine/node/node-error.ts'
+import { Blocker } from '../../../engine/values/value.ts'
 
 const facts = { category: 'test', description: 'For tests.', style: 'classic' } as const
 

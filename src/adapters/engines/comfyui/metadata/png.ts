@@ -1,41 +1,30 @@
 /** PNG, animated or not: text chunks are written anew, with length and checksum; all others pass as they are. */
-import { crc32 } from 'node:zlib'
+import { CHUNK_CHECKSUM_BYTES, CHUNK_HEAD_BYTES, PNG_SIGNATURE, writeChunk } from '../../../../../lib/png-chunks.ts'
 import type { NameFinder } from './own-names.ts'
 import type { ByteReader } from './parts.ts'
 
-const SIGNATURE_BYTES = 8
-const HEAD_BYTES = 8
-const CRC_BYTES = 4
 const MAX_TEXT_BYTES = 32 * 1024 ** 2
 // `comf` is ComfyUI's own, in animated pictures.
 const TEXT_CHUNKS: ReadonlySet<string> = new Set(['tEXt', 'iTXt', 'comf', 'eXIf'])
 
 export async function* restorePng(reader: ByteReader, finder: NameFinder): AsyncGenerator<Uint8Array> {
-  yield* reader.pass(SIGNATURE_BYTES)
+  yield* reader.pass(PNG_SIGNATURE.length)
   while (true) {
-    const head = await reader.take(HEAD_BYTES)
-    if (head.length < HEAD_BYTES) {
+    const head = await reader.take(CHUNK_HEAD_BYTES)
+    if (head.length < CHUNK_HEAD_BYTES) {
       yield head
       return
     }
     const size = head.readUInt32BE(0)
-    if (!TEXT_CHUNKS.has(head.toString('latin1', 4)) || size > MAX_TEXT_BYTES) {
+    const type = head.toString('latin1', 4)
+    if (!TEXT_CHUNKS.has(type) || size > MAX_TEXT_BYTES) {
       yield head
-      yield* reader.pass(size + CRC_BYTES)
+      yield* reader.pass(size + CHUNK_CHECKSUM_BYTES)
       continue
     }
-    const chunk = await reader.take(size + CRC_BYTES)
+    const chunk = await reader.take(size + CHUNK_CHECKSUM_BYTES)
     const data = chunk.subarray(0, size)
-    const restored = chunk.length < size + CRC_BYTES ? data : finder.restore(data)
-    yield restored === data ? Buffer.concat([head, chunk]) : writeChunk(head.subarray(4), restored)
+    const restored = chunk.length < size + CHUNK_CHECKSUM_BYTES ? data : finder.restore(data)
+    yield restored === data ? Buffer.concat([head, chunk]) : writeChunk({ type, body: restored })
   }
-}
-
-function writeChunk(type: Buffer, data: Buffer): Buffer {
-  const size = Buffer.alloc(4)
-  size.writeUInt32BE(data.length)
-  const checked = Buffer.concat([type, data])
-  const crc = Buffer.alloc(CRC_BYTES)
-  crc.writeUInt32BE(crc32(checked))
-  return Buffer.concat([size, checked, crc])
 }

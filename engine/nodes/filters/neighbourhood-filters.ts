@@ -1,0 +1,127 @@
+/** Filters that look at the pixels around each pixel: blur, sharpening, morphology, edges. */
+import { costOf, defineNode } from '../../node/define-node.ts'
+import { combo, float, image, int } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { canny as findEdges } from '../../tensor/filters/canny-edges.ts'
+import { filterSeparable, gaussianHalf } from '../../tensor/filters/separable-filter.ts'
+import { slidingExtreme } from '../../tensor/filters/sliding-extreme.ts'
+import { inBlocks } from '../../tensor/map-pixels.ts'
+import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
+
+const SHARPEN_GAIN = 10
+
+export const imageBlur = defineNode({
+  classType: 'ImageBlur',
+  displayName: 'Blur Image',
+  category: 'image/filters',
+  description: 'Blurs images with a bell of the given radius.',
+  style: 'schema',
+  required: {
+    image: image({}),
+    blur_radius: int({ default: 1, min: 1, max: 31, step: 1 }),
+    sigma: float({ default: 1, min: 0.1, max: 10, step: 0.1 }),
+  },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ image: tensor, blur_radius: radius }) => costOf(tensor.data.length * (radius + 1)),
+  run({ image: tensor, blur_radius: radius, sigma }, context) {
+    if (radius === 0) return { outputs: [tensor] }
+    return { outputs: [filterSeparable(tensor, { half: gaussianHalf(radius, sigma) }, context)] }
+  },
+})
+
+export const imageSharpen = defineNode({
+  classType: 'ImageSharpen',
+  displayName: 'Sharpen Image',
+  category: 'image/filters',
+  description: 'Makes edges within the given radius stand out.',
+  style: 'schema',
+  required: {
+    image: image({}),
+    sharpen_radius: int({ advanced: true, default: 1, min: 1, max: 31, step: 1 }),
+    sigma: float({ advanced: true, default: 1, min: 0.1, max: 10, step: 0.01 }),
+    alpha: float({ advanced: true, default: 1, min: 0, max: 5, step: 0.01 }),
+  },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ image: tensor, sharpen_radius: radius }) => costOf(tensor.data.length * (radius + 1)),
+  run({ image: tensor, sharpen_radius: radius, sigma, alpha }, context) {
+    if (radius === 0) return { outputs: [tensor] }
+    const filter = { half: gaussianHalf(radius, sigma), sharpenBy: SHARPEN_GAIN * alpha }
+    return { outputs: [filterSeparable(tensor, filter, context)] }
+  },
+})
+
+const OPERATIONS = ['erode', 'dilate', 'open', 'close', 'gradient', 'bottom_hat', 'top_hat'] as const
+type Operation = (typeof OPERATIONS)[number]
+
+type Step = (source: Tensor, size: number, work: PixelWork) => Tensor
+
+const squareOf = (size: number) => ({ size, origin: Math.floor(size / 2) })
+const erode: Step = (source, size, work) => slidingExtreme(source, { kind: 'min', ...squareOf(size) }, work)
+const dilate: Step = (source, size, work) => slidingExtreme(source, { kind: 'max', ...squareOf(size) }, work)
+const open: Step = (source, size, work) => dilate(erode(source, size, work), size, work)
+const close: Step = (source, size, work) => erode(dilate(source, size, work), size, work)
+
+function difference(a: Tensor, b: Tensor, { allocate, checkpoint }: PixelWork): Tensor {
+  const result = allocate(a.shape)
+  inBlocks(result.data.length, checkpoint, (start, end) => {
+    for (let i = start; i < end; i++) result.data[i] = a.data[i] - b.data[i]
+  })
+  return result
+}
+
+const STEPS: Readonly<Record<Operation, Step>> = {
+  erode,
+  dilate,
+  open,
+  close,
+  gradient: (source, size, work) => difference(dilate(source, size, work), erode(source, size, work), work),
+  bottom_hat: (source, size, work) => difference(close(source, size, work), source, work),
+  top_hat: (source, size, work) => difference(source, open(source, size, work), work),
+}
+
+export const morphology = defineNode({
+  classType: 'Morphology',
+  displayName: 'Apply Morphology',
+  category: 'image/filters',
+  description: 'Grows or shrinks bright parts by a square, and what can be made of the two.',
+  style: 'schema',
+  required: {
+    image: image({}),
+    operation: combo(OPERATIONS),
+    kernel_size: int({ default: 3, min: 3, max: 999, step: 1 }),
+  },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ image: tensor }) => costOf(tensor.data.length * 8),
+  run: ({ image: tensor, operation, kernel_size: size }, context) => ({
+    outputs: [STEPS[operation](tensor, size, context)],
+  }),
+})
+
+const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.99, step: 0.01 })
+
+function requireGreyOrRgb({ shape: [batch, height, width, channels] }: Tensor): void {
+  if (channels === 1 || channels === 3) return
+  const message =
+    'Given groups=1, weight of size [8, 1, 3, 3], expected input' +
+    `[${batch}, ${channels}, ${height}, ${width}] to have 1 channels, but got ${channels} channels instead`
+  throw new NodeError('RuntimeError', message)
+}
+
+export const canny = defineNode({
+  classType: 'Canny',
+  displayName: 'Detect Edges (Canny)',
+  category: 'image/filters',
+  description: 'White lines where brightness changes: strong ones, and weaker ones that continue them.',
+  style: 'schema',
+  required: { image: image({}), low_threshold: threshold(0.4), high_threshold: threshold(0.8) },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ image: tensor }) => costOf(tensor.data.length * 8),
+  run({ image: tensor, low_threshold: low, high_threshold: high }, context) {
+    if (low > high) {
+      const message = `Invalid input thresholds. low_threshold should be smaller than the high_threshold. Got: ${low}>${high}`
+      throw new NodeError('kornia.core.exceptions.BaseError', message)
+    }
+    requireGreyOrRgb(tensor)
+    return { outputs: [findEdges(tensor, { low, high }, context)] }
+  },
+})

@@ -1,7 +1,0 @@
-/** Classes that publish no display name: clients show the class instead. */
-import type { EngineNode } from '../../define-node.ts'
-import { withDefinition } from '../../dynamic-node.ts'
-
-export function unnamed(node: EngineNode): EngineNode {
-  return withDefinition(node, { display_name: null })
-}

@@ -1,5 +1,0 @@
-/** Node classes that ComfyUI does not have. They come with the engine like the built-in ones. */
-import type { EngineNode } from '../define-node.ts'
-import { runModel } from './run-model.ts'
-
-export const OWN_NODES: readonly EngineNode[] = [runModel]

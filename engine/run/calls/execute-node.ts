@@ -1,0 +1,257 @@
+/**
+ * What happens when a node is scheduled: its cached result is used, or its lazy inputs are settled, or it runs (as often
+ * as its input lists ask for) and its result is kept. Order and parallelism are decided by run-graph.ts.
+ */
+import type { NodeRef } from '../../graph/run-event.ts'
+import { type CallSurroundings, findFile, namesInFolder, readInputs } from '../../node/node-call.ts'
+import type { InputFile, MadeReport } from '../../node/node-context.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { Blocker, type Value } from '../../values/value.ts'
+import { weighResult } from '../../values/value-weight.ts'
+import type { NodeVoice } from '../events/event-line.ts'
+import { type ExpandingCall, expandNode, producersReadBy, resolveExpansion } from '../expansion.ts'
+import { isLinkValue, type LiveNode } from '../live-graph.ts'
+import type { CacheEntry } from '../results/result-cache.ts'
+import type { RunState } from '../run-state.ts'
+import type { CallOutcome, RunHost } from './call-node.ts'
+import { type GatheredInputs, gatherInputs } from './gather-inputs.ts'
+import { blockedOutputs, type CallInputs, mergeOutputs, mergeReports, planCalls } from './map-calls.ts'
+
+/** `waiting`: the node has more to wait for and must be scheduled again. */
+export type Execution = 'done' | 'waiting'
+
+/** `onSuspend` is called when the node runs on another thread, or waits: others may run meanwhile. */
+export async function executeNode(state: RunState, live: LiveNode, onSuspend: () => void): Promise<Execution> {
+  const voice = state.line.open()
+  try {
+    return await takeStep(state, live, { voice, onSuspend })
+  } finally {
+    voice.close()
+  }
+}
+
+/** One time that the node is scheduled: it may take several until it is done. */
+interface Step {
+  readonly voice: NodeVoice
+  onSuspend(): void
+}
+
+function takeStep(state: RunState, live: LiveNode, step: Step): Execution | Promise<Execution> {
+  const cached = findCached(state, live.id)
+  if (cached !== null) return repeat(state, live, { cached, voice: step.voice })
+  const expansion = state.expansions.get(live.id)
+  if (expansion !== undefined) {
+    const outputs = resolveExpansion(state, live, expansion)
+    return finish(state, live, { voice: step.voice, entry: { outputs, report: expansion.report } })
+  }
+  return run(state, live, step)
+}
+
+/** A result of an earlier run, or of an equal node of this one. */
+function findCached(state: RunState, nodeId: string): CacheEntry | null {
+  const hit = state.hits.get(nodeId)
+  if (hit !== undefined) return hit
+  const signature = state.signatures.of(nodeId)
+  return signature === null ? null : state.deps.cache.get(state.request.accountId, signature)
+}
+
+function repeat(
+  state: RunState,
+  live: LiveNode,
+  { cached, voice }: { cached: CacheEntry; voice: NodeVoice },
+): Execution {
+  state.results.hold(live.id, cached.outputs)
+  if (cached.report !== null) voice.send({ type: 'node_report', ...live.ref, report: cached.report, cached: true })
+  voice.send({ type: 'node_finished', ...live.ref })
+  state.results.readBy(live.id, producersReadBy(state, live))
+  return 'done'
+}
+
+async function run(state: RunState, live: LiveNode, step: Step): Promise<Execution> {
+  const { voice } = step
+  voice.send({ type: 'node_started', ...live.ref })
+  const asked = state.asked.get(live.id) ?? NO_NAMES
+  const gathered = gatherInputs(live, { outputsOf: state.results.outputsOf, asked })
+  state.given.set(live.id, gathered.lists)
+  if (live.node.asksLazily && askForMore(state, live, gathered)) return 'waiting'
+  const { calls, reports, frees, plainBytes } = await runCalls(state, live, { ...step, gathered })
+  try {
+    // From here on they count as what the run holds, if another node reads them.
+    state.values.give(plainBytes)
+    const report = mergeReports(reports)
+    if (report !== null) voice.send({ type: 'node_report', ...live.ref, report, cached: false })
+    if (calls.some(({ expand }) => expand !== null)) {
+      expandNode(state, live, { calls, report })
+      return 'waiting'
+    }
+    const outputs = mergeOutputs(
+      calls.map((call) => call.outputs),
+      live.node.definition.output_is_list,
+    )
+    return finish(state, live, { voice, entry: { outputs, report } })
+  } finally {
+    for (const free of frees) free()
+  }
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+
+function finish(
+  state: RunState,
+  live: LiveNode,
+  { voice, entry }: { readonly voice: NodeVoice; readonly entry: CacheEntry },
+): Execution {
+  state.results.hold(live.id, entry.outputs)
+  const signature = state.signatures.of(live.id)
+  if (signature !== null) state.deps.cache.set(state.request.accountId, signature, entry)
+  voice.send({ type: 'node_finished', ...live.ref })
+  state.executed.add(live.id)
+  state.given.delete(live.id)
+  state.results.readBy(live.id, producersReadBy(state, live))
+  return 'done'
+}
+
+/** True when the node wants lazy inputs that are not there yet; they are then waited for like any other. */
+function askForMore(state: RunState, live: LiveNode, { lists, missing }: GatheredInputs): boolean {
+  const calls = planCalls(lists, live.node.definition.is_input_list)
+  const names = new Set<string>()
+  for (const { inputs, blocker } of calls) {
+    if (blocker === null) for (const name of live.node.askLazy(readInputs(live.node, inputs))) names.add(name)
+  }
+  const wanted = [...names].filter((name) => !lists.has(name) || missing.has(name))
+  for (const name of wanted) addAskedLink(state, live, name)
+  return wanted.length > 0
+}
+
+function addAskedLink(state: RunState, live: LiveNode, name: string): void {
+  const value = Object.hasOwn(live.inputs, name) ? live.inputs[name] : undefined
+  if (value === undefined || !isLinkValue(value)) {
+    const problem = value === undefined ? 'there is no input to that node at all' : 'that value is a constant'
+    throw new NodeError('NodeInputError', `Node ${live.id} says it needs input ${name}, but ${problem}`)
+  }
+  const asked = state.asked.get(live.id)
+  if (asked === undefined) state.asked.set(live.id, new Set([name]))
+  else asked.add(name)
+  state.schedule.addLink(value[0], live.id)
+}
+
+interface CallsDone {
+  readonly calls: readonly ExpandingCall[]
+  readonly reports: readonly MadeReport[]
+  /** Give back the memory of each call. */
+  readonly frees: readonly (() => void)[]
+  /** What the run was charged for their plain values. */
+  readonly plainBytes: number
+}
+
+async function runCalls(
+  state: RunState,
+  live: LiveNode,
+  { voice, onSuspend, gathered }: Step & { readonly gathered: GatheredInputs },
+): Promise<CallsDone> {
+  const { definition } = live.node
+  const calls: ExpandingCall[] = []
+  const reports: MadeReport[] = []
+  const frees: (() => void)[] = []
+  let plainBytes = 0
+  try {
+    for (const [index, planned] of planCalls(gathered.lists, definition.is_input_list).entries()) {
+      if (planned.blocker !== null) {
+        const blocker = silence(state, live.ref, { voice, blocker: planned.blocker })
+        calls.push({ outputs: blockedOutputs(blocker, definition.output.length), expand: null })
+        continue
+      }
+      const pending = call(state, live, { voice, index, inputs: planned.inputs })
+      if (pending instanceof Promise) onSuspend()
+      const { result, free } = await pending
+      frees.push(free)
+      state.deps.atWork()
+      const bytes = weighResult(result)
+      state.values.take(bytes)
+      plainBytes += bytes
+      if (result.report !== undefined) reports.push(result.report)
+      const { outputs } = result
+      const plain = outputs instanceof Blocker ? blockedOutputs(outputs, definition.output.length) : outputs
+      calls.push({ outputs: plain, expand: result.expand ?? null })
+    }
+  } catch (error) {
+    for (const free of frees) free()
+    throw error
+  }
+  return { calls, reports, frees, plainBytes }
+}
+
+/** A blocker with a message tells it at its first consumer and is silent from there on. */
+function silence(
+  state: RunState,
+  ref: NodeRef,
+  { voice, blocker }: { readonly voice: NodeVoice; readonly blocker: Blocker },
+): Blocker {
+  if (blocker.message === null) return blocker
+  if (!state.toldBlockers.has(blocker)) {
+    state.toldBlockers.add(blocker)
+    voice.send({ type: 'node_blocked', ...ref, message: blocker.message })
+  }
+  return new Blocker(null)
+}
+
+function call(
+  state: RunState,
+  live: LiveNode,
+  { voice, index, inputs }: { readonly voice: NodeVoice; readonly index: number; readonly inputs: CallInputs },
+): CallOutcome | Promise<CallOutcome> {
+  const { ref } = live
+  const host: RunHost = {
+    progress(value, max, { picture, isOwn } = {}) {
+      voice.send({ type: 'node_progress', ...ref, value, max, ...(isOwn === true && { isOwn }) })
+      if (picture !== undefined) voice.send({ type: 'preview', ...ref, ...picture })
+    },
+    preview: (contentType, bytes) => voice.send({ type: 'preview', ...ref, contentType, bytes }),
+    log: (text) => state.deps.emit({ type: 'log', text }),
+    text: (text) => voice.send({ type: 'node_text', ...ref, text }),
+    reserveNumbers: state.deps.reserveNumbers,
+    runModel: (call) => state.deps.runModel({ ...call, key: `${live.id}.${index}` }),
+  }
+  return state.deps.callNode(live.node, inputs, { call: surroundings(state, live, { index, inputs }), host })
+}
+
+function surroundings(
+  { request, deps }: RunState,
+  live: LiveNode,
+  { index, inputs }: { readonly index: number; readonly inputs: CallInputs },
+): CallSurroundings {
+  const { hiddenTypes, classType, folderInputs } = live.node
+  return {
+    nodeId: live.id,
+    callIndex: index,
+    files: { ...filesNamedBy(inputs, request.files), ...filesInFolders(folderInputs, inputs, request.files) },
+    promptText: hiddenTypes.has('PROMPT') ? request.promptText : null,
+    extraPngInfoText: hiddenTypes.has('EXTRA_PNGINFO') ? request.extraPngInfoText : null,
+    instanceLetters: deps.instanceLetters(request.accountId, live.id, classType),
+    maxImagePixels: deps.maxImagePixels,
+    nowMs: deps.nowMs(),
+  }
+}
+
+/** Only the files that a call names travel with it. */
+function filesNamedBy(
+  inputs: Readonly<Record<string, Value>>,
+  files: Readonly<Record<string, InputFile>>,
+): Record<string, InputFile> {
+  const named: Record<string, InputFile> = {}
+  for (const value of Object.values(inputs)) {
+    const file = typeof value === 'string' ? findFile(files, value) : null
+    if (file !== null) named[value as string] = file
+  }
+  return named
+}
+
+function filesInFolders(
+  folderInputs: readonly string[],
+  inputs: Readonly<Record<string, Value>>,
+  files: Readonly<Record<string, InputFile>>,
+): Record<string, InputFile> {
+  const folders = folderInputs.map((name) => inputs[name]).filter((value) => typeof value === 'string')
+  const names = folders.flatMap((folder) => namesInFolder(files, folder))
+  return Object.fromEntries(names.map((name) => [name, files[name]]))
+}

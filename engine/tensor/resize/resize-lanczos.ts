@@ -1,0 +1,185 @@
+/**
+ * Pillow's Lanczos resize on 8-bit pixels, bit for bit: weights in 22-bit fixed point, a rounded byte after the horizontal
+ * pass and again after the vertical one, colours multiplied by alpha before and divided after. Source rows go through the
+ * horizontal pass once, in order, and stay in a ring for as long as target rows need them.
+ */
+import { unknownPixels } from '../../node/node-error.ts'
+import { LOW_BITS, PAIR_BYTES, ROW_PAIR_BYTES } from '../../simd/kernels/lanczos-rows.ts'
+import { Layout, openWorkspace, type Workspace } from '../../simd/workspace.ts'
+import type { LanczosTable } from './lanczos-table.ts'
+import type { Plane, ResizeTarget } from './resize-float.ts'
+
+export interface LanczosTables {
+  readonly horizontal: LanczosTable | null
+  readonly vertical: LanczosTable | null
+}
+
+const FLOAT_BYTES = 4
+const INT_BYTES = 4
+/** Pixels that are still to be resized take four bytes, whatever they hold. */
+const PIXEL_BYTES = 4
+const LOW_MASK = (1 << LOW_BITS) - 1
+
+const pairsOf = (taps: number) => Math.ceil(taps / 2)
+
+/** Two weights in the form of the kernels: their high parts in one word, their low parts in the next. */
+function writeWeights(ints: Int32Array, word: number, [first, second]: readonly [number, number]): void {
+  ints[word] = ((first >> LOW_BITS) & 0xffff) | ((second >> LOW_BITS) << 16)
+  ints[word + 1] = (first & LOW_MASK) | ((second & LOW_MASK) << 16)
+}
+
+const rowTableBytes = (taps: number) => INT_BYTES + pairsOf(taps) * PAIR_BYTES
+
+function writeRowTable(ints: Int32Array, at: number, { taps, starts, weights }: LanczosTable): void {
+  let word = at / INT_BYTES
+  starts.forEach((start, target) => {
+    ints[word++] = start * PIXEL_BYTES
+    for (let tap = 0; tap < taps; tap += 2, word += 2) {
+      const first = target * taps + tap
+      writeWeights(ints, word, [weights[first], tap + 1 < taps ? weights[first + 1] : 0])
+    }
+  })
+}
+
+function multiplyByAlpha(row: Uint8Array, channels: number): void {
+  for (let at = 0; at + PIXEL_BYTES <= row.length; at += PIXEL_BYTES) {
+    const alpha = row[at + channels - 1]
+    for (let c = 0; c < channels - 1; c++) {
+      const product = row[at + c] * alpha + 128
+      row[at + c] = ((product >> 8) + product) >> 8
+    }
+  }
+}
+
+function divideByAlpha(row: Uint8Array, channels: number): void {
+  for (let at = 0; at < row.length; at += channels) {
+    const alpha = row[at + channels - 1]
+    if (alpha === 0 || alpha === 255) continue
+    for (let c = 0; c < channels - 1; c++) row[at + c] = Math.min(255, Math.trunc((255 * row[at + c]) / alpha))
+  }
+}
+
+interface Addresses {
+  readonly floats: number
+  readonly pixels: number
+  readonly rowTable: number
+  readonly ring: readonly number[]
+  readonly columnTable: number
+  readonly bytes: number
+  readonly out: number
+  readonly layout: Layout
+}
+
+function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: LanczosTables): Addresses {
+  const layout = new Layout()
+  const rowBytes = target.width * source.channels
+  const pad = PIXEL_BYTES * ((horizontal?.taps ?? 0) + 1)
+  return {
+    floats: layout.take(source.width * source.channels * FLOAT_BYTES),
+    // Taps without weight are read too: they may lie behind the row.
+    pixels: layout.take(source.width * PIXEL_BYTES + pad),
+    rowTable: layout.take(horizontal === null ? 0 : target.width * rowTableBytes(horizontal.taps)),
+    ring: Array.from({ length: vertical?.taps ?? 1 }, () => layout.take(rowBytes)),
+    columnTable: layout.take(pairsOf(vertical?.taps ?? 0) * ROW_PAIR_BYTES),
+    bytes: layout.take(rowBytes),
+    out: layout.take(rowBytes * FLOAT_BYTES),
+    layout,
+  }
+}
+
+/** Where a source row lies as bytes in the target's width. */
+type RowFinder = (row: number) => number
+
+interface RowsOf {
+  readonly source: Plane
+  readonly horizontal: LanczosTable | null
+  readonly addresses: Addresses
+  readonly usesAlpha: boolean
+}
+
+function createRowFinder(space: Workspace, { source, horizontal, addresses, usesAlpha }: RowsOf): RowFinder {
+  const { run, ints, floats, bytes } = space
+  const { channels, width, data } = source
+  const { ring, pixels, rowTable } = addresses
+  const heldRows = new Int32Array(ring.length).fill(-1)
+  const length = width * channels
+  const floatsEnd = addresses.floats + length * FLOAT_BYTES
+  if (horizontal !== null) writeRowTable(ints, rowTable, horizontal)
+  const entryBytes = rowTableBytes(horizontal?.taps ?? 0)
+  const tableEnd = rowTable + (horizontal?.starts.length ?? 0) * entryBytes
+
+  function fillRow(target: number, row: number): void {
+    const from = source.start + row * source.rowStride
+    floats.set(data.subarray(from, from + length), addresses.floats / FLOAT_BYTES)
+    if (horizontal === null && !usesAlpha) {
+      run.floatsToBytes(target, addresses.floats, floatsEnd, channels * FLOAT_BYTES, channels)
+      return
+    }
+    run.floatsToBytes(pixels, addresses.floats, floatsEnd, channels * FLOAT_BYTES, PIXEL_BYTES)
+    if (usesAlpha) multiplyByAlpha(bytes.subarray(pixels, pixels + width * PIXEL_BYTES), channels)
+    if (horizontal !== null) {
+      run.lanczosRow(target, pixels, rowTable, tableEnd, entryBytes - INT_BYTES, channels)
+      return
+    }
+    for (let at = pixels, to = target, x = 0; x < width; x++, at += PIXEL_BYTES) {
+      for (let c = 0; c < channels; c++) bytes[to++] = bytes[at + c]
+    }
+  }
+
+  return (row) => {
+    const entry = row % ring.length
+    if (heldRows[entry] !== row) {
+      fillRow(ring[entry], row)
+      heldRows[entry] = row
+    }
+    return ring[entry]
+  }
+}
+
+interface ColumnOf {
+  readonly vertical: LanczosTable | null
+  readonly addresses: Addresses
+  readonly rowAt: RowFinder
+  readonly rowBytes: number
+}
+
+/** Writes target row `y` as bytes and answers where. */
+function sumColumn({ run, ints }: Workspace, { vertical, addresses, rowAt, rowBytes }: ColumnOf, y: number): number {
+  if (vertical === null) return rowAt(y)
+  const { taps, starts, counts, weights } = vertical
+  const [start, count] = [starts[y], counts[y]]
+  let word = addresses.columnTable / INT_BYTES
+  for (let tap = 0; tap < count; tap += 2, word += ROW_PAIR_BYTES / INT_BYTES) {
+    const isPair = tap + 1 < count
+    ints[word] = rowAt(start + tap)
+    ints[word + 1] = isPair ? rowAt(start + tap + 1) : ints[word]
+    writeWeights(ints, word + 2, [weights[y * taps + tap], isPair ? weights[y * taps + tap + 1] : 0])
+  }
+  run.lanczosColumn(addresses.bytes, rowBytes, addresses.columnTable, word * INT_BYTES)
+  return addresses.bytes
+}
+
+/** Resizes one image of a batch. With nothing to resize, the rounding to 8 bit still happens. */
+export function resizePlaneLanczos(
+  source: Plane,
+  target: ResizeTarget,
+  { tables, checkpoint }: { readonly tables: LanczosTables; checkpoint(): void },
+): void {
+  const { horizontal, vertical } = tables
+  const { channels } = source
+  if (channels > PIXEL_BYTES) throw unknownPixels(channels)
+  const usesAlpha = (horizontal !== null || vertical !== null) && (channels === 4 || channels === 2)
+  const rowBytes = target.width * channels
+  const addresses = layOut(source, target, tables)
+  using space = openWorkspace(addresses.layout)
+  const rowAt = createRowFinder(space, { source, horizontal, addresses, usesAlpha })
+  for (let y = 0; y < target.height; y++) {
+    checkpoint()
+    // Without a vertical pass this is the row in its ring: in use once only, so it may be changed in entry as well.
+    const row = sumColumn(space, { vertical, addresses, rowAt, rowBytes }, y)
+    if (usesAlpha) divideByAlpha(space.bytes.subarray(row, row + rowBytes), channels)
+    space.run.bytesToFloats(addresses.out, row, row + rowBytes)
+    const out = addresses.out / FLOAT_BYTES
+    target.data.set(space.floats.subarray(out, out + rowBytes), target.start + y * rowBytes)
+  }
+}
