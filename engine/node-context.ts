@@ -4,7 +4,7 @@
  */
 
 import type { JsonObject, JsonValue } from '../lib/json/lossless-json.ts'
-import type { ModelAnswer, ModelCall } from '../src/domain/engine/run-model.ts'
+import type { ModelAnswer, ModelCall } from '../src/domain/engine/model-port.ts'
 import type { GraphBuilder } from './graph-builder.ts'
 import type { Tensor } from './tensor/tensor.ts'
 import type { Blocker, Value } from './value.ts'

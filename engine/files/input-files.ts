@@ -7,7 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import type { EngineInput } from '../../src/domain/engine/engine.ts'
+import type { EngineInput } from '../../src/domain/engine/engine-port.ts'
 import type { InputFile } from '../node-context.ts'
 
 export interface InputFiles extends AsyncDisposable {

@@ -1,5 +1,5 @@
 /** What all parts of one run share. Made once per run by run-graph.ts; nothing in it outlives the run. */
-import type { RunModelCall } from '../../src/domain/engine/run-model.ts'
+import type { RunModelCall } from '../../src/domain/engine/model-port.ts'
 import type { NodeTable } from '../define-node.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { CallHost } from '../node-call.ts'

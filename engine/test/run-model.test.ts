@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import sharp from 'sharp'
 import { type JsonObject, NumberText } from '../../lib/json/lossless-json.ts'
-import type { ModelRequest, RunModel } from '../../src/domain/engine/run-model.ts'
+import type { ModelRequest, RunModel } from '../../src/domain/engine/model-port.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 import { dumped, type GraphJson, lastOf, openTestEngine } from './support/harness.ts'
 

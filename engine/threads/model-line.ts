@@ -2,7 +2,7 @@
 
 import { parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 import type { Log } from '../../lib/log.ts'
-import type { ModelAnswer, ModelCall } from '../../src/domain/engine/run-model.ts'
+import type { ModelAnswer, ModelCall } from '../../src/domain/engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../src/domain/errors.ts'
 import { NodeError } from '../node-error.ts'
 

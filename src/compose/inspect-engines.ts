@@ -4,7 +4,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openComfyEngine } from '../adapters/engines/comfyui/engine.ts'
 import type { FleetConfig } from '../config/fleet-config.ts'
-import { weightsOf } from '../domain/engine/fleet-member.ts'
+import { weightsOf } from '../domain/engine/fleet/fleet-member.ts'
 
 export type EngineCondition =
   | { readonly state: 'ready'; readonly id: string; readonly says: string; readonly lastError: string | null }

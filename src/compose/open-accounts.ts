@@ -20,7 +20,7 @@ import type { VerifyToken } from '../domain/accounts/token-verifier.ts'
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
-import type { Chore } from '../domain/jobs/housekeeping.ts'
+import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from './open-store.ts'
 
 /** What an account may use, for whoever enforces it. */

@@ -1,7 +1,7 @@
 /** The workers of pools in this process: each pool's are started and ended one step after the other, never both at once. */
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { PoolWorkers } from '../domain/deployments/pool-workers.ts'
-import type { Worker } from '../domain/jobs/worker.ts'
+import type { Worker } from '../domain/jobs/claim/worker.ts'
 import type { CreatePoolWorker } from './job-actions.ts'
 
 export interface LocalPoolWorkers extends PoolWorkers {

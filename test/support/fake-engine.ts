@@ -19,7 +19,7 @@
 
 import type { GraphNode } from '../../engine/graph/graph.ts'
 import type { EngineEvent, EngineFailure, NodeRef, ReportedFile, ReportedItem } from '../../engine/graph/run-event.ts'
-import type { Engine, EngineRun, RunOptions } from '../../src/domain/engine/engine.ts'
+import type { Engine, EngineRun, RunOptions } from '../../src/domain/engine/engine-port.ts'
 import { type FakeClass, fakeCatalog } from './fake-catalog.ts'
 
 export interface FakeFaults {

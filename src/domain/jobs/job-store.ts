@@ -4,10 +4,10 @@
  * The store moves states only as it is told; which moves exist stands in transitions.ts, and every write is a compare-and-set.
  */
 import type { PoolPrice } from '../credits/prices.ts'
-import type { EngineOffer } from '../engine/lanes.ts'
+import type { EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
-import type { RunRecord } from './run-record.ts'
+import type { RunRecord } from './run/run-record.ts'
 import type { Submission } from './submission.ts'
 import type { JobStatus } from './transitions.ts'
 

@@ -11,7 +11,7 @@ import {
 } from '../../../lib/json/lossless-json.ts'
 import type { Authenticate, Caller } from '../accounts/caller.ts'
 import { mustHaveScope } from '../accounts/scopes.ts'
-import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../engine/run-model.ts'
+import type { ModelAnswer, ModelRequest, ModelWish, NodeModels } from '../engine/model-port.ts'
 import { type Refusal, ServiceError } from '../errors.ts'
 import type { Access } from './access.ts'
 import type { CallResult } from './call-store.ts'

@@ -1,6 +1,6 @@
 /** What an operator can see and ask of the engines of the pool. Only a running service has them. */
-import type { EngineStatus } from '../../domain/engine/engine-status.ts'
-import type { Fleet } from '../../domain/engine/fleet.ts'
+import type { EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
+import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { AdminOperation } from './operation.ts'
 import { cordonEngine } from './operations/cordon-engine.ts'
 import { drainEngine } from './operations/drain-engine.ts'

@@ -1,5 +1,5 @@
 /** How an engine of the pool is shown to the operator. */
-import type { EngineStatus } from '../../domain/engine/engine-status.ts'
+import type { EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
 
 export function toEngineView(status: EngineStatus) {
   const { counts, lastError } = status

@@ -3,8 +3,8 @@
  * would guess. Unknown names are ignored.
  */
 import { ServiceError } from '../../domain/errors.ts'
-import type { ListRequest } from '../../domain/jobs/list.ts'
-import { isMetadataKey, isMetadataValue } from '../../domain/jobs/metadata.ts'
+import type { ListRequest } from '../../domain/jobs/read/list-jobs.ts'
+import { isMetadataKey, isMetadataValue } from '../../domain/jobs/submit/job-metadata.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { TimeCursors } from '../kit/cursor.ts'
 import { type QueryPair, readQuery } from '../kit/query.ts'

@@ -5,7 +5,7 @@
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { readMetadata } from '../../domain/jobs/metadata.ts'
+import { readMetadata } from '../../domain/jobs/submit/job-metadata.ts'
 import type { SpecCheck } from '../kit/spec.ts'
 
 export interface SubmitBody {

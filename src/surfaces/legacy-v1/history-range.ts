@@ -1,6 +1,6 @@
 /** The range of a history that a query asks for. What makes no sense is left out, as ComfyUI does with an empty value. */
 import { ServiceError } from '../../domain/errors.ts'
-import type { HistoryRange } from '../../domain/jobs/run-records.ts'
+import type { HistoryRange } from '../../domain/jobs/read/recorded-jobs.ts'
 
 // As many as ComfyUI keeps.
 const MAX_ITEMS = 10_000

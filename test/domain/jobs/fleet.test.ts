@@ -5,7 +5,7 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../lib/log.ts'
-import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet.ts'
+import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet/fleet.ts'
 import {
   createFakeFleetEngine,
   type FakeFleetEngine,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { ServiceError } from '../../../src/domain/errors.ts'
-import { createSubmit } from '../../../src/domain/jobs/submit.ts'
+import { createSubmit } from '../../../src/domain/jobs/submit/submit-job.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { ACCOUNT, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
 

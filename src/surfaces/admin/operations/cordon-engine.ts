@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { EngineStatus } from '../../../domain/engine/engine-status.ts'
+import type { EngineStatus } from '../../../domain/engine/fleet/engine-status.ts'
 import { toEngineView } from '../engine-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../operation.ts'
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Fleet } from '../../../domain/engine/fleet.ts'
+import type { Fleet } from '../../../domain/engine/fleet/fleet.ts'
 import { ADMIN_PATH, send } from '../operation.ts'
 
 /** Per class and per file of weights, the engines that have it. */

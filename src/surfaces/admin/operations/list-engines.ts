@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Fleet } from '../../../domain/engine/fleet.ts'
+import type { Fleet } from '../../../domain/engine/fleet/fleet.ts'
 import { toEngineView } from '../engine-view.ts'
 import { ADMIN_PATH, send } from '../operation.ts'
 

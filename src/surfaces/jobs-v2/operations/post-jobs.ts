@@ -1,7 +1,7 @@
 /** Accepts a workflow. 201 means that the job is durably recorded and queued. */
 import type { FastifyInstance } from 'fastify'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
-import type { Submit } from '../../../domain/jobs/submit.ts'
+import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
 import { readJsonBody } from '../../kit/json-body.ts'
 import type { SpecCheck } from '../../kit/spec.ts'
 import type { JobBytes } from '../job-bytes.ts'

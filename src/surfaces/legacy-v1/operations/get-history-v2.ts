@@ -2,7 +2,7 @@
 
 import { mapSteps } from '../../../../lib/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
+import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { readHistoryRange } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
 import { toHistoryV2Entry } from '../prompt-view.ts'

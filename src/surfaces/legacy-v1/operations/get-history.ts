@@ -1,7 +1,7 @@
 /** What has run, by id, in the order in which it ended. */
 import type { FastifyRequest } from 'fastify'
 import type { Work } from '../../../../lib/turns.ts'
-import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
+import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { readHistoryRange } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJsonText } from '../operation.ts'
 import { historyEntrySteps, type PromptViewDeps } from '../prompt-view.ts'

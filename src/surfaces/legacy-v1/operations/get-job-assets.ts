@@ -1,7 +1,7 @@
 /** The files that a job made, with where each of them came from. */
 
 import { ServiceError } from '../../../domain/errors.ts'
-import type { RunRecord } from '../../../domain/jobs/run-record.ts'
+import type { RunRecord } from '../../../domain/jobs/run/run-record.ts'
 import { placeOf } from '../../kit/guard-hooks.ts'
 import { readInteger } from '../history-range.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../operation.ts'

@@ -5,7 +5,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
-import type { PromptOutcome } from '../../../domain/jobs/submit-prompt.ts'
+import type { PromptOutcome } from '../../../domain/jobs/submit/submit-prompt.ts'
 import { claimOf } from '../../kit/body-room.ts'
 import { toAudience } from '../audience.ts'
 import { splitExtraData } from '../extra-notes.ts'

@@ -10,7 +10,7 @@ import { LegacyClient } from '../../../../test/support/legacy-client.ts'
 import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
 import { RECORDINGS } from '../../../../test/support/replay-exchange.ts'
 import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
-import type { Engine } from '../../../domain/engine/engine.ts'
+import type { Engine } from '../../../domain/engine/engine-port.ts'
 
 const input = (name: string) => readFileSync(`${RECORDINGS}inputs/${name}`)
 

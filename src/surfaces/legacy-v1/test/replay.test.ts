@@ -19,7 +19,7 @@ import { type Replay, replay } from '../../../../test/support/replay-recording.t
 import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
 import type { Frame } from '../../../../test/support/test-socket.ts'
 import { isText } from '../../../../test/support/test-socket.ts'
-import type { Engine } from '../../../domain/engine/engine.ts'
+import type { Engine } from '../../../domain/engine/engine-port.ts'
 
 /** The real engine; what one sitting caches, the next one does not find. */
 interface SittingEngine extends Engine {

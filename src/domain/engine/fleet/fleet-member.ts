@@ -1,0 +1,307 @@
+/**
+ * One engine in a fleet: whether it may be given work, what it has loaded, how it has fared. The engine says whether it is
+ * reachable; the operator and its own misdeeds decide the rest. It never runs anything by itself.
+ */
+
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import { isWeights } from '../../workflows/model-refs.ts'
+import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
+import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
+
+/** When an engine whose process is ours is replaced by a fresh one, between jobs. null: never for this reason. */
+export interface RecycleLimits {
+  readonly maxJobs: number | null
+  readonly maxMemoryBytes: number | null
+  readonly maxAgeMs: number | null
+}
+
+export interface MemberOptions {
+  readonly clock: Clock
+  /** What it could run when it was last seen, for the time until it is seen again. */
+  readonly remembered: ObjectInfo | null
+  readonly recycleLimits: RecycleLimits
+  /** The first pause after it broke off a run; it doubles while that goes on. */
+  readonly retryMs: number
+  /** The first time in quarantine; it doubles with every further one. */
+  readonly quarantineMs: number
+}
+
+const MAX_RETRY_MS = 30_000
+const MAX_QUARANTINE_MS = 1_800_000
+
+interface Quarantine {
+  readonly reason: string
+  readonly until: number
+}
+
+export class FleetMember {
+  readonly engine: FleetEngine
+  readonly #options: MemberOptions
+  readonly #trouble: Backoff
+  readonly #misdeeds: Backoff
+  #will: 'open' | 'cordoned' | 'draining' = 'open'
+  #quarantine: Quarantine | null = null
+  #pausedUntil = 0
+  #isTroubled = false
+  #running = 0
+  #recycling: string | null = null
+  #incarnation: number
+  #jobsOfProcess = 0
+  #info: ObjectInfo | null
+  #catalog: NodeCatalog | null = null
+  #weights: number | null = null
+  /** Of the latest runs, the newest first; as many as run at a time, for those are certainly there. */
+  #loaded: (readonly string[])[] = []
+  #lastError: EngineTrouble | null = null
+  #counts: EngineCounts = { jobs: 0, failures: 0, losses: 0, switches: 0, recycles: 0 }
+
+  constructor(engine: FleetEngine, options: MemberOptions) {
+    this.engine = engine
+    this.#options = options
+    this.#trouble = createBackoff({ firstMs: options.retryMs, maxMs: MAX_RETRY_MS })
+    this.#misdeeds = createBackoff({ firstMs: options.quarantineMs, maxMs: MAX_QUARANTINE_MS, random: () => 1 })
+    this.#incarnation = engine.health().incarnation
+    this.#info = engine.objectInfo() ?? options.remembered
+  }
+
+  get id(): string {
+    return this.engine.id
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  /** It broke off its latest run: jobs go to another one first, where there is one. */
+  get isTroubled(): boolean {
+    return this.#isTroubled
+  }
+
+  /** Counts the processes that were seen behind it. */
+  get incarnation(): number {
+    return this.#incarnation
+  }
+
+  get isSupervised(): boolean {
+    return this.engine.recycle !== undefined
+  }
+
+  /** null: it has never been reached, neither by us nor by a process before. */
+  catalog(): NodeCatalog | null {
+    if (this.#catalog === null && this.#info !== null) {
+      this.#catalog = this.engine.objectInfo() === this.#info ? this.engine.catalog() : catalogOf(this.#info)
+    }
+    return this.#catalog
+  }
+
+  /** Takes over what the engine says now. True when what it can run has changed. */
+  observe(): boolean {
+    const { incarnation } = this.engine.health()
+    if (incarnation !== this.#incarnation) this.#startAnew(incarnation)
+    const info = this.engine.objectInfo()
+    if (info === null || info === this.#info) return false
+    this.#info = info
+    this.#catalog = null
+    this.#weights = null
+    return true
+  }
+
+  #startAnew(incarnation: number): void {
+    this.#incarnation = incarnation
+    this.#jobsOfProcess = 0
+    this.#loaded = []
+    this.#quarantine = null
+    this.#recycling = null
+    this.#pausedUntil = 0
+  }
+
+  state(): EngineState {
+    const { state, unfit } = this.engine.health()
+    if (this.#isQuarantined()) return 'quarantined'
+    if (state !== 'ready') return state
+    if (unfit !== null) return 'quarantined'
+    if (this.#recycling !== null) return 'starting'
+    if (this.#will === 'draining') return this.#running > 0 ? 'draining' : 'cordoned'
+    return this.#will === 'cordoned' ? 'cordoned' : 'ready'
+  }
+
+  /** Whether it may be given one more run now. */
+  hasRoom(): boolean {
+    return this.#running < this.engine.concurrency && this.isWilling()
+  }
+
+  /** The same, where nobody counts its runs. */
+  isWilling(): boolean {
+    return this.state() === 'ready' && this.pausedMs() === 0
+  }
+
+  /** How long it is left alone after it broke off a run, or stays in quarantine; 0: not at all. */
+  pausedMs(): number {
+    const until = Math.max(this.#pausedUntil, this.#quarantine?.until ?? 0)
+    return Math.max(0, until - this.#options.clock.now().getTime())
+  }
+
+  #isQuarantined(): boolean {
+    return this.#quarantine !== null && this.#quarantine.until > this.#options.clock.now().getTime()
+  }
+
+  cordon(): void {
+    this.#will = 'cordoned'
+  }
+
+  drain(): void {
+    this.#will = 'draining'
+  }
+
+  /** Takes work again, whatever it was kept from it for. */
+  resume(): void {
+    this.#will = 'open'
+    this.#quarantine = null
+    this.#isTroubled = false
+    this.#pausedUntil = 0
+    this.#misdeeds.reset()
+    this.#trouble.reset()
+  }
+
+  begin(weights: readonly string[]): void {
+    this.#running += 1
+    this.#jobsOfProcess += 1
+    if (weights.length > 0) {
+      if (!this.hasLoaded(weights)) this.#count('switches')
+      this.#loaded = [weights, ...this.#loaded].slice(0, this.engine.concurrency)
+    }
+    this.#count('jobs')
+  }
+
+  /** Gives the room back. `isGood`: the engine did its part, whatever the job came to. */
+  end({ isGood }: { readonly isGood: boolean }): void {
+    this.#running -= 1
+    if (!isGood) return
+    this.#isTroubled = false
+    this.#trouble.reset()
+  }
+
+  countFailure(): void {
+    this.#count('failures')
+  }
+
+  /** A run was lost that began on this process of the engine. What an earlier one broke off is no reason to pause the next. */
+  lose(message: string, incarnation: number): void {
+    this.#count('losses')
+    this.#note(message)
+    // Whichever is noticed first, the loss or the new process: the job goes to another server where there is one.
+    this.#isTroubled = true
+    if (incarnation !== this.#incarnation) return
+    this.#pausedUntil = this.#options.clock.now().getTime() + this.#trouble.nextMs()
+  }
+
+  quarantine(reason: string): void {
+    this.#note(reason)
+    this.#quarantine = { reason, until: this.#options.clock.now().getTime() + this.#misdeeds.nextMs() }
+  }
+
+  forgetLoaded(): void {
+    this.#loaded = []
+  }
+
+  hasLoaded(weights: readonly string[]): boolean {
+    return this.#loaded.some((loaded) => weights.every((name) => loaded.includes(name)))
+  }
+
+  hasSomeLoaded(weights: readonly string[]): boolean {
+    return this.#loaded.some((loaded) => weights.some((name) => loaded.includes(name)))
+  }
+
+  hasAnyLoaded(): boolean {
+    return this.#loaded.length > 0
+  }
+
+  /** Why its process should be replaced before the next job, or null. */
+  wornOutBy(): string | null {
+    if (!this.isSupervised || this.#recycling !== null) return null
+    const { maxJobs, maxMemoryBytes, maxAgeMs } = this.#options.recycleLimits
+    const { memoryBytes, startedAt } = this.engine.health()
+    if (maxJobs !== null && this.#jobsOfProcess >= maxJobs) return `it has run ${this.#jobsOfProcess} jobs`
+    if (maxMemoryBytes !== null && memoryBytes !== null && memoryBytes > maxMemoryBytes) {
+      return `it occupies ${Math.round(memoryBytes / 2 ** 20)} MiB`
+    }
+    const ageMs = startedAt === null ? 0 : this.#options.clock.now().getTime() - startedAt.getTime()
+    if (maxAgeMs !== null && ageMs > maxAgeMs) return `it has run for ${Math.round(ageMs / 1000)} s`
+    return null
+  }
+
+  /** Ends its process for a fresh one. Taken out of service until the new one is seen. */
+  async recycle(reason: string): Promise<void> {
+    this.#recycling = reason
+    this.#count('recycles')
+    try {
+      await this.engine.recycle?.(reason)
+    } catch (error) {
+      this.#recycling = null
+      this.quarantine(`it could not be restarted (${error instanceof Error ? error.message : String(error)})`)
+      throw error
+    }
+  }
+
+  status(): EngineStatus {
+    const { version, reconnects, memoryBytes, startedAt, lastError } = this.engine.health()
+    return {
+      id: this.id,
+      state: this.state(),
+      reason: this.#reason(),
+      isSupervised: this.isSupervised,
+      concurrency: this.engine.concurrency,
+      running: this.#running,
+      nodeClasses: this.catalog()?.classTypes().length ?? 0,
+      weights: this.#countWeights(),
+      loadedWeights: [...new Set(this.#loaded.flat())],
+      version,
+      reconnects,
+      memoryBytes,
+      startedAt,
+      lastError: newest(lastError, this.#lastError),
+      counts: this.#counts,
+    }
+  }
+
+  #reason(): string | null {
+    if (this.#isQuarantined()) return this.#quarantine!.reason
+    const { state, unfit } = this.engine.health()
+    if (state === 'ready' && unfit !== null) return unfit
+    return this.#recycling ?? (this.#will === 'draining' ? 'drained' : null)
+  }
+
+  #countWeights(): number {
+    this.#weights ??= weightsOf(this.catalog()).size
+    return this.#weights
+  }
+
+  #count(what: keyof EngineCounts): void {
+    this.#counts = { ...this.#counts, [what]: this.#counts[what] + 1 }
+  }
+
+  #note(message: string): void {
+    this.#lastError = { message, at: this.#options.clock.now() }
+  }
+}
+
+/** Names of installed weights: everything of that kind which some loader offers. */
+export function weightsOf(catalog: NodeCatalog | null): Set<string> {
+  const names = new Set<string>()
+  for (const classType of catalog?.classTypes() ?? []) {
+    const { required = {}, optional = {} } = catalog?.find(classType)?.input ?? {}
+    for (const [type, options] of [...Object.values(required), ...Object.values(optional)]) {
+      const choices = Array.isArray(type) ? type : Array.isArray(options?.options) ? options.options : []
+      for (const choice of choices) if (typeof choice === 'string' && isWeights(choice)) names.add(choice)
+    }
+  }
+  return names
+}
+
+function newest(one: EngineTrouble | null, other: EngineTrouble | null): EngineTrouble | null {
+  if (one === null || other === null) return one ?? other
+  return one.at >= other.at ? one : other
+}

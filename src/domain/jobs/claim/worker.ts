@@ -1,0 +1,286 @@
+/**
+ * Claims jobs for engines that have room and runs them there. It is woken by notices and looks by itself now and then, so a lost
+ * notice costs a second. All its leases are renewed in one write; a lease it cannot keep ends the run. Which job is next, for
+ * which of the engines, and whether an account has room, is decided by the store; the run itself is in job-run.ts.
+ */
+import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
+import { createDoorbell } from '../../../../lib/doorbell.ts'
+import { createSemaphore } from '../../../../lib/semaphore.ts'
+import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
+import { createTurns } from '../../../../lib/turns.ts'
+import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
+import type { JobChanged } from '../../events/event-bus.ts'
+import type { Claim, Lease } from '../job-store.ts'
+import { createSecondChances } from '../run/engine-loss-retries.ts'
+import { JobRun } from '../run/job-run.ts'
+import type { RunDeps } from '../run/run-deps.ts'
+import { announceTouched } from '../sweeps/announce-touched.ts'
+import { createRecover, type Recover } from '../sweeps/recover-jobs.ts'
+import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
+
+export interface WorkerStats {
+  readonly workers: number
+  readonly running: number
+  readonly isDraining: boolean
+}
+
+export interface Worker extends AsyncDisposable {
+  /** Harmless when called twice. */
+  start(): void
+  /** Claims nothing more, lets runs finish until the deadline, then gives the rest back to the queue. */
+  drain(options: { readonly deadline: Date }): Promise<void>
+  /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
+  evict(engineId: string): Promise<void>
+  stats(): WorkerStats
+  /** Work may be on its way to the store: looks for it at once. */
+  look(): void
+}
+
+export function createWorker(deps: WorkerDeps): Worker {
+  return new ClaimingWorker(deps)
+}
+
+// A full worker waits for a slot to be freed; the time only bounds the wait.
+const FULL_WAIT_MS = 60_000
+const MAX_STORAGE_PAUSE_MS = 30_000
+
+class ClaimingWorker implements Worker {
+  readonly #deps: WorkerDeps
+  readonly #options: WorkerOptions
+  readonly #runDeps: RunDeps
+  readonly #recover: Recover
+  readonly #runs = new Map<string, JobRun>()
+  /** Runs and, after them, whatever helps their engine back to its feet. */
+  readonly #busy = new Set<Promise<void>>()
+  readonly #bell = createDoorbell()
+  readonly #closing = new AbortController()
+  readonly #drainOver = new AbortController()
+  /** Of the storage: the next job would fare no better just now. Trouble with an engine is its own affair. */
+  readonly #trouble: Backoff
+  readonly #storeTrouble = createBackoff({ firstMs: 250, maxMs: 10_000 })
+  #loops: Promise<void>[] = []
+  #subscriptions: (() => void)[] = []
+  #pauseMs = 0
+  #drained: Promise<void> | null = null
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps
+    this.#options = readWorkerOptions(deps)
+    const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
+    this.#trouble = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
+    this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
+    this.#runDeps = {
+      ...deps,
+      observer,
+      limits,
+      pace,
+      outputRules: { previewOutputs: deps.previewOutputs ?? false },
+      ingestLimit: createSemaphore(parallelIngests),
+      turns: deps.turns ?? createTurns(),
+      secondChances: createSecondChances(),
+      checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
+      surrender: (lease) => this.#surrender(lease),
+      giveBack: (lease) => {
+        this.#runs.delete(lease.jobId)
+        return this.#giveBack([lease])
+      },
+    }
+  }
+
+  start(): void {
+    if (this.#loops.length > 0 || this.#closing.signal.aborted) return
+    const { bus, fleet } = this.#deps
+    this.#subscriptions = [
+      bus.onWork(() => this.#bell.ring()),
+      bus.onChanged((notice) => this.#onChanged(notice)),
+      fleet.onChange(() => this.#bell.ring()),
+    ]
+    this.#loops = [this.#claimLoop(), this.#renewLoop()]
+  }
+
+  stats(): WorkerStats {
+    return {
+      workers: this.#options.workers,
+      running: this.#runs.size,
+      isDraining: this.#closing.signal.aborted,
+    }
+  }
+
+  look(): void {
+    this.#bell.ring()
+  }
+
+  drain({ deadline }: { readonly deadline: Date }): Promise<void> {
+    this.#drained ??= this.#drain(deadline)
+    return this.#drained
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.drain({ deadline: this.#deps.clock.now() })
+  }
+
+  async #claimLoop(): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      if (this.#busy.size >= this.#options.workers) {
+        await this.#bell.wait(FULL_WAIT_MS, signal)
+        continue
+      }
+      if (this.#pauseMs > 0) {
+        const pauseMs = this.#pauseMs
+        this.#pauseMs = 0
+        await sleep(pauseMs, signal)
+        continue
+      }
+      const { fleet } = this.#deps
+      this.#bell.hush()
+      const isClaimed = await fleet.inTurn(this, () => this.#claimOne())
+      // An engine that is left alone for a while is worth another look when that is over.
+      if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
+    }
+  }
+
+  /** Between one and two poll intervals, so that many workers do not ask in step. */
+  #pollMs(): number {
+    return this.#options.pollEveryMs * (1 + Math.random())
+  }
+
+  async #claimOne(): Promise<boolean> {
+    const { store, fleet, clock, newId, log } = this.#deps
+    const engines = fleet.offers()
+    if (engines.length === 0) return false
+    const now = clock.now()
+    const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
+    const { pool, workerId, maxOvertakes } = this.#options
+    try {
+      const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now, engines, maxOvertakes })
+      this.#storeTrouble.reset()
+      if (claim === null) return false
+      if (this.#closing.signal.aborted) await this.#giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
+      else this.#begin(claim, leaseUntil)
+      return true
+    } catch (error) {
+      log.error({ err: error }, 'claiming a job failed')
+      this.#pauseMs = this.#storeTrouble.nextMs()
+      return true
+    }
+  }
+
+  #begin(claim: Claim, leaseUntil: Date): void {
+    const { job } = claim
+    const startedAtMs = (job.startedAt ?? this.#deps.clock.now()).getTime()
+    this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
+    const { fleet } = this.#deps
+    const { engineId, needs } = claim
+    this.#runDeps.onStored?.(job)
+    const slot = fleet.take(engineId, needs)
+    const place = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
+    const run = new JobRun(claim, place, { ...this.#runDeps, leaseUntil })
+    this.#runs.set(job.id, run)
+    const occupied = this.#occupy(run, slot).finally(() => {
+      this.#busy.delete(occupied)
+      this.#bell.ring()
+    })
+    this.#busy.add(occupied)
+    this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+  }
+
+  /** The slot stays taken while its engine is helped: the next run must not meet one that hangs. */
+  async #occupy(run: JobRun, slot: EngineSlot): Promise<void> {
+    const end = await run.done
+    const { jobId } = run.lease
+    if (this.#runs.get(jobId) === run) this.#runs.delete(jobId)
+    if (end.isShortOfRoom) this.#pauseMs = this.#trouble.nextMs()
+    else if (end.end === 'finished') this.#trouble.reset()
+    if (end.isStuck) {
+      this.#options.observer.engineStuck({ jobId })
+      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine was given up in the middle of a run')
+    }
+    await slot.end(end)
+  }
+
+  /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
+  #onChanged({ jobId, version }: JobChanged): void {
+    const run = this.#runs.get(jobId)
+    if (run === undefined || version <= run.version) return
+    this.#renew([run]).catch((error) => this.#deps.log.warn({ err: error, jobId }, 'a lease could not be checked'))
+  }
+
+  async #renewLoop(): Promise<void> {
+    const { signal } = this.#closing
+    // Leases are kept alive while the worker drains, too: the loop ends with the last run.
+    while (!signal.aborted || this.#busy.size > 0) {
+      await sleep(this.#options.renewEveryMs, this.#drainOver.signal)
+      if (this.#drainOver.signal.aborted) return
+      await this.#renewAll()
+    }
+  }
+
+  async #renewAll(): Promise<void> {
+    const runs = [...this.#runs.values()]
+    if (runs.length === 0) return
+    try {
+      await this.#renew(runs)
+    } catch (error) {
+      this.#deps.log.error({ err: error }, 'renewing leases failed')
+      const now = this.#deps.clock.now()
+      for (const run of runs) if (run.leaseUntil <= now) run.lose()
+    }
+  }
+
+  async #renew(runs: readonly JobRun[]): Promise<void> {
+    const until = new Date(this.#deps.clock.now().getTime() + this.#options.leaseMs)
+    const leases = runs.map((run) => run.lease)
+    const held = await this.#deps.store.renew(leases, until)
+    const statusOf = new Map(held.map(({ jobId, status }) => [jobId, status]))
+    for (const run of runs) {
+      const status = statusOf.get(run.lease.jobId)
+      if (status === undefined) {
+        run.lose()
+        continue
+      }
+      run.leaseUntil = until
+      if (status === 'canceling') run.cancel()
+    }
+  }
+
+  /** Lets the lease lapse here and now, which spends the attempt, and takes the job back like any other lapsed one. */
+  async #surrender(lease: Lease): Promise<void> {
+    this.#runs.delete(lease.jobId)
+    await this.#deps.store.renew([lease], new Date(0))
+    await this.#recover()
+  }
+
+  async #drain(deadline: Date): Promise<void> {
+    this.#closing.abort()
+    const [claimLoop, renewLoop] = this.#loops
+    await claimLoop
+    const slots = Promise.all(this.#busy)
+    if (!(await settlesWithin(slots, deadline.getTime() - this.#deps.clock.now().getTime()))) {
+      const runs = [...this.#runs.values()]
+      for (const run of runs) run.abandon()
+      await this.#giveBack(runs.map((run) => run.lease))
+      await settlesWithin(slots, this.#options.limits.cancelGraceMs)
+    }
+    this.#drainOver.abort()
+    await renewLoop
+    for (const end of this.#subscriptions) end()
+  }
+
+  async evict(engineId: string): Promise<void> {
+    const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
+    for (const run of runs) run.abandon()
+    await this.#giveBack(runs.map((run) => run.lease))
+  }
+
+  async #giveBack(leases: readonly Lease[]): Promise<void> {
+    if (leases.length === 0) return
+    const { store, clock, log } = this.#deps
+    try {
+      const touched = await store.release(leases, clock.now())
+      announceTouched({ ...this.#deps, observer: this.#options.observer }, touched, null)
+    } catch (error) {
+      log.error({ err: error }, 'leases could not be given back; they run out by themselves')
+    }
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * Tells credentials from the rest of `extra_data`. Credentials are for the keeper alone. The rest is stored with the job, so a
+ * credential that a caller left inside of it is blanked first, wherever it stands: from there on nobody has to be careful.
+ */
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
+import { KEY_IN_TEXT, KEY_PREFIX } from '../../accounts/api-key.ts'
+import type { ExtraData } from './extra-data-keeper.ts'
+
+export interface SplitExtraData {
+  /** null: the job carries no credential. */
+  readonly credentials: ExtraData | null
+  /** null: it carries nothing else. */
+  readonly notes: JsonObject | null
+}
+
+/** What is known to be no credential. A field that nobody has thought of is treated as one. */
+const NOTES: ReadonlySet<string> = new Set(['extra_pnginfo'])
+
+export const BLANKED = '[REDACTED]'
+
+export function splitExtraData(data: ExtraData | null): SplitExtraData {
+  const entries = Object.entries(data ?? {})
+  // Clients write out the keys that they do not have, too: an empty one is nothing that could be lost.
+  const isNote = ([name, value]: [string, unknown]) => NOTES.has(name) || value === null || value === ''
+  const credentials = entries.filter((entry) => !isNote(entry))
+  const notes = entries.filter(isNote) as [string, JsonValue][]
+  const known = credentials.map(([, value]) => value)
+  return {
+    credentials: credentials.length === 0 ? null : Object.fromEntries(credentials),
+    notes: notes.length === 0 ? null : blankCredentials(Object.fromEntries(notes), { known }),
+  }
+}
+
+export interface BlankOptions {
+  /** Credentials that came in the same submit: no text may repeat them. Anything but a text is ignored. */
+  readonly known: readonly unknown[]
+  /** Which names promise a credential; by default those that leave no doubt, so that a saved graph stays as it is. */
+  readonly isCredentialName?: (name: string) => boolean
+}
+
+// Shorter texts would blank out ordinary words.
+const MIN_KNOWN_LENGTH = 6
+
+/** A copy without credentials; the very same value when there are none in it, which is found out without copying anything. */
+export function blankCredentials<Value extends JsonValue>(value: Value, options: BlankOptions): Value {
+  const isName = rememberAnswers(options.isCredentialName ?? isCredentialName)
+  const known = options.known.filter(
+    (text): text is string => typeof text === 'string' && text.length >= MIN_KNOWN_LENGTH,
+  )
+  const isCleanText = (text: string) => !text.includes(KEY_PREFIX) && !known.some((secret) => text.includes(secret))
+
+  function isClean(part: JsonValue): boolean {
+    if (typeof part === 'string') return isCleanText(part)
+    if (Array.isArray(part)) return part.every(isClean)
+    if (!isJsonObject(part)) return true
+    for (const name of Object.keys(part)) {
+      const member = part[name] as JsonValue
+      if (!isCleanText(name) || !isClean(member) || (isName(name) && saysSomething(member))) return false
+    }
+    return true
+  }
+
+  function blankText(text: string): string {
+    return known.reduce((result, secret) => result.replaceAll(secret, BLANKED), text.replaceAll(KEY_IN_TEXT, BLANKED))
+  }
+
+  function blank(part: JsonValue): JsonValue {
+    if (typeof part === 'string') return blankText(part)
+    if (Array.isArray(part)) return part.map(blank)
+    if (!isJsonObject(part)) return part
+    // Not by assignment: a member may be called `__proto__`.
+    return Object.fromEntries(
+      Object.entries(part).map(([name, member]) => [
+        blankText(name),
+        isName(name) && saysSomething(member) ? BLANKED : blank(member),
+      ]),
+    )
+  }
+
+  return isClean(value) ? value : (blank(value) as Value)
+}
+
+const MAX_REMEMBERED = 10_000
+
+/** A saved graph has a few dozen names, a hundred thousand times. */
+function rememberAnswers(ask: (name: string) => boolean): (name: string) => boolean {
+  const answers = new Map<string, boolean>()
+  return (name) => {
+    const known = answers.get(name)
+    if (known !== undefined) return known
+    const answer = ask(name)
+    if (answers.size < MAX_REMEMBERED) answers.set(name, answer)
+    return answer
+  }
+}
+
+/** A flag or an empty field under a telling name gives nothing away. */
+function saysSomething(value: JsonValue): boolean {
+  if (value === null || typeof value === 'boolean' || value === '') return false
+  if (Array.isArray(value)) return value.some(saysSomething)
+  return !isJsonObject(value) || value instanceof NumberText || Object.values(value).some(saysSomething)
+}
+
+// Nearly every name of a saved graph is done with here.
+const WORTH_A_LOOK = /key|token|secret|pass|pwd|credential|authorization|cookie|bearer/i
+const CREDENTIAL_WORDS = new RegExp(
+  [
+    '(^|_)(api|access|auth|private|secret|signing|encryption|master|client|service|account|license|subscription)_?keys?(_|$)',
+    '(^|_)(auth|access|refresh|session|api|bearer|security|id|user|csrf)_?tokens?(_|$)',
+    '(^|_)token$',
+    '(^|_)(secrets?|passwords?|passwd|pwd|passphrase|credentials?|authorization|cookies?|bearer)(_|$)',
+  ].join('|'),
+)
+
+/** `apiKey`, `api-key`, `API_KEY_COMFY_ORG`, `hfToken`, `password`; not `keyframes`, `max_tokens` or `token_normalization`. */
+export function isCredentialName(name: string): boolean {
+  if (!WORTH_A_LOOK.test(name)) return false
+  const words = name
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replaceAll(/[^A-Za-z0-9]+/g, '_')
+    .toLowerCase()
+  return CREDENTIAL_WORDS.test(words)
+}
