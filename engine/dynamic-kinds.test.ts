@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EngineNode } from './define-node.ts'
-import { values } from './define-node.ts'
+import { type EngineNode, values } from './define-node.ts'
 import { autogrow, dynamicCombo, MATCHED_OUTPUT, matchType } from './dynamic-kinds.ts'
 import { defineDynamicListNode, defineDynamicNode } from './dynamic-node.ts'
 import { combo, int, string } from './input-kinds.ts'

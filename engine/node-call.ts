@@ -2,8 +2,8 @@
  * One call of one node, the same on every thread: the node runs in its context, and what it returns
  * is checked before anybody relies on it. The host supplies what differs between threads.
  */
-import type { JsonObject, JsonValue } from '../lib/json/lossless-json.ts'
-import { parseLosslessJson } from '../lib/json/lossless-json.ts'
+
+import { type JsonObject, type JsonValue, parseLosslessJson } from '../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../lib/python/values.ts'
 import type { EngineNode } from './define-node.ts'
 import { GraphBuilder } from './graph-builder.ts'

@@ -1,6 +1,6 @@
 /** Saving and previewing images as PNG files. The bytes leave with the node's report; nothing is written to disk here. */
-import type { JsonObject } from '../../lib/json/lossless-json.ts'
-import { isJsonObject } from '../../lib/json/lossless-json.ts'
+
+import { isJsonObject, type JsonObject } from '../../lib/json/lossless-json.ts'
 import { pythonJsonDumps } from '../../lib/python/values.ts'
 import { defineNode } from '../define-node.ts'
 import { BATCH_TOKEN, numberedName, readPrefix } from '../files/output-name.ts'

@@ -3,8 +3,7 @@
  * and weights all the same: its jobs are accepted and wait.
  */
 import type { ObjectInfo } from '../../engine/graph/object-info.ts'
-import type { JsonValue } from '../../lib/json/lossless-json.ts'
-import { parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
+import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Store } from './open-store.ts'
 

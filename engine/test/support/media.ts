@@ -1,7 +1,6 @@
 /** What tests of media nodes share: whether ffmpeg is there, files of any kind of sound, and tensors without an engine. */
 import { spawnSync } from 'node:child_process'
-import type { PixelWork } from '../../tensor/tensor.ts'
-import { Tensor } from '../../tensor/tensor.ts'
+import { type PixelWork, Tensor } from '../../tensor/tensor.ts'
 
 const isThere = (program: string) => spawnSync(program, ['-version']).status === 0
 

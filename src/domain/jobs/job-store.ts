@@ -6,9 +6,8 @@
 import type { PoolPrice } from '../credits/prices.ts'
 import type { EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/key-record.ts'
-import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
+import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunRecord } from './run/run-record.ts'
-import type { Submission } from './submission.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface NewJob {

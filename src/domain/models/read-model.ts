@@ -5,8 +5,18 @@
 import { isMediaType } from '../../../lib/mime.ts'
 import { FieldReader } from './field-reader.ts'
 import type { JsonPath } from './json-path.ts'
-import type { Hosting, Json, Model, ModelInput, ModelOutput } from './model.ts'
-import { isRecord, MODALITIES, MODEL_STATES, POLICY_CHARGES, RETURN_MODES } from './model.ts'
+import {
+  type Hosting,
+  isRecord,
+  type Json,
+  MODALITIES,
+  MODEL_STATES,
+  type Model,
+  type ModelInput,
+  type ModelOutput,
+  POLICY_CHARGES,
+  RETURN_MODES,
+} from './model.ts'
 import { type ModelId, readModelId } from './model-id.ts'
 import { findOtherDefaults } from './price-rule.ts'
 import { readPriceRule } from './read-price-rule.ts'

@@ -10,7 +10,7 @@ import type { Fleet } from '../../engine/fleet/fleet.ts'
 import { ANY_LANE } from '../../engine/fleet/lane-offers.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { Claim, JobStore, TouchedJob, WaitingLane } from '../job-store.ts'
-import { readStoredGraph } from '../run/stored-graph.ts'
+import { readStoredGraph } from '../run/prepare-run.ts'
 import { type AnnounceDeps, announceTouched } from '../sweeps/announce-touched.ts'
 
 export interface LaneDeps extends AnnounceDeps {

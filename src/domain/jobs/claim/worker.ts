@@ -11,7 +11,7 @@ import { createTurns } from '../../../../lib/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim, Lease } from '../job-store.ts'
-import { createSecondChances } from '../run/engine-loss-retries.ts'
+import { createEngineLossRetries } from '../run/engine-loss-retries.ts'
 import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { announceTouched } from '../sweeps/announce-touched.ts'
@@ -77,7 +77,7 @@ class ClaimingWorker implements Worker {
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
-      secondChances: createSecondChances(),
+      engineLossRetries: createEngineLossRetries(),
       checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
       surrender: (lease) => this.#surrender(lease),
       giveBack: (lease) => {
@@ -174,8 +174,8 @@ class ClaimingWorker implements Worker {
     const { engineId, needs } = claim
     this.#runDeps.onStored?.(job)
     const slot = fleet.take(engineId, needs)
-    const place = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
-    const run = new JobRun(claim, place, { ...this.#runDeps, leaseUntil })
+    const assigned = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
+    const run = new JobRun(claim, assigned, { ...this.#runDeps, leaseUntil })
     this.#runs.set(job.id, run)
     const occupied = this.#occupy(run, slot).finally(() => {
       this.#busy.delete(occupied)

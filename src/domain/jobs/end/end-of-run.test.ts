@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decideEnd, type RunFacts, toJobError } from './end-of-run.ts'
+import { EngineLostError } from '../../engine/engine-lost-error.ts'
+import { decideEnd, type RunFacts, toEngineLoss, toJobError } from './end-of-run.ts'
 
 const FACTS: RunFacts = {
   outcome: null,
   stop: null,
-  lossReason: null,
-  isBlameless: false,
-  isUntouched: false,
-  deservesSecondChance: false,
+  loss: null,
+  deservesRetry: false,
   attempt: 1,
   maxAttempts: 3,
 }
 const BROKEN = toJobError('node_execution_error', 'bad')
+const GONE = toEngineLoss(new EngineLostError('engine_unreachable', 'it was gone'))
 const FULL = toJobError('storage_full', 'full')
 
 function end(facts: Partial<RunFacts>): string {
@@ -36,7 +36,7 @@ test('an interrupt ends the job for the reason it was made', () => {
 
 test('a run that was given up ends for the same reason', () => {
   assert.equal(end({ stop: { cause: 'cancel' } }), 'canceled:-')
-  assert.equal(end({ stop: { cause: 'timeout', limitMs: 60_000 }, lossReason: 'it was gone' }), 'failed:timeout')
+  assert.equal(end({ stop: { cause: 'timeout', limitMs: 60_000 }, loss: GONE }), 'failed:timeout')
 })
 
 test('a job whose output could not be kept never succeeds', () => {
@@ -55,10 +55,10 @@ test('a lack of room costs attempts before it costs the job', () => {
 })
 
 test('a lost engine costs attempts before it costs the job', () => {
-  assert.equal(end({ lossReason: 'it was gone', attempt: 1 }), 'requeue')
-  assert.equal(end({ lossReason: 'it was gone', attempt: 2 }), 'requeue')
-  assert.equal(end({ lossReason: 'it was gone', attempt: 3 }), 'failed:engine_lost')
-  assert.equal(end({ lossReason: 'it was gone', attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
+  assert.equal(end({ loss: GONE, attempt: 1 }), 'requeue')
+  assert.equal(end({ loss: GONE, attempt: 2 }), 'requeue')
+  assert.equal(end({ loss: GONE, attempt: 3 }), 'failed:engine_lost')
+  assert.equal(end({ loss: GONE, attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
 })
 
 test('a worker ends only jobs that it holds', () => {
@@ -72,13 +72,13 @@ test('a worker ends only jobs that it holds', () => {
 })
 
 test('a run that another one took down is run again, however often, and spends no attempt', () => {
-  const facts = { ...FACTS, lossReason: 'its thread ended', isBlameless: true, attempt: 3 }
+  const facts = { ...FACTS, loss: { ...GONE, isBlameless: true }, attempt: 3 }
   assert.deepEqual(decideEnd(facts), { verdict: 'return' })
   assert.equal(end({ ...facts, stop: { cause: 'cancel' } }), 'canceled:-')
 })
 
 test('an engine that never began the run costs the job no attempt, unless it was to be stopped anyway', () => {
-  const lost = { lossReason: 'nothing ran there', isUntouched: true }
+  const lost = { loss: { ...GONE, isUntouched: true } }
   assert.equal(end(lost), 'return')
   assert.equal(end({ ...lost, attempt: 3 }), 'return')
   assert.equal(end({ ...lost, stop: { cause: 'cancel' } }), 'canceled:-')

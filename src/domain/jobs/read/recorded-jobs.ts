@@ -4,9 +4,8 @@
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
-import type { Job } from '../job.ts'
+import type { Job, Submission } from '../job.ts'
 import type { RunRecord } from '../run/run-record.ts'
-import type { Submission } from '../submission.ts'
 import { isTerminal, type JobStatus } from '../transitions.ts'
 
 export interface RecordedJob {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-event.ts'
-import { applyEngineEvent, type RunState, startRunState } from './apply-engine-event.ts'
+import { applyEngineEvent, type RunFold, startFold } from './apply-engine-event.ts'
 import { readLog } from './log-tail.ts'
 
 const NODE = { nodeId: '4.0', classType: 'Save', displayNodeId: '4', parentNodeId: null }
@@ -11,8 +11,8 @@ function file(filename: string): ReportedFile {
   return { kind: 'file', filename, subfolder: '', folder: 'output', contentType: null, async *read() {} }
 }
 
-function fold(...events: EngineEvent[]): RunState {
-  return events.reduce(applyEngineEvent, startRunState({ graph: new Map(), earlierProgress: null }))
+function fold(...events: EngineEvent[]): RunFold {
+  return events.reduce(applyEngineEvent, startFold({ graph: new Map(), earlierProgress: null }))
 }
 
 test('a report brings its items once, in order, under the node of the submitted graph', () => {

@@ -33,7 +33,7 @@ export type RunOutcome =
   | { readonly kind: 'failed'; readonly error: JobError }
   | { readonly kind: 'interrupted' }
 
-export interface RunState {
+export interface RunFold {
   readonly progress: ProgressState
   readonly log: LogTail
   readonly outputsReused: boolean
@@ -56,7 +56,7 @@ const TRACEBACK_MAX_BYTES = 65_536
 const NAME_MAX_LENGTH = 512
 const SIGNATURE_VALUE_LENGTH = 256
 
-export function startRunState({ graph, earlierProgress }: StartOptions): RunState {
+export function startFold({ graph, earlierProgress }: StartOptions): RunFold {
   return {
     progress: startProgress(graph, earlierProgress),
     log: EMPTY_LOG,
@@ -68,7 +68,7 @@ export function startRunState({ graph, earlierProgress }: StartOptions): RunStat
   }
 }
 
-export function applyEngineEvent(before: RunState, event: EngineEvent): RunState {
+export function applyEngineEvent(before: RunFold, event: EngineEvent): RunFold {
   if (before.outcome !== null) return before.fresh === NOTHING ? before : { ...before, fresh: NOTHING }
   const state = before.fresh === NOTHING ? before : { ...before, fresh: NOTHING }
   switch (event.type) {
@@ -104,10 +104,10 @@ export function applyEngineEvent(before: RunState, event: EngineEvent): RunState
 }
 
 function applyReport(
-  state: RunState,
+  state: RunFold,
   nodeId: string,
   event: { readonly nodeId: string; readonly report: NodeReport; readonly cached: boolean },
-): RunState {
+): RunFold {
   const fresh: Reported[] = []
   let signature = event.nodeId
   for (const [key, items] of Object.entries(event.report)) {

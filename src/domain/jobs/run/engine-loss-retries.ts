@@ -1,25 +1,25 @@
 /**
- * Jobs that were given one more try after a failure that may have been the engine's (no memory, a faulty graphics card). Kept in
+ * Jobs that were granted one more try after a failure that may have been the engine's (no memory, a faulty graphics card). Kept in
  * memory only: after a restart a job may get another one, within its attempts.
  */
-export interface SecondChances {
-  give(jobId: string): void
-  wasGiven(jobId: string): boolean
+export interface EngineLossRetries {
+  grant(jobId: string): void
+  wasGranted(jobId: string): boolean
   forget(jobId: string): void
 }
 
 // Jobs that ended elsewhere are never forgotten by name.
 const MAX_REMEMBERED = 10_000
 
-export function createSecondChances(): SecondChances {
-  const given = new Set<string>()
+export function createEngineLossRetries(): EngineLossRetries {
+  const granted = new Set<string>()
   return {
-    give(jobId) {
-      const [oldest] = given
-      if (given.size >= MAX_REMEMBERED && oldest !== undefined) given.delete(oldest)
-      given.add(jobId)
+    grant(jobId) {
+      const [oldest] = granted
+      if (granted.size >= MAX_REMEMBERED && oldest !== undefined) granted.delete(oldest)
+      granted.add(jobId)
     },
-    wasGiven: (jobId) => given.has(jobId),
-    forget: (jobId) => void given.delete(jobId),
+    wasGranted: (jobId) => granted.has(jobId),
+    forget: (jobId) => void granted.delete(jobId),
   }
 }

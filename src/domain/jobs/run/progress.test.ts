@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Graph, GraphNode } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Progress } from '../job.ts'
-import { applyEngineEvent, startRunState } from './apply-engine-event.ts'
+import { applyEngineEvent, startFold } from './apply-engine-event.ts'
 import { toProgress } from './progress.ts'
 
 const GRAPH: Graph = new Map<string, GraphNode>([
@@ -18,7 +18,7 @@ function ref(nodeId: string, classType = GRAPH.get(nodeId)?.classType ?? 'Other'
 }
 
 function fold(events: readonly EngineEvent[], earlierProgress: Progress | null = null): Progress {
-  const start = startRunState({ graph: GRAPH, earlierProgress })
+  const start = startFold({ graph: GRAPH, earlierProgress })
   return toProgress(events.reduce(applyEngineEvent, start).progress)
 }
 
@@ -51,7 +51,7 @@ test('a sampler whose steps are not in the graph weighs what it reports', () => 
   const sampler = ref('2', 'SamplerCustomAdvanced')
   const graph: Graph = new Map([...GRAPH, ['2', { classType: 'SamplerCustomAdvanced', inputs: {}, title: null }]])
   const events: EngineEvent[] = [...FIRST_DONE, { type: 'node_progress', ...sampler, value: 5, max: 10 }]
-  const state = events.reduce(applyEngineEvent, startRunState({ graph, earlierProgress: null }))
+  const state = events.reduce(applyEngineEvent, startFold({ graph, earlierProgress: null }))
   assert.equal(toProgress(state.progress).value, 6 / 12)
 })
 
@@ -114,7 +114,7 @@ test('the value stays within 0 and 1 and never falls, also across attempts, what
     fc.property(fc.array(fc.array(events, { maxLength: 30 }), { maxLength: 3 }), (attempts) => {
       let last: Progress | null = null
       for (const attempt of attempts) {
-        let state = startRunState({ graph: GRAPH, earlierProgress: last })
+        let state = startFold({ graph: GRAPH, earlierProgress: last })
         for (const event of attempt) {
           state = applyEngineEvent(state, event)
           const now: Progress = toProgress(state.progress)

@@ -17,7 +17,7 @@ import type { OutputRules } from '../outputs/output-draft.ts'
 import type { EngineVerdicts } from '../submit/engine-verdicts.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { CommitPace } from './committer.ts'
-import type { SecondChances } from './engine-loss-retries.ts'
+import type { EngineLossRetries } from './engine-loss-retries.ts'
 
 export interface RunLimits {
   readonly maxAttempts: number
@@ -56,15 +56,15 @@ export interface RunDeps {
   surrender(lease: Lease): Promise<void>
   /** The job goes back to the queue without having spent an attempt. */
   giveBack(lease: Lease): Promise<void>
-  readonly secondChances: SecondChances
+  readonly engineLossRetries: EngineLossRetries
   /** Absent: nobody waits for what an engine says to a graph. */
   readonly verdicts?: EngineVerdicts
   /** Told of a job as the store has it now, before anybody else hears of the change. */
   readonly onStored?: (job: Job) => void
 }
 
-/** Where a job runs. */
-export interface RunPlace {
+/** The engine that was chosen for a job. */
+export interface AssignedEngine {
   readonly slot: EngineSlot
   /** Whether another engine could take the job over. */
   hasOther(): boolean

@@ -12,8 +12,7 @@ import { writeGraphSteps } from '../../../../engine/graph/write-graph.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Turns } from '../../../../lib/turns.ts'
 import { hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
-import type { Job } from '../job.ts'
-import type { Submission } from '../submission.ts'
+import type { Job, Submission } from '../job.ts'
 import { EngineRefusedError, type Submit } from './submit-job.ts'
 
 export interface PromptRequest {

@@ -17,8 +17,7 @@ import {
 } from '../../../../test/support/recorded-runs.ts'
 import { type Replay, replay } from '../../../../test/support/replay-recording.ts'
 import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
-import type { Frame } from '../../../../test/support/test-socket.ts'
-import { isText } from '../../../../test/support/test-socket.ts'
+import { type Frame, isText } from '../../../../test/support/test-socket.ts'
 import type { Engine } from '../../../domain/engine/engine-port.ts'
 
 /** The real engine; what one sitting caches, the next one does not find. */
