@@ -130,7 +130,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     isClosing: () => worker.stats().isDraining,
-    ...(fleet.hasLanes && { engineWord: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
+    ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     onRecording(pool) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()
     },

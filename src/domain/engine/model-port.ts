@@ -1,6 +1,6 @@
 /**
- * How an engine has a partner's model do work for a node: a plain function that the composition root hands in. Who pays,
- * who may, and what a model is are its business; an engine only carries the question there and the answer back.
+ * How a node of an engine calls a partner's model: through a plain function that the composition root hands in. Prices, rights and
+ * what a model is are known behind it; an engine only passes the request on and the answer back.
  */
 
 import type { ModelNode } from '../../../engine/graph/model-nodes.ts'
@@ -31,7 +31,7 @@ export interface ModelRequest extends ModelCall {
   readonly extraData: Readonly<Record<string, unknown>> | null
 }
 
-/** What a submit asks for before its job exists: its nodes are going to run models. */
+/** The models that a job would run, for the check when it is submitted. */
 export interface ModelWish {
   readonly accountId: string
   /** Of the credential that submits; null: everything its account may. */

@@ -56,14 +56,14 @@ export function createWatchHub<Key, Snapshot>(
     if (isRefreshing) return
     isRefreshing = true
     const nowMs = uptimeMs()
-    // All hands draw from one iterator, so each due topic is read once.
+    // All readers draw from one iterator, so each due topic is read once.
     const due = [...topics.values()].filter((topic) => topic.isDue(nowMs)).values()
-    const hands = Array.from({ length: maxRefreshes }, async () => {
+    const readers = Array.from({ length: maxRefreshes }, async () => {
       for (const topic of due) {
         await topic.refresh().catch((error) => log.warn({ err: error }, 'a watched record could not be re-read'))
       }
     })
-    await Promise.all(hands)
+    await Promise.all(readers)
     isRefreshing = false
   }
 

@@ -1,6 +1,6 @@
 /**
- * A place on an engine while one run occupies it. Whoever ran says how it went; the slot does what that calls for (a pause, a
- * quarantine, freed memory, a fresh process) and stays taken until that is done, so that the next run finds a sound engine.
+ * A unit of an engine's capacity while one run occupies it. The run reports how it went; the slot does what that calls for (a
+ * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/sleep.ts'
@@ -12,20 +12,20 @@ export const OUT_OF_MEMORY = 'out_of_memory'
 export const CUDA_FAULT = 'cuda_fault'
 
 export interface RunReport {
-  /** It ignored an interrupt and may still be at it, or it starts nothing. */
+  /** It ignored an interrupt and may still be running, or it starts nothing. */
   readonly isStuck: boolean
-  /** The code of the failure that the engine told; null when there was none. */
+  /** The code of the failure that the engine reported; null when there was none. */
   readonly failureCode: string | null
 }
 
 export interface EngineSlot {
   readonly engineId: string
   readonly engine: Pick<Engine, 'run'>
-  /** It can make room after a run had no memory. */
+  /** It can free memory after a run had too little. */
   readonly canFree: boolean
-  /** The engine broke off, or cannot be reached: from now on it is left alone for a while. */
+  /** The engine broke off, or cannot be reached: it gets no work for a while. */
   lose(reason: string): void
-  /** Never rejects, and settles within a bounded time. Counts once. */
+  /** Never rejects, and settles within a bounded time. A second call does nothing. */
   end(report: RunReport): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export interface SlotDeps {
   onFreed(): void
 }
 
-const HELP_WITHIN_MS = 30_000
+const REPAIR_WITHIN_MS = 30_000
 
 export function createSlot(member: FleetMember, weights: readonly string[], { log, onFreed }: SlotDeps): EngineSlot {
   const { id, engine } = member
@@ -44,7 +44,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
   const { incarnation } = member
 
   /** What the engine needs before its next run; null in the ordinary case. */
-  function findHelp({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
+  function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
     if (engine.isResident) return null
     if (isStuck) return () => replace(lossReason ?? 'it ignored an interrupt')
     if (failureCode === CUDA_FAULT) return () => replace('its graphics card reported a fault')
@@ -59,7 +59,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
 
   async function free(): Promise<void> {
     member.forgetLoaded()
-    await engine.free?.({ signal: AbortSignal.timeout(HELP_WITHIN_MS) })
+    await engine.free?.({ signal: AbortSignal.timeout(REPAIR_WITHIN_MS) })
   }
 
   return {
@@ -74,10 +74,12 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
       if (isOver) return
       isOver = true
       if (report.failureCode !== null) member.countFailure()
-      const help = findHelp(report)
-      if (help !== null) {
-        const helped = help().catch((error) => log.error({ err: error, engine: id }, 'an engine could not be helped'))
-        await settlesWithin(helped, HELP_WITHIN_MS)
+      const repair = findRepair(report)
+      if (repair !== null) {
+        const repaired = repair().catch((error) =>
+          log.error({ err: error, engine: id }, 'an engine could not be repaired'),
+        )
+        await settlesWithin(repaired, REPAIR_WITHIN_MS)
       }
       member.end({ isGood: lossReason === null && !report.isStuck })
       onFreed()

@@ -1,4 +1,4 @@
-/** What an operator sees of one engine. The first state that applies is shown. */
+/** What an operator sees of one engine. Of several states that apply, the first of this list is shown. */
 import type { EngineTrouble } from './fleet-engine.ts'
 
 export const ENGINE_STATES = ['quarantined', 'lost', 'starting', 'draining', 'cordoned', 'ready'] as const

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createFairTurns } from './fair-lock.ts'
+import { createFairLock } from './fair-lock.ts'
 
-test('turns go round among all who ask, whoever asks first', async () => {
-  const { take } = createFairTurns()
+test('all who ask are served in rotation, whoever asks first', async () => {
+  const { run } = createFairLock()
   const order: string[] = []
   const ask = async (name: string, asker: object, times: number) => {
-    for (let time = 0; time < times; time++) await take(asker, async () => order.push(name) > 0)
+    for (let time = 0; time < times; time++) await run(asker, async () => order.push(name) > 0)
   }
   await Promise.all([ask('a', {}, 3), ask('b', {}, 3), ask('c', {}, 3)])
   assert.equal(order.join(''), 'abcabcabc')
 })
 
-test('a turn that came to nothing costs nobody its place', async () => {
-  const { take } = createFairTurns()
+test('work without success does not change the order', async () => {
+  const { run } = createFairLock()
   const [idle, one, two] = [{}, {}, {}]
   const order: string[] = []
   const ask = (name: string, asker: object, isServed = true) =>
-    take(asker, async () => {
+    run(asker, async () => {
       order.push(name)
       return isServed
     })
@@ -26,10 +26,10 @@ test('a turn that came to nothing costs nobody its place', async () => {
   assert.deepEqual(order, ['one', 'idle', 'two', 'idle', 'one'])
 })
 
-test('work that fails ends its own turn only', async () => {
-  const { take } = createFairTurns()
-  const broken = take({}, () => Promise.reject(new Error('no')))
-  const whole = take({}, async () => true)
+test('work that throws does not keep the lock', async () => {
+  const { run } = createFairLock()
+  const broken = run({}, () => Promise.reject(new Error('no')))
+  const whole = run({}, async () => true)
   await assert.rejects(broken, /no/)
   assert.equal(await whole, true)
 })

@@ -1,11 +1,11 @@
 /**
- * One piece of work at a time for several who ask again and again: the next turn goes to whoever has waited longest since a turn
- * came to something. Everybody who was woken for the same reason is heard before the choice is made, so that the first to be woken
+ * A lock that is shared fairly: work runs one piece at a time, and among those who wait it goes to the one whose last success
+ * is longest ago. The choice is made after everybody who was woken by the same event has asked, so that the first to be woken
  * is not always the first to be served.
  */
-export interface FairTurns {
-  /** `work` tells whether the turn came to something. `asker` stands for whoever asks, over all turns. */
-  take(asker: object, work: () => Promise<boolean>): Promise<boolean>
+export interface FairLock {
+  /** `work` tells whether it had success. `asker` is the identity of whoever asks, the same in every call. */
+  run(asker: object, work: () => Promise<boolean>): Promise<boolean>
 }
 
 interface Waiting {
@@ -13,13 +13,13 @@ interface Waiting {
   go(): void
 }
 
-export function createFairTurns(): FairTurns {
+export function createFairLock(): FairLock {
   const waiting: Waiting[] = []
-  /** By the number of the latest turn that came to something. */
+  /** The number of each asker's latest success. */
   const served = new WeakMap<object, number>()
-  let turns = 0
+  let successes = 0
   let isBusy = false
-  /** One who asks alone has nobody to wait for. */
+  /** As long as there is only one asker, it has nobody to wait for. */
   let only: object | null = null
   let isShared = false
 
@@ -40,7 +40,7 @@ export function createFairTurns(): FairTurns {
   }
 
   return {
-    async take(asker, work) {
+    async run(asker, work) {
       only ??= asker
       isShared ||= asker !== only
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -52,7 +52,7 @@ export function createFairTurns(): FairTurns {
       await promise
       try {
         const isServed = await work()
-        if (isServed) served.set(asker, ++turns)
+        if (isServed) served.set(asker, ++successes)
         return isServed
       } finally {
         soon()

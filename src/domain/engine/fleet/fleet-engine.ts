@@ -1,5 +1,5 @@
 /**
- * An engine that may come and go, as a fleet needs it: beside running jobs it says how it fares and can be helped. How it is
+ * An engine that may come and go, as a fleet needs it: beside running jobs it reports its health and can be repaired. How it is
  * reached, probed and restarted is the adapter's business; who may give it work is the fleet's.
  */
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
@@ -34,14 +34,14 @@ export interface FleetEngine extends Engine {
   readonly id: string
   /** How many runs it is given at a time. */
   readonly concurrency: number
-  /** It is a part of this process: there is nobody to keep work from, whatever a run of it did. */
+  /** It is a part of this process, so it is never paused, quarantined or replaced after a run. */
   readonly isResident?: true
   health(): EngineHealth
   /** Told after every change of health or of the object info. Returns the end of the subscription. */
   onChange(listener: () => void): () => void
   /** What it can run, as it said last; null as long as it has never been reached. */
   objectInfo(): ObjectInfo | null
-  /** Forgets loaded weights and caches, after a run had no memory. Absent: it cannot. */
+  /** Unloads weights and caches, after a run had too little memory. Absent: it cannot. */
   free?(options: { readonly signal: AbortSignal }): Promise<void>
   /** Ends its process and starts a new one; resolves when that is under way. Absent: its process is not ours. */
   recycle?(reason: string): Promise<void>

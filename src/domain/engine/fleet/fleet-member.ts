@@ -1,6 +1,6 @@
 /**
- * One engine in a fleet: whether it may be given work, what it has loaded, how it has fared. The engine says whether it is
- * reachable; the operator and its own misdeeds decide the rest. It never runs anything by itself.
+ * One engine in a fleet: whether it may be given work, what it has loaded, how its runs went. The engine says whether it is
+ * reachable; beyond that, the operator, its lost runs and its quarantines decide. It never runs anything by itself.
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
@@ -40,12 +40,12 @@ interface Quarantine {
 export class FleetMember {
   readonly engine: FleetEngine
   readonly #options: MemberOptions
-  readonly #trouble: Backoff
-  readonly #misdeeds: Backoff
-  #will: 'open' | 'cordoned' | 'draining' = 'open'
+  readonly #retryBackoff: Backoff
+  readonly #quarantineBackoff: Backoff
+  #operatorState: 'open' | 'cordoned' | 'draining' = 'open'
   #quarantine: Quarantine | null = null
   #pausedUntil = 0
-  #isTroubled = false
+  #brokeLatestRun = false
   #running = 0
   #recycling: string | null = null
   #incarnation: number
@@ -53,7 +53,7 @@ export class FleetMember {
   #info: ObjectInfo | null
   #catalog: NodeCatalog | null = null
   #weights: number | null = null
-  /** Of the latest runs, the newest first; as many as run at a time, for those are certainly there. */
+  /** The weights of the latest runs, the newest first: of as many as run at a time, since those are certainly loaded. */
   #loaded: (readonly string[])[] = []
   #lastError: EngineTrouble | null = null
   #counts: EngineCounts = { jobs: 0, failures: 0, losses: 0, switches: 0, recycles: 0 }
@@ -61,8 +61,12 @@ export class FleetMember {
   constructor(engine: FleetEngine, options: MemberOptions) {
     this.engine = engine
     this.#options = options
-    this.#trouble = createBackoff({ firstMs: options.retryMs, maxMs: MAX_RETRY_MS })
-    this.#misdeeds = createBackoff({ firstMs: options.quarantineMs, maxMs: MAX_QUARANTINE_MS, random: () => 1 })
+    this.#retryBackoff = createBackoff({ firstMs: options.retryMs, maxMs: MAX_RETRY_MS })
+    this.#quarantineBackoff = createBackoff({
+      firstMs: options.quarantineMs,
+      maxMs: MAX_QUARANTINE_MS,
+      random: () => 1,
+    })
     this.#incarnation = engine.health().incarnation
     this.#info = engine.objectInfo() ?? options.remembered
   }
@@ -75,9 +79,9 @@ export class FleetMember {
     return this.#running
   }
 
-  /** It broke off its latest run: jobs go to another one first, where there is one. */
-  get isTroubled(): boolean {
-    return this.#isTroubled
+  /** It broke off its latest run: jobs go to another engine first, where there is one. */
+  get brokeLatestRun(): boolean {
+    return this.#brokeLatestRun
   }
 
   /** Counts the processes that were seen behind it. */
@@ -124,21 +128,21 @@ export class FleetMember {
     if (state !== 'ready') return state
     if (unfit !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
-    if (this.#will === 'draining') return this.#running > 0 ? 'draining' : 'cordoned'
-    return this.#will === 'cordoned' ? 'cordoned' : 'ready'
+    if (this.#operatorState === 'draining') return this.#running > 0 ? 'draining' : 'cordoned'
+    return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
   }
 
   /** Whether it may be given one more run now. */
   hasRoom(): boolean {
-    return this.#running < this.engine.concurrency && this.isWilling()
+    return this.#running < this.engine.concurrency && this.isAvailable()
   }
 
-  /** The same, where nobody counts its runs. */
-  isWilling(): boolean {
+  /** The same without regard to how many runs it has. */
+  isAvailable(): boolean {
     return this.state() === 'ready' && this.pausedMs() === 0
   }
 
-  /** How long it is left alone after it broke off a run, or stays in quarantine; 0: not at all. */
+  /** How long it gets no work, after it broke off a run or because it is in quarantine; 0: it may have some now. */
   pausedMs(): number {
     const until = Math.max(this.#pausedUntil, this.#quarantine?.until ?? 0)
     return Math.max(0, until - this.#options.clock.now().getTime())
@@ -149,21 +153,21 @@ export class FleetMember {
   }
 
   cordon(): void {
-    this.#will = 'cordoned'
+    this.#operatorState = 'cordoned'
   }
 
   drain(): void {
-    this.#will = 'draining'
+    this.#operatorState = 'draining'
   }
 
-  /** Takes work again, whatever it was kept from it for. */
+  /** Takes work again, whatever the reason why it was given none. */
   resume(): void {
-    this.#will = 'open'
+    this.#operatorState = 'open'
     this.#quarantine = null
-    this.#isTroubled = false
+    this.#brokeLatestRun = false
     this.#pausedUntil = 0
-    this.#misdeeds.reset()
-    this.#trouble.reset()
+    this.#quarantineBackoff.reset()
+    this.#retryBackoff.reset()
   }
 
   begin(weights: readonly string[]): void {
@@ -176,31 +180,31 @@ export class FleetMember {
     this.#count('jobs')
   }
 
-  /** Gives the room back. `isGood`: the engine did its part, whatever the job came to. */
+  /** Frees the slot. `isGood`: the engine did its part, however the job ended. */
   end({ isGood }: { readonly isGood: boolean }): void {
     this.#running -= 1
     if (!isGood) return
-    this.#isTroubled = false
-    this.#trouble.reset()
+    this.#brokeLatestRun = false
+    this.#retryBackoff.reset()
   }
 
   countFailure(): void {
     this.#count('failures')
   }
 
-  /** A run was lost that began on this process of the engine. What an earlier one broke off is no reason to pause the next. */
+  /** A run that began on the process `incarnation` was lost. Only a loss of the present process pauses the engine. */
   lose(message: string, incarnation: number): void {
     this.#count('losses')
     this.#note(message)
-    // Whichever is noticed first, the loss or the new process: the job goes to another server where there is one.
-    this.#isTroubled = true
+    // Also when the new process was noticed before the loss: the job goes to another engine where there is one.
+    this.#brokeLatestRun = true
     if (incarnation !== this.#incarnation) return
-    this.#pausedUntil = this.#options.clock.now().getTime() + this.#trouble.nextMs()
+    this.#pausedUntil = this.#options.clock.now().getTime() + this.#retryBackoff.nextMs()
   }
 
   quarantine(reason: string): void {
     this.#note(reason)
-    this.#quarantine = { reason, until: this.#options.clock.now().getTime() + this.#misdeeds.nextMs() }
+    this.#quarantine = { reason, until: this.#options.clock.now().getTime() + this.#quarantineBackoff.nextMs() }
   }
 
   forgetLoaded(): void {
@@ -220,7 +224,7 @@ export class FleetMember {
   }
 
   /** Why its process should be replaced before the next job, or null. */
-  wornOutBy(): string | null {
+  recycleReason(): string | null {
     if (!this.isSupervised || this.#recycling !== null) return null
     const { maxJobs, maxMemoryBytes, maxAgeMs } = this.#options.recycleLimits
     const { memoryBytes, startedAt } = this.engine.health()
@@ -233,7 +237,7 @@ export class FleetMember {
     return null
   }
 
-  /** Ends its process for a fresh one. Taken out of service until the new one is seen. */
+  /** Replaces its process by a fresh one. It gets no work until the new one is seen. */
   async recycle(reason: string): Promise<void> {
     this.#recycling = reason
     this.#count('recycles')
@@ -271,7 +275,7 @@ export class FleetMember {
     if (this.#isQuarantined()) return this.#quarantine!.reason
     const { state, unfit } = this.engine.health()
     if (state === 'ready' && unfit !== null) return unfit
-    return this.#recycling ?? (this.#will === 'draining' ? 'drained' : null)
+    return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : null)
   }
 
   #countWeights(): number {

@@ -1,7 +1,7 @@
 /**
- * Several engines as one. Knows what they can run together, where a graph could run, and who has room for which lane of the
- * queue right now; gives out their slots and takes them back with what happened. Which job is next is the store's decision,
- * running it the worker's, reaching an engine the adapter's.
+ * Several engines as one. Knows what they can run together, where a graph could run, and which engine has a free slot for which
+ * lane of the queue; hands out slots and takes them back with a report of the run. Which job is next is the store's decision;
+ * running it is the worker's, and reaching an engine the adapter's.
  */
 
 import type { Graph } from '../../../../engine/graph/graph.ts'
@@ -15,7 +15,7 @@ import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
-import { createFairTurns } from './fair-lock.ts'
+import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, weightsOf } from './fleet-member.ts'
 import { ANY_LANE, type EngineOffer, type LaneOffer, type LaneRank, NO_LANE } from './lane-offers.ts'
@@ -36,7 +36,7 @@ export interface FleetOptions {
 }
 
 export const NEVER_RECYCLE: RecycleLimits = { maxJobs: null, maxMemoryBytes: null, maxAgeMs: null }
-const HELP_WITHIN_MS = 30_000
+const RECYCLE_WITHIN_MS = 30_000
 
 export type Fleet = EngineFleet
 
@@ -50,8 +50,8 @@ class EngineFleet implements AsyncDisposable {
   readonly #lanes = createLaneTable()
   readonly #listeners = new Set<() => void>()
   readonly #subscriptions: (() => void)[]
-  readonly #helping = new Set<Promise<void>>()
-  readonly #turns = createFairTurns()
+  readonly #recycling = new Set<Promise<void>>()
+  readonly #claimLock = createFairLock()
   #union: NodeCatalog | null = null
 
   constructor(engines: readonly FleetEngine[], options: FleetOptions) {
@@ -87,7 +87,7 @@ class EngineFleet implements AsyncDisposable {
     return this.#union
   }
 
-  /** Some engine has never been seen: what it can run nobody knows, so nothing can be ruled out. */
+  /** Some engine has never been reached: what it can run is unknown, so no graph can be ruled out. */
   isCatalogOpen(): boolean {
     return this.#members.some((member) => member.catalog() === null)
   }
@@ -120,20 +120,20 @@ class EngineFleet implements AsyncDisposable {
     return lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
   }
 
-  /** Engines with room, each with the lanes it serves. Those that would have to unload least stand first. */
+  /** Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. */
   offers(): EngineOffer[] {
     for (const member of this.#members) {
       this.#update(member)
-      this.#replaceWhenWorn(member)
+      this.#recycleWhenDue(member)
     }
     if (!this.#options.hasLanes) {
-      // The workers of the pools bound what runs in this process, each pool its own.
-      return this.#members.filter((member) => member.isWilling()).map(({ id }) => ({ engineId: id, lanes: null }))
+      // How much runs in this process is bounded by the workers of each pool, not by slots.
+      return this.#members.filter((member) => member.isAvailable()).map(({ id }) => ({ engineId: id, lanes: null }))
     }
-    const free = this.#members.filter((member) => member.hasRoom() && member.wornOutBy() === null)
+    const free = this.#members.filter((member) => member.hasRoom() && member.recycleReason() === null)
     const order = free.toSorted(
       (one, other) =>
-        Number(one.isTroubled) - Number(other.isTroubled) ||
+        Number(one.brokeLatestRun) - Number(other.brokeLatestRun) ||
         Number(one.hasAnyLoaded()) - Number(other.hasAnyLoaded()) ||
         one.running - other.running,
     )
@@ -141,14 +141,14 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /**
-   * One claim at a time: between an offer and the run that follows from it nobody else may offer the same room. Workers of several
-   * pools that want the same room get it in turn. Without lanes there is nothing to share out, and nobody waits.
+   * One claim at a time: between an offer and the run that follows from it nobody else may offer the same slot. Workers of several
+   * pools that want the same slots are served in rotation. Without lanes the pools share no slots, and nobody waits.
    */
-  inTurn(worker: object, claim: () => Promise<boolean>): Promise<boolean> {
-    return this.#options.hasLanes ? this.#turns.take(worker, claim) : claim()
+  claimExclusively(worker: object, claim: () => Promise<boolean>): Promise<boolean> {
+    return this.#options.hasLanes ? this.#claimLock.run(worker, claim) : claim()
   }
 
-  /** Lanes that no engine can ever serve as things stand. */
+  /** Lanes that no engine can serve with its present catalog. */
   strandedLanes(): readonly string[] {
     if (!this.#options.hasLanes || this.isCatalogOpen()) return []
     const served = new Set(this.#knownCatalogs().flatMap((catalog) => this.#lanes.servedBy(catalog)))
@@ -168,7 +168,7 @@ class EngineFleet implements AsyncDisposable {
     return `no engine has all that this job needs: ${names.slice(0, 20).join(', ')}`
   }
 
-  /** Until when it is worth waiting for an engine that is left alone for a while; null: none is. */
+  /** How long until the first paused engine may take work again; null: no engine is paused. */
   nextRoomMs(): number | null {
     const pauses = this.#members.map((member) => member.pausedMs()).filter((ms) => ms > 0)
     return pauses.length === 0 ? null : Math.min(...pauses)
@@ -183,7 +183,7 @@ class EngineFleet implements AsyncDisposable {
     })
   }
 
-  /** Whether another engine than this one could run jobs of the lane right now or after what it does. */
+  /** Whether an engine other than this one is ready and can run jobs of the lane, be it free now or later. */
   hasOther(engineId: string, lane: string): boolean {
     return this.#members.some(
       (member) =>
@@ -235,7 +235,7 @@ class EngineFleet implements AsyncDisposable {
     return this.#members.map((member) => member.status())
   }
 
-  /** Called after anything that may give room or take it. */
+  /** Called after anything that may free a slot or take one. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -243,7 +243,7 @@ class EngineFleet implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const end of this.#subscriptions) end()
-    await Promise.all(this.#helping)
+    await Promise.all(this.#recycling)
     await Promise.all(this.#members.map(({ engine }) => engine[Symbol.asyncDispose]()))
   }
 
@@ -291,30 +291,30 @@ class EngineFleet implements AsyncDisposable {
 
   #rank(member: FleetMember, lane: string): LaneRank {
     const weights = this.#lanes.needsOf(lane)?.weights ?? []
-    // What it had loaded may be gone, and the job that it broke off must not be drawn back to it.
-    if (member.isTroubled) return 3
+    // What it had loaded may be gone, and the job that it broke off should go to another engine.
+    if (member.brokeLatestRun) return 3
     if (weights.length === 0 || member.hasLoaded(weights)) return 0
     if (member.hasSomeLoaded(weights)) return 1
     const isElsewhere = this.#members.some(
-      (other) => other !== member && !other.isTroubled && other.state() === 'ready' && other.hasLoaded(weights),
+      (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.hasLoaded(weights),
     )
     return isElsewhere ? 3 : 2
   }
 
-  /** Between jobs only: an engine that has had its time gets no more work, and its last run makes way for a new process. */
-  #replaceWhenWorn(member: FleetMember): void {
-    const reason = member.running === 0 && member.state() === 'ready' ? member.wornOutBy() : null
+  /** Between jobs only: an engine whose process is due for replacement gets no more work until its last run has ended. */
+  #recycleWhenDue(member: FleetMember): void {
+    const reason = member.running === 0 && member.state() === 'ready' ? member.recycleReason() : null
     if (reason === null) return
     this.#options.log.info({ engine: member.id, reason }, 'an engine is replaced by a fresh one')
-    const help = this.#recycle(member, reason).finally(() => this.#helping.delete(help))
-    this.#helping.add(help)
+    const recycled = this.#recycle(member, reason).finally(() => this.#recycling.delete(recycled))
+    this.#recycling.add(recycled)
   }
 
   async #recycle(member: FleetMember, reason: string): Promise<void> {
     const recycled = member
       .recycle(reason)
       .catch((error) => this.#options.log.error({ err: error, engine: member.id }, 'an engine could not be restarted'))
-    await settlesWithin(recycled, HELP_WITHIN_MS)
+    await settlesWithin(recycled, RECYCLE_WITHIN_MS)
     this.#changed()
   }
 }

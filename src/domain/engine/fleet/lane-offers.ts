@@ -1,6 +1,6 @@
 /**
  * Lanes of the queue, and what engines offer to take from them. A lane holds the waiting jobs that need the same of an engine;
- * an offer says which lanes one engine can serve and how gladly. The store only compares keys and ranks.
+ * an offer says which lanes one engine can serve, and how well its loaded weights fit. The store only compares keys and ranks.
  */
 
 /** The lane of jobs that were accepted before anybody knew what they need: every engine may try them. */

@@ -1,7 +1,7 @@
 /**
  * The lanes that are known, with what their jobs need. Which engine serves which lane is worked out once per lane and catalog
- * and kept. Lanes are few: as many as there are different kinds of graphs; the least recently used one is forgotten beyond
- * the bound, and learnt again when somebody asks the store.
+ * and kept. There are as many lanes as kinds of graphs. Beyond the bound the least recently learnt one is forgotten, and learnt
+ * again from the store.
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'

@@ -1,4 +1,4 @@
-/** An engine that lives in this process, as a member of a fleet: always there, with nothing to lose but its thread. */
+/** An engine that lives in this process, as a member of a fleet: always ready, never restarted. */
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { Engine } from '../engine-port.ts'
 import type { EngineHealth, FleetEngine } from './fleet-engine.ts'
@@ -17,7 +17,7 @@ const HEALTH: EngineHealth = {
 export interface ResidentOptions {
   readonly id: string
   readonly concurrency: number
-  /** Whoever made it closes it. */
+  /** Its maker closes it, and the fleet does not. */
   readonly isBorrowed?: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * Empties one engine: it gets no more jobs, those that run there may finish for a while, and what is still there then goes back
- * to the queue for another engine, without spending an attempt.
+ * Drains one engine: it gets no more jobs, those that run there have some time to finish, and the rest goes back to the queue for
+ * another engine, without spending an attempt.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/sleep.ts'
@@ -10,7 +10,7 @@ import type { Worker } from './worker.ts'
 
 export interface DrainEngineDeps {
   readonly fleet: Pick<Fleet, 'drain' | 'find' | 'onChange'>
-  /** Takes the runs of all workers from an engine. */
+  /** Gives the jobs that run on an engine back to the queue, those of all workers. */
   readonly evict: Worker['evict']
   /** How long runs may take to finish by themselves. */
   readonly timeoutMs: number
@@ -18,7 +18,7 @@ export interface DrainEngineDeps {
 }
 
 export interface EngineDrain extends AsyncDisposable {
-  /** Answers at once; the emptying goes on by itself. Harmless when called twice. */
+  /** Returns at once; the drain goes on in the background. Harmless when called twice. */
   drain(engineId: string): EngineStatus
 }
 
@@ -34,7 +34,7 @@ export function createEngineDrain({ fleet, evict, timeoutMs, log }: DrainEngineD
     await sleep(timeoutMs, AbortSignal.any([closing.signal, settled.signal]))
     unsubscribe()
     if (closing.signal.aborted || fleet.find(engineId).state !== 'draining') return
-    log.warn({ engine: engineId }, 'an engine that is drained gives its jobs back to the queue')
+    log.warn({ engine: engineId }, 'an engine did not finish its jobs while it was drained; they go back to the queue')
     await evict(engineId)
   }
 

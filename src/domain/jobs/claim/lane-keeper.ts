@@ -27,13 +27,13 @@ export interface LaneKeeper {
   /** Once, before the first claim. */
   start(): Promise<void>
   learn(): Promise<void>
-  /** Ends jobs whose lane was already stranded when this was last called: a blink of a catalog must not cost a job. */
+  /** Ends jobs whose lane was stranded at the last call too: a catalog that lacks a class for a moment must not cost a job. */
   endStranded(): Promise<number>
 }
 
 const MAX_ROUNDS = 100
 const LEASE_MS = 30_000
-/** No engine's id: whoever ends a job here does not run it. */
+/** The id of no engine and no worker: jobs are claimed here only to be ended. */
 const NOBODY = 'none'
 
 export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
@@ -53,7 +53,7 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     try {
       fleet.learnLane(lane, await readStoredGraph(workflow, turns))
     } catch (error) {
-      // Every engine may try it then; the run will say what is wrong.
+      // An empty graph has no needs, so every engine may claim the job, and its run fails with the reason.
       deps.log.error({ err: error, lane }, 'a waiting workflow could not be read')
       fleet.learnLane(lane, new Map())
     }

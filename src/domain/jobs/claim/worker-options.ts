@@ -8,8 +8,8 @@ import type { CommitPace } from '../run/committer.ts'
 import type { RunDeps, RunLimits } from '../run/run-deps.ts'
 import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
 
-/** The part of a fleet that work goes through. */
-export type WorkerFleet = Pick<Fleet, 'inTurn' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
+/** What a worker uses of a fleet. */
+export type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
 
 export interface WorkerDeps
   extends Pick<
@@ -46,7 +46,7 @@ export interface WorkerDeps
   readonly renewEveryMs?: number
   readonly pollEveryMs?: number
   readonly parallelIngests?: number
-  /** The pause after the storage had no room; it doubles while that goes on, so that it does not eat all attempts at once. */
+  /** The pause after the storage had no room. It doubles while that goes on, so that jobs do not spend all attempts at once. */
   readonly storageRetryMs?: number
   readonly maxOvertakes?: number
   readonly progressEveryMs?: number
@@ -62,8 +62,8 @@ export interface WorkerDeps
 }
 
 /**
- * Loading weights takes as long as a job or several. With four checkpoints in even shares this gives runs of about sixteen
- * jobs between two loads; a job may lose as many places at most.
+ * Loading weights takes as long as a job or several. With four files of weights in even use this gives about sixteen jobs
+ * between two loads. No job is overtaken by more than this many.
  */
 export const MAX_OVERTAKES = 64
 

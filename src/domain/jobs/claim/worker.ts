@@ -32,7 +32,7 @@ export interface Worker extends AsyncDisposable {
   /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
   evict(engineId: string): Promise<void>
   stats(): WorkerStats
-  /** Work may be on its way to the store: looks for it at once. */
+  /** Looks for work at once: some may be on its way to the store. */
   look(): void
 }
 
@@ -50,14 +50,14 @@ class ClaimingWorker implements Worker {
   readonly #runDeps: RunDeps
   readonly #recover: Recover
   readonly #runs = new Map<string, JobRun>()
-  /** Runs and, after them, whatever helps their engine back to its feet. */
+  /** Runs, each together with the repair of its engine where one follows. */
   readonly #busy = new Set<Promise<void>>()
   readonly #bell = createDoorbell()
   readonly #closing = new AbortController()
   readonly #drainOver = new AbortController()
-  /** Of the storage: the next job would fare no better just now. Trouble with an engine is its own affair. */
-  readonly #trouble: Backoff
-  readonly #storeTrouble = createBackoff({ firstMs: 250, maxMs: 10_000 })
+  /** After the storage had no room for outputs: the next job would fare no better just now. */
+  readonly #storageBackoff: Backoff
+  readonly #storeBackoff = createBackoff({ firstMs: 250, maxMs: 10_000 })
   #loops: Promise<void>[] = []
   #subscriptions: (() => void)[] = []
   #pauseMs = 0
@@ -67,7 +67,7 @@ class ClaimingWorker implements Worker {
     this.#deps = deps
     this.#options = readWorkerOptions(deps)
     const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
-    this.#trouble = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
+    this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
     this.#runDeps = {
       ...deps,
@@ -133,9 +133,9 @@ class ClaimingWorker implements Worker {
         continue
       }
       const { fleet } = this.#deps
-      this.#bell.hush()
-      const isClaimed = await fleet.inTurn(this, () => this.#claimOne())
-      // An engine that is left alone for a while is worth another look when that is over.
+      this.#bell.forget()
+      const isClaimed = await fleet.claimExclusively(this, () => this.#claimOne())
+      // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
   }
@@ -154,14 +154,14 @@ class ClaimingWorker implements Worker {
     const { pool, workerId, maxOvertakes } = this.#options
     try {
       const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now, engines, maxOvertakes })
-      this.#storeTrouble.reset()
+      this.#storeBackoff.reset()
       if (claim === null) return false
       if (this.#closing.signal.aborted) await this.#giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
       else this.#begin(claim, leaseUntil)
       return true
     } catch (error) {
       log.error({ err: error }, 'claiming a job failed')
-      this.#pauseMs = this.#storeTrouble.nextMs()
+      this.#pauseMs = this.#storeBackoff.nextMs()
       return true
     }
   }
@@ -185,13 +185,13 @@ class ClaimingWorker implements Worker {
     this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
   }
 
-  /** The slot stays taken while its engine is helped: the next run must not meet one that hangs. */
+  /** The slot stays taken while its engine is repaired: the next run must not meet one that hangs. */
   async #occupy(run: JobRun, slot: EngineSlot): Promise<void> {
     const end = await run.done
     const { jobId } = run.lease
     if (this.#runs.get(jobId) === run) this.#runs.delete(jobId)
-    if (end.isShortOfRoom) this.#pauseMs = this.#trouble.nextMs()
-    else if (end.end === 'finished') this.#trouble.reset()
+    if (end.isShortOfRoom) this.#pauseMs = this.#storageBackoff.nextMs()
+    else if (end.end === 'finished') this.#storageBackoff.reset()
     if (end.isStuck) {
       this.#options.observer.engineStuck({ jobId })
       this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine was given up in the middle of a run')

@@ -11,7 +11,7 @@ import type { JobStore } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 
-/** `through`: what writes it, for an operator whose changes leave a line in the audit log. */
+/** `through`: writes the cancel; left out: the store. For operators it is one that also writes a line of the audit trail. */
 export type CancelJob = (accountId: string, jobId: string, through?: Pick<JobStore, 'cancel'>) => Promise<Job>
 
 export interface CancelDeps {

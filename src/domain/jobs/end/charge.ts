@@ -1,6 +1,6 @@
 /**
  * What a job costs at its end. One that succeeded costs its execution time, at least the minimum; one that its workflow or its
- * owner ended costs the time it took. Whatever failed on our side costs nothing, and so does what never ran.
+ * owner ended costs the time it took. A job that failed on our side or never ran costs nothing.
  */
 import type { Micros } from '../../credits/micros.ts'
 import { type PoolPrice, priceOfTime } from '../../credits/prices.ts'
@@ -10,12 +10,12 @@ export interface EndedRun {
   readonly from: JobStatus
   readonly to: JobStatus
   readonly errorCode: string | null
-  /** The start of the last attempt; earlier ones were lost by us. */
+  /** The start of the last attempt: earlier ones were lost on our side. */
   readonly startedAt: number | null
   readonly endedAt: number
 }
 
-/** Failures that a workflow brings about. A code that is not here is taken for our own failure: nobody pays for what we forgot. */
+/** Failures that a workflow brings about. Every other code counts as our failure, so that nobody pays for one that is missing here. */
 const OWN_FAILURES: ReadonlySet<string> = new Set([
   'node_execution_error',
   'out_of_memory',

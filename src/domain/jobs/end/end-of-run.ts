@@ -12,7 +12,7 @@ import { isHeld, type JobStatus, statesBefore } from '../transitions.ts'
 export type StopCause =
   | { readonly cause: 'cancel' }
   | { readonly cause: 'timeout'; readonly limitMs: number }
-  /** Going on makes no sense: an output could not be kept. `mayPass`: a later attempt may have more luck. */
+  /** An output could not be kept, so the job cannot succeed. `mayPass`: a later attempt may. */
   | { readonly cause: 'failed'; readonly error: JobError; readonly mayPass: boolean }
 
 /** Why the engine cannot bring the run to an end. */
@@ -44,9 +44,9 @@ export type RunVerdict =
       readonly from: readonly JobStatus[]
       readonly error: JobError | null
     }
-  /** The attempt is spent, not the job. */
+  /** The attempt is spent, and the job goes back to the queue. */
   | { readonly verdict: 'requeue' }
-  /** Nothing was done, so nothing is spent: the job waits again as if it had not been taken. */
+  /** The job goes back to the queue without having spent an attempt. */
   | { readonly verdict: 'return' }
 
 export function decideEnd(facts: RunFacts): RunVerdict {

@@ -105,6 +105,6 @@ test('temporary files are kept, and listed as outputs only where the operator wa
     async *read() {},
   }
   const reported = { nodeId: '1', key: 'images', index: 0, item }
-  assert.equal(toOutputDraft(reported, RULES)?.place?.isUnlisted, true)
-  assert.equal(toOutputDraft(reported, { previewOutputs: true })?.place?.isUnlisted, false)
+  assert.equal(toOutputDraft(reported, RULES)?.location?.isUnlisted, true)
+  assert.equal(toOutputDraft(reported, { previewOutputs: true })?.location?.isUnlisted, false)
 })

@@ -7,7 +7,7 @@
 
 import type { ReportedFile } from '../../../../engine/graph/run-event.ts'
 import { isMediaType, toBareType, typeFromName } from '../../../../lib/mime.ts'
-import type { OutputPlace, OutputType } from '../job.ts'
+import type { OutputLocation, OutputType } from '../job.ts'
 import type { Reported } from '../run/apply-engine-event.ts'
 import { toJsonText } from '../run/report-text.ts'
 
@@ -18,7 +18,7 @@ export interface OutputDraft {
   readonly type: OutputType
   readonly contentType: string
   /** Absent for what was no file. */
-  readonly place?: OutputPlace
+  readonly location?: OutputLocation
   /** What it occupies of our memory until it is stored. */
   readonly heldBytes: number
   read(): AsyncIterable<Uint8Array>
@@ -58,7 +58,7 @@ export function toOutputDraft(reported: Reported, rules: OutputRules): OutputDra
   }
 }
 
-/** In slices: a text may have hundreds of megabytes, and whoever else is served here waits for each. */
+/** In slices: a text may have hundreds of megabytes, and encoding one blocks the thread. */
 async function* encode(text: string): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < text.length; ) {
     let end = Math.min(start + TEXT_SLICE_LENGTH, text.length)
@@ -82,7 +82,7 @@ function toFileDraft(reported: Reported, file: ReportedFile, { previewOutputs }:
     name,
     type: TYPE_OF_KEY[reported.key] ?? typeOfContent(reported.key, toBareType(contentType)),
     contentType,
-    place: {
+    location: {
       folder: file.folder,
       subfolder: toSubfolder(file.subfolder),
       isUnlisted: file.folder === 'temp' && !previewOutputs,

@@ -28,13 +28,13 @@ export interface IngestDeps {
 
 export interface Ingest {
   add(draft: OutputDraft): void
-  /** Resolves when so little waits to be stored that more may come. */
+  /** Resolves when few enough outputs wait to be stored. */
   hasRoom(): Promise<void>
   /** Resolves when nothing is under way. */
   allStored(): Promise<void>
 }
 
-// What may wait to be stored before whoever makes outputs is asked to wait too.
+// How much may wait to be stored before the engine's events are read no further.
 const MAX_WAITING = 64
 const MAX_WAITING_BYTES = 67_108_864
 
@@ -58,9 +58,9 @@ export function createIngest(deps: IngestDeps): Ingest {
       throw storageLeft < deps.maxBytes && isTooLarge(error) ? new StorageQuotaError({ cause: error }) : error
     })
     bytes += sizeBytes
-    const { nodeId, name, type, contentType, place } = draft
+    const { nodeId, name, type, contentType, location } = draft
     const output = { assetId: takeId(nodeId, hash), nodeId, name, type, contentType, sizeBytes, hash }
-    return place === undefined ? output : { ...output, place }
+    return location === undefined ? output : { ...output, location }
   }
 
   function takeId(nodeId: string, hash: string): string {
@@ -105,7 +105,7 @@ export function createIngest(deps: IngestDeps): Ingest {
   }
 }
 
-/** The account has no room for what its job made. */
+/** The account may not store as much as its job made. */
 class StorageQuotaError extends Error {
   constructor(options: ErrorOptions) {
     super('the account keeps as much as it may', options)
@@ -117,12 +117,12 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof ServiceError && error.refusal === 'payload_too_large'
 }
 
-/** A disk can be emptied, and crowds disperse: the same job may succeed later, and it is no fault of its own. */
+/** A full disk or a busy storage may pass: the same job may succeed later, and the fault is not its own. */
 export function isShortOfRoom(error: unknown): boolean {
   return error instanceof ServiceError && (error.refusal === 'storage_full' || error.refusal === 'queue_full')
 }
 
-/** What the job's reader is told; the cause stays in our log. */
+/** The error of the job; its cause is only in our log. */
 export function toIngestError(error: unknown): JobError {
   if (error instanceof ServiceError && error.refusal === 'storage_full') {
     return toJobError('storage_full', 'an output could not be kept: the storage is full')

@@ -1,6 +1,6 @@
 /**
- * The half of a run that keeps what nodes report: items become drafts, drafts become stored outputs, and those go to the
- * committer in the order of their report. It can be cut off, after which a failing output is nobody's fault.
+ * The part of a run that keeps what nodes report: items become drafts, drafts become stored outputs, and those go to the
+ * committer in the order of their report. It can be cut off, and then outputs that are not stored yet fail.
  */
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
 import { toJobError } from '../end/end-of-run.ts'
@@ -14,7 +14,7 @@ import { createIngest, isShortOfRoom, toIngestError } from './output-ingest.ts'
 /** Why an output could not be kept. */
 export interface OutputFault {
   readonly error: JobError
-  /** Not the job's fault: a later attempt, or another engine, may have more luck. */
+  /** The fault is not the job's: a later attempt, or another engine, may succeed. */
   readonly mayPass: boolean
   /** The engine could not hand it out. */
   readonly loss: EngineLostError | null
@@ -22,7 +22,7 @@ export interface OutputFault {
 
 export interface RunOutputs {
   add(reported: readonly Reported[]): void
-  /** Resolves when so little waits to be stored that more may come. */
+  /** Resolves when few enough outputs wait to be stored. */
   hasRoom(): Promise<void>
   /** Resolves when nothing is under way. */
   allStored(): Promise<void>

@@ -1,7 +1,7 @@
 /**
- * Jobs as last read, by id, bounded in number and in bytes. A cached job is served only while nothing newer is known: a notice of a newer version
- * drops it at once, and a read that began before the notice can neither put the old version back nor be shared with callers
- * who came after it. Because notices are best effort, a live job also ages out by time.
+ * Jobs as last read, by id, bounded in number and in bytes. A cached job is served only while nothing newer is known: a notice of
+ * a newer version drops it at once, and a read that began before the notice can neither put the old version back nor be shared
+ * with callers who came after it. Because notices are best effort, a live job also expires from the cache after a while.
  */
 import type { Job } from '../job.ts'
 import { isTerminal } from '../transitions.ts'
@@ -37,14 +37,14 @@ export interface JobCache {
   /** Joins a read under way, unless a notice has made it too old, or starts one. */
   load(jobId: string, accountId: string, read: () => Promise<Job | null>, nowMs: number): Promise<Job | null>
   notice(jobId: string, version: number): void
-  /** A job as the store has just told it, without having been asked. */
+  /** Takes over a job that the store has just returned from a write. */
   learn(job: Job, nowMs: number): void
-  /** Lets go of jobs past their retention: nobody can read them any more. */
+  /** Drops jobs past their retention: nobody can read them any more. */
   sweep(nowMs: number): void
   size(): number
 }
 
-// A job without outputs, and one output, as the runtime keeps them.
+// Estimates of what a job without outputs, and one output, occupy in memory.
 const JOB_BYTES = 1500
 const OUTPUT_BYTES = 700
 

@@ -1,6 +1,6 @@
 /**
- * The newest preview of each running job, bounded, and its way to whoever watches: at most two a second per job, always the
- * newest, and the last one is never swallowed by the limit. Previews are not stored anywhere.
+ * Keeps the newest preview of each running job, bounded, and passes previews to those who watch: at most two a second per job,
+ * always the newest, and the last one is never dropped by that limit. Previews are not stored.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { EventBus, JobLive } from '../../events/event-bus.ts'
@@ -28,7 +28,7 @@ export interface PreviewsDeps {
 
 interface Pace {
   timer: NodeJS.Timeout | null
-  /** Came while the pace forbade sending it. */
+  /** Came too soon after the one before, and is sent when the interval is over. */
   waiting: Preview | null
 }
 
@@ -40,7 +40,7 @@ export function createPreviews({ bus, everyMs = 500, maxJobs = 256 }: PreviewsDe
 
   function onLive({ jobId, event }: JobLive<EngineEvent>): void {
     if (event.type === 'preview') {
-      // A delivered picture may be of any size; as a glimpse it would only fill memory.
+      // A picture that is a result may be of any size; kept as a preview it would only fill memory.
       if (event.bytes.byteLength > MAX_PREVIEW_BYTES) return
       const preview = { nodeId: event.displayNodeId, contentType: event.contentType, bytes: event.bytes }
       keep(jobId, preview)

@@ -1,6 +1,6 @@
 /**
- * Reads one job, from memory where that is right and otherwise from our own store: no engine is ever asked. An id that is
- * not this account's looks exactly like one that does not exist.
+ * Reads one job, from the cache while that is current and otherwise from the store; no engine is asked. An id that is not this
+ * account's gets exactly the answer of one that does not exist.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
@@ -22,9 +22,9 @@ export interface JobReader {
   workflow(accountId: string, jobId: string): Promise<string>
   /** null while the job runs, and for good when nothing was captured. */
   log(accountId: string, jobId: string): Promise<JobLog | null>
-  /** What the store has just told of a job: whoever asks next need not ask the store again. */
+  /** Takes over a job that the store has just returned, so that the next reader need not ask the store. */
   learn(job: Job): void
-  /** Lets go of what retention has ended. */
+  /** Drops jobs past their retention from the cache. */
   sweep(): void
   stop: Unsubscribe
 }
@@ -66,7 +66,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
     peek,
     find,
     async findSince(accountId, jobId, version) {
-      // Seen here before the cache's own listener was told: make sure that it forgets what is older.
+      // The caller may have heard of this version before the cache's own listener did.
       cache.notice(jobId, version)
       return find(accountId, jobId)
     },
@@ -85,7 +85,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
   }
 }
 
-/** What is said of an id that is unknown, somebody else's or out of reach: always the same. */
+/** The one refusal for an id that is unknown, somebody else's or past its retention. */
 export function noSuchJob(): ServiceError {
   return new ServiceError('not_found', 'there is no job with this id')
 }

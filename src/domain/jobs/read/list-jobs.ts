@@ -32,14 +32,14 @@ export interface ListDeps {
   readonly clock: Clock
 }
 
-// Of all jobs of a page together: each is told whole, and a page must stay something that one can read and write.
+// Of all jobs of a page together: each is sent with all its outputs, and a page has to stay small enough to be built and parsed.
 const MAX_OUTPUTS = 10_000
 
 export function createListJobs({ store, clock }: ListDeps): ListJobs {
   return async function listJobs(accountId, { pool = null, statuses, metadata, limit, cursor }) {
     const query = { pool, statuses, metadata, limit, maxOutputs: MAX_OUTPUTS, after: cursor, now: clock.now() }
     const found = await store.list(accountId, query)
-    // The store looks one job further than the page goes: its presence is the only proof of another one.
+    // The store returns one job more than the page holds when there is another page.
     const jobs = found.slice(0, endOfPage(found, query))
     const last = jobs.at(-1)
     const next = found.length > jobs.length && last !== undefined ? { createdAt: last.createdAt, id: last.id } : null

@@ -1,6 +1,6 @@
 /**
  * Jobs together with how they were submitted and what their runs showed: the queue as it stands, and the history of what has
- * run. A job that never ran has no place in the history, and one that was taken out of it is still a job.
+ * run. A job that never ran is not part of the history, and one that was removed from it is still a job.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
@@ -16,7 +16,7 @@ export interface RecordedJob {
   readonly submission: Submission | null
   /** null until the run has ended, and for good when it never began. */
   readonly run: RunRecord | null
-  /** Taken out of the history. */
+  /** Its owner has removed it from the history. */
   readonly isHidden: boolean
 }
 
@@ -60,7 +60,7 @@ export interface RunRecords {
   /** Running and waiting together. */
   countLive(accountId: string): Promise<number>
   history(accountId: string, range: HistoryRange): Promise<readonly RecordedJob[]>
-  /** null when the job has not ended, never ran, or was taken out. */
+  /** null when the job has not ended, never ran, or was removed from the history. */
   historyOf(accountId: string, jobId: string): Promise<RecordedJob | null>
   select(accountId: string, filter: JobFilter): Promise<JobSelection>
   forget(accountId: string, jobIds: readonly string[] | null): Promise<void>
@@ -97,8 +97,8 @@ export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecord
 }
 
 /**
- * It has run and ended: that is what a history tells. A job that expired is told to whoever asks for it by its id, though it
- * may never have run: its owner would wait for ever.
+ * The history holds jobs that have run and ended. An expired job counts too, though it may never have run: a client that waits
+ * for it by its id would otherwise wait for ever.
  */
 export function isHistory({ status, startedAt }: Job): boolean {
   return status === 'expired' || (isTerminal(status) && startedAt !== null)

@@ -1,5 +1,5 @@
 /**
- * The fold of one attempt: what the engine says becomes progress, log, reported items and, at the end, an outcome.
+ * Folds the engine's events of one attempt into progress, log, reported items and, at the end, an outcome.
  * It decides nothing about leases, cancels or storage. Engines may repeat themselves: a repeated report brings nothing new,
  * and whatever follows the outcome is ignored. States of one attempt share what they count, so only the newest may be used.
  */
@@ -20,7 +20,7 @@ import {
 } from './progress.ts'
 import { copyHead, toJsonText } from './report-text.ts'
 
-/** One item of a node's report, with its place in it. */
+/** One item of a node's report, with its key and index there. */
 export interface Reported {
   readonly nodeId: string
   readonly key: string
@@ -86,7 +86,7 @@ export function applyEngineEvent(before: RunFold, event: EngineEvent): RunFold {
     case 'node_report':
       return applyReport(state, event.displayNodeId, event)
     case 'node_blocked':
-      // A blocked branch is no failure: the run goes on and may well succeed. The log is where its author can find it.
+      // A blocked branch is no failure: the run goes on and may succeed. Its author finds the reason in the log.
       return { ...state, log: appendLog(state.log, `[${event.displayNodeId}] Execution Blocked: ${event.message}\n`) }
     case 'log':
       return { ...state, log: appendLog(state.log, event.text) }

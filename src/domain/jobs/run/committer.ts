@@ -1,6 +1,6 @@
 /**
- * The one writer of a running job. Changes gather while a commit is under way or its time has not come, so outputs and
- * progress that belong together travel together, and a short job needs no commit but its last. Order is kept: outputs are
+ * The one writer of a running job. Changes gather while a commit is under way or until the next one is due, so outputs and
+ * progress are written together, and a short job needs no commit but its last. Order is kept: outputs are
  * written in the order in which they were added, and always before or with the end.
  */
 import type { Log } from '../../../../lib/log.ts'
@@ -14,7 +14,7 @@ export interface CommitPace {
   readonly progressEveryMs: number
   /** The first progress of a run comes earlier, but not so early that a short job pays for it. */
   readonly firstProgressMs: number
-  /** How long an output waits for company. */
+  /** How long an output waits for others, to be written together with them. */
   readonly outputLingerMs: number
 }
 
@@ -33,7 +33,7 @@ export interface Committer {
   addOutput(output: Output): void
   progressed(): void
   finish(finish: NonNullable<RunChange['finish']>, log: JobLog | null): Promise<CommitOutcome>
-  /** Nothing more is written, whatever still comes. */
+  /** From here on nothing is written. */
   stop(): void
 }
 
@@ -50,7 +50,7 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
   let timerAtMs = 0
   let progressAtMs = uptimeMs() + pace.firstProgressMs
 
-  /** Whoever watches reads the whole job after each commit: the more outputs it has, the more of them come together. */
+  /** Watchers read the whole job after each commit: the more outputs it has, the more of them are written together. */
   function lingerMs(): number {
     return pace.outputLingerMs + writtenOutputs * LINGER_MS_PER_OUTPUT
   }

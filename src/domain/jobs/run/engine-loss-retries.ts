@@ -1,6 +1,6 @@
 /**
- * Jobs that were granted one more try after a failure that may have been the engine's (no memory, a faulty graphics card). Kept in
- * memory only: after a restart a job may get another one, within its attempts.
+ * Remembers which jobs were granted one more attempt after a failure that may have been the engine's (too little memory, a faulty
+ * graphics card). Kept in memory only: after a restart a job may get another one, within its attempts.
  */
 export interface EngineLossRetries {
   grant(jobId: string): void
@@ -8,7 +8,7 @@ export interface EngineLossRetries {
   forget(jobId: string): void
 }
 
-// Jobs that ended elsewhere are never forgotten by name.
+// Jobs that end in another process are never forgotten by `forget`.
 const MAX_REMEMBERED = 10_000
 
 export function createEngineLossRetries(): EngineLossRetries {

@@ -39,7 +39,7 @@ export interface ProgressState {
   readonly complete: boolean
 }
 
-// A sampler's steps tell how long it takes beside its neighbours; a wild number must not push all others to nothing.
+// A sampler's steps tell how long it takes compared with other nodes; an absurd number must not reduce all others to nothing.
 const MAX_WEIGHT = 1000
 const SAMPLER = /sampler/i
 const MESSAGE_MAX_LENGTH = 200
@@ -105,7 +105,7 @@ export function nodeFinished(state: ProgressState, node: NodeRef): ProgressState
   return raise({ ...withoutActive(state, node), extraDone: state.extraDone + extraOf(state, node.nodeId) })
 }
 
-/** Nodes that nobody needed in the end are not left to be done. */
+/** A run may succeed without some of its nodes: nothing is left to be done all the same. */
 export function completeProgress(state: ProgressState): ProgressState {
   return { ...state, value: 1, active: new Map(), activeReached: 0, complete: true }
 }
@@ -148,7 +148,7 @@ function withoutActive(state: ProgressState, { nodeId }: NodeRef): ProgressState
   const known = state.active.get(nodeId)
   if (known === undefined) return state
   state.active.delete(nodeId)
-  // With nobody left at work the sum is nothing; fractions that were added and taken away might leave a trace.
+  // Without active nodes the sum is exactly 0; adding and subtracting fractions might leave a remainder.
   const activeReached = state.active.size === 0 ? 0 : state.activeReached - reachedBy(state, nodeId, known)
   return { ...state, activeReached }
 }

@@ -1,4 +1,4 @@
-/** What a run is given, and what it tells when it is over. */
+/** What a run is given, and what it reports when it is over. */
 
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -21,7 +21,7 @@ import type { EngineLossRetries } from './engine-loss-retries.ts'
 
 export interface RunLimits {
   readonly maxAttempts: number
-  /** For a job of this account; null: it may take as long as it likes. */
+  /** For a job of this account; null: no limit. */
   maxRunMs(accountId: string): number | null
   /** How long an interrupted engine may take to answer before it is given up. */
   readonly cancelGraceMs: number
@@ -34,7 +34,7 @@ export interface RunLimits {
 export interface RunDeps {
   readonly store: Pick<JobStore, 'commit' | 'withdraw' | 'reserveOutputNumbers'>
   readonly storeBlob: StoreBlob
-  /** What the account may still keep. */
+  /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>
   readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
   readonly bus: EventBus<EngineEvent>
@@ -57,9 +57,9 @@ export interface RunDeps {
   /** The job goes back to the queue without having spent an attempt. */
   giveBack(lease: Lease): Promise<void>
   readonly engineLossRetries: EngineLossRetries
-  /** Absent: nobody waits for what an engine says to a graph. */
+  /** Absent: no submit waits for the engine's check of its graph. */
   readonly verdicts?: EngineVerdicts
-  /** Told of a job as the store has it now, before anybody else hears of the change. */
+  /** Called with the job as the store has it now, before the change is published. */
   readonly onStored?: (job: Job) => void
 }
 
@@ -74,8 +74,8 @@ export interface RunEnd {
   readonly end: 'finished' | 'requeued' | 'discarded'
   /** The storage had no room for what the run made. */
   readonly isShortOfRoom: boolean
-  /** The engine ignored the interrupt and may still be at it. */
+  /** The engine ignored the interrupt and may still be running. */
   readonly isStuck: boolean
-  /** The code of the failure that the engine told; null when there was none. */
+  /** The code of the failure that the engine reported; null when there was none. */
   readonly failureCode: string | null
 }

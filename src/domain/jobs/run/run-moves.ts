@@ -37,7 +37,7 @@ export interface RunState {
   /** Why we told the run to stop; null: we did not. */
   readonly stop: StopCause | null
   readonly loss: EngineLoss | null
-  /** False once the lease is known to be lost or given back. While the run is `ending` it decides whether a failed write is repeated. */
+  /** False once the lease is known to be lost or given back: a last write that failed is not repeated then. */
   readonly holdsLease: boolean
 }
 

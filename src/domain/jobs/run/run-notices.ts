@@ -1,11 +1,11 @@
-/** What listeners hear of a run while it lasts and when it is over. Live news is carried whole and never stored. */
+/** The live notices of a run while it lasts and when it is over. They carry their content and are never stored. */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { Job, JobError } from '../job.ts'
 
 // A preview is a thumbnail; a frame beyond this would only fill the buffers of whoever watches.
 export const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
-// A picture that is a result has no other way to its reader. Beyond this, clients of the socket refuse the frame themselves.
+// A picture that is a result may be read from the socket only. Clients of the socket refuse larger frames.
 const MAX_RESULT_BYTES = 256 * 1024 * 1024
 const MAX_TEXT_LENGTH = 64 * 1024
 

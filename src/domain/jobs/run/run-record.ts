@@ -1,7 +1,6 @@
 /**
- * What a run told its audience, in the engine's own terms: which nodes were cached, what each node showed, where it stopped.
- * Outputs as assets are the job's business; this is what a player of the run needs besides. A pure fold over engine events,
- * bounded whatever a node reports; it is written once, with the end of the run.
+ * What clients saw of a run, in the engine's own terms: which nodes were cached, what each node showed, where it stopped. A client
+ * that shows the run later needs it besides the outputs. Bounded whatever a node reports; written once, with the end of the run.
  */
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../../engine/graph/run-event.ts'
 import { copyHead } from './report-text.ts'
@@ -121,7 +120,7 @@ function toShownItem(item: ReportedItem): ShownItem {
   return toPlainValue(item.value)
 }
 
-/** Only what JSON can say survives; a large whole number is told as text rather than wrongly. */
+/** Only what JSON can express is kept; a bigint becomes a text, because as a number it might lose digits. */
 function toPlainValue(value: unknown): ShownItem {
   try {
     const text = JSON.stringify(value, (_key, one: unknown) => (typeof one === 'bigint' ? String(one) : one))

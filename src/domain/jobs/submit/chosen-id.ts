@@ -1,17 +1,17 @@
 /**
- * Ids that callers choose for their jobs. An id belongs to one job of all accounts, so a refusal of one that is taken would
- * tell whoever tries it that somebody else has such a job. Where several accounts share the service a chosen id therefore is
- * a name within its account: the job's own id is made of both.
+ * Ids that callers choose for their jobs. Job ids are unique over all accounts, so refusing one that is taken would reveal that
+ * somebody else has such a job. Where several accounts share the service, a chosen id is therefore only a name within its
+ * account, and the job's id is derived from both.
  */
 import { hash } from 'node:crypto'
 
-/** The id of the job that this account calls so. The same every time: a name that was used once is still taken. */
+/** The id of the job to which this account gives the name `chosen`: always the same, so that a used name stays taken. */
 export type ChooseJobId = (accountId: string, chosen: string) => string
 
-/** For one account alone: whatever is taken is its own. */
+/** For a service with one account: every id that is taken is its own. */
 export const asChosen: ChooseJobId = (_accountId, chosen) => chosen
 
-/** UUIDv8 (RFC 9562, 5.8). Nobody can find a name of its own that leads to a given id of somebody else. */
+/** UUIDv8 (RFC 9562, 5.8) of a hash, so nobody can find a name that leads to a given id of somebody else. */
 export const withinAccount: ChooseJobId = (accountId, chosen) => {
   const digest = hash('sha256', `${accountId}/${chosen}`, 'hex')
   const variant = ((Number.parseInt(digest[16], 16) & 0x3) | 0x8).toString(16)

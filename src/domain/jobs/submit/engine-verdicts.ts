@@ -1,23 +1,23 @@
 /**
- * Lets a submit hear what the engine says to its graph. Some classes judge what they are given by rules that only their engine
- * knows; when an engine has room, its word comes a moment after the hand-over, and a refusal can still be the answer to the
- * submit. Every wait is short: whoever hears nothing in time goes on, and the job tells the rest.
+ * Lets a submit answer with the engine's own refusal of its graph. Some classes check their inputs by rules that only their engine
+ * knows; when an engine has a free slot, it accepts or refuses the graph a moment after it got it, and a refusal can still be the
+ * answer to the submit. Every wait is bounded: after it the submit is accepted, and a later refusal fails the job.
  */
 import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
 
 export interface Expectation extends Disposable {
-  /** null: the engine took the graph, or nothing was heard in time. */
+  /** null: the engine accepted the graph, or did not answer in time. */
   answer(): Promise<GraphRefusal | null>
 }
 
 export interface EngineVerdicts {
-  /** Begins before the job is recorded: an engine may have answered before the submit hears that it was. */
+  /** Call it before the job is recorded: an engine may answer before the submit knows that the job was recorded. */
   expect(jobId: string): Expectation
   /** True: the submit still waits, and from now on for as long as it takes until `refused` or `settled`. */
   hold(jobId: string): boolean
   /** An engine has been chosen for the job and is being asked. */
   asked(jobId: string): void
-  /** Nothing more is to be expected: the engine runs it, or the attempt is over. */
+  /** No refusal will follow: the engine runs the graph, or the attempt is over. */
   settled(jobId: string): void
   refused(jobId: string, refusal: GraphRefusal): void
 }

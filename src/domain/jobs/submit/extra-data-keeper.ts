@@ -1,6 +1,6 @@
 /**
  * Keeps the credentials in the `extra_data` of jobs until they end. They live in memory only, by job id, bounded in count and
- * bytes; with a sealer they lie sealed in the store instead, so that an attempt after a restart has them too. They are
+ * bytes; with a sealer they are kept encrypted in the store instead, so that an attempt after a restart has them too. They are
  * forgotten at every terminal state, and at the latest with the job's retention. They never reach a log or an error.
  */
 import {
@@ -16,14 +16,14 @@ export type ExtraData = Readonly<Record<string, unknown>>
 
 export interface ExtraDataKeeper {
   /**
-   * Before the job row is written. Returns what the store is to keep, or null. Throws `queue_full` when there is no room.
-   * `text`: the data as JSON, where it is written already.
+   * Call it before the job row is written. Returns what the store is to keep, or null. Throws `queue_full` when there is no room.
+   * `text`: the data as JSON, where the caller has it already.
    */
   hold(jobId: string, data: ExtraData, until: Date, text?: string): Uint8Array | null
-  /** For a claimed job; null when the data is nowhere. */
+  /** For a claimed job; null when the data was lost. */
   take(jobId: string, sealed: Uint8Array | null): ExtraData | null
   forget(jobId: string): void
-  /** Forgets what outlived its job, whoever ended it; returns how many. */
+  /** Forgets data of jobs past their retention; returns how many. */
   sweep(now: Date): number
   count(): number
 }
@@ -85,10 +85,10 @@ export function createExtraDataKeeper(options: ExtraDataOptions): ExtraDataKeepe
   }
 }
 
-/** What a run is given: the notes that were stored with its job, and the credentials that were kept apart. */
+/** What a run is given: the notes that were stored with its job, and the credentials. */
 export function joinExtraData(notes: string | null, credentials: ExtraData | null): ExtraData | null {
   if (notes === null) return credentials
-  // Credentials win: what an older version sealed holds the notes, too.
+  // Credentials come last: data that an older version sealed contains the notes, too.
   return { ...(parseLosslessJson(notes) as JsonObject), ...credentials }
 }
 

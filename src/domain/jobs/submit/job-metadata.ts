@@ -21,7 +21,7 @@ export function isMetadataValue(value: unknown): value is string {
 const LABEL_KEY = ''
 const MAX_LABEL_BYTES = 1024
 
-/** The text that was sent in the place of a map; null when a map was. */
+/** The text that was sent instead of a map; null when a map was sent. */
 export function labelOf(metadata: Readonly<Record<string, string>>): string | null {
   return Object.hasOwn(metadata, LABEL_KEY) ? metadata[LABEL_KEY] : null
 }

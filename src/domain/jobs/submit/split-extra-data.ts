@@ -1,6 +1,6 @@
 /**
- * Tells credentials from the rest of `extra_data`. Credentials are for the keeper alone. The rest is stored with the job, so a
- * credential that a caller left inside of it is blanked first, wherever it stands: from there on nobody has to be careful.
+ * Separates credentials from the rest of `extra_data`. Credentials go to the keeper only. The rest, the notes, is stored with the
+ * job; a credential that a caller left inside of it is blanked first, wherever it stands, so that notes are safe to show and log.
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { KEY_IN_TEXT, KEY_PREFIX } from '../../accounts/api-key.ts'
@@ -13,14 +13,14 @@ export interface SplitExtraData {
   readonly notes: JsonObject | null
 }
 
-/** What is known to be no credential. A field that nobody has thought of is treated as one. */
+/** Fields that are known to hold no credential. Every other field is treated as one. */
 const NOTES: ReadonlySet<string> = new Set(['extra_pnginfo'])
 
 export const BLANKED = '[REDACTED]'
 
 export function splitExtraData(data: ExtraData | null): SplitExtraData {
   const entries = Object.entries(data ?? {})
-  // Clients write out the keys that they do not have, too: an empty one is nothing that could be lost.
+  // Clients also send credential fields that they have no value for: an empty one need not be kept.
   const isNote = ([name, value]: [string, unknown]) => NOTES.has(name) || value === null || value === ''
   const credentials = entries.filter((entry) => !isNote(entry))
   const notes = entries.filter(isNote) as [string, JsonValue][]
@@ -34,14 +34,14 @@ export function splitExtraData(data: ExtraData | null): SplitExtraData {
 export interface BlankOptions {
   /** Credentials that came in the same submit: no text may repeat them. Anything but a text is ignored. */
   readonly known: readonly unknown[]
-  /** Which names promise a credential; by default those that leave no doubt, so that a saved graph stays as it is. */
+  /** Which names stand for a credential; by default only unmistakable ones, so that a saved graph stays as it is. */
   readonly isCredentialName?: (name: string) => boolean
 }
 
 // Shorter texts would blank out ordinary words.
 const MIN_KNOWN_LENGTH = 6
 
-/** A copy without credentials; the very same value when there are none in it, which is found out without copying anything. */
+/** A copy without credentials; the same value, uncopied, when there are none in it. */
 export function blankCredentials<Value extends JsonValue>(value: Value, options: BlankOptions): Value {
   const isName = rememberAnswers(options.isCredentialName ?? isCredentialName)
   const known = options.known.filter(
@@ -55,7 +55,7 @@ export function blankCredentials<Value extends JsonValue>(value: Value, options:
     if (!isJsonObject(part)) return true
     for (const name of Object.keys(part)) {
       const member = part[name] as JsonValue
-      if (!isCleanText(name) || !isClean(member) || (isName(name) && saysSomething(member))) return false
+      if (!isCleanText(name) || !isClean(member) || (isName(name) && mayReveal(member))) return false
     }
     return true
   }
@@ -72,7 +72,7 @@ export function blankCredentials<Value extends JsonValue>(value: Value, options:
     return Object.fromEntries(
       Object.entries(part).map(([name, member]) => [
         blankText(name),
-        isName(name) && saysSomething(member) ? BLANKED : blank(member),
+        isName(name) && mayReveal(member) ? BLANKED : blank(member),
       ]),
     )
   }
@@ -82,7 +82,7 @@ export function blankCredentials<Value extends JsonValue>(value: Value, options:
 
 const MAX_REMEMBERED = 10_000
 
-/** A saved graph has a few dozen names, a hundred thousand times. */
+/** A saved graph repeats a few dozen names up to a hundred thousand times. */
 function rememberAnswers(ask: (name: string) => boolean): (name: string) => boolean {
   const answers = new Map<string, boolean>()
   return (name) => {
@@ -94,14 +94,14 @@ function rememberAnswers(ask: (name: string) => boolean): (name: string) => bool
   }
 }
 
-/** A flag or an empty field under a telling name gives nothing away. */
-function saysSomething(value: JsonValue): boolean {
+/** A flag or an empty value under the name of a credential reveals nothing. */
+function mayReveal(value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
-  if (Array.isArray(value)) return value.some(saysSomething)
-  return !isJsonObject(value) || value instanceof NumberText || Object.values(value).some(saysSomething)
+  if (Array.isArray(value)) return value.some(mayReveal)
+  return !isJsonObject(value) || value instanceof NumberText || Object.values(value).some(mayReveal)
 }
 
-// Nearly every name of a saved graph is done with here.
+// A cheap test that nearly every name of a saved graph fails.
 const WORTH_A_LOOK = /key|token|secret|pass|pwd|credential|authorization|cookie|bearer/i
 const CREDENTIAL_WORDS = new RegExp(
   [

@@ -1,7 +1,7 @@
 /**
- * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key, its credit hold and the queue bound, and
- * only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may submit, the
- * body's size and the reading of its fields are the surface's business.
+ * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key, its credit hold and the
+ * queue bound, and only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may
+ * submit, the body's size and the reading of its fields are the surface's business.
  */
 
 import type { Graph } from '../../../../engine/graph/graph.ts'
@@ -57,7 +57,7 @@ export interface PreparedJob {
   readonly isEngineJudged?: boolean
 }
 
-/** The engine was handed the graph and would not have it: the job is withdrawn, as if it had never been accepted. */
+/** The engine refused the graph: the job is withdrawn, as if it had never been accepted. */
 export class EngineRefusedError extends ServiceError {
   readonly graphRefusal: GraphRefusal
 
@@ -88,15 +88,15 @@ export interface SubmitDeps {
   readonly retryAfterSeconds: () => number
   /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
   readonly isClosing?: () => boolean
-  /** Absent: whatever validation lets pass, the engine runs. */
-  readonly engineWord?: {
+  /** Lets a submit wait for an engine's own check of the graph. Absent: what passes validation is accepted. */
+  readonly engineCheck?: {
     readonly verdicts: EngineVerdicts
     /** Whether an engine that can run jobs of this lane has room now. */
     hasRoomFor(lane: string): boolean
   }
   readonly observer?: JobObserver
   /**
-   * Told while the record is on its way to the store. A worker of this process may ask for work in the same breath: the store
+   * Told while the record is on its way to the store. A worker of this process may claim at the same moment: the store
    * keeps the order, so both become one write. The notice after the record is for everybody else.
    */
   readonly onRecording?: (pool: string) => void
@@ -138,7 +138,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const notesText = notes === null ? null : await write(notes)
     const sealedExtraData =
       credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
-    using expected = expectWord(id, prepared)
+    using expected = expectVerdict(id, prepared)
     try {
       const job = await record(request, {
         id,
@@ -173,10 +173,10 @@ export function createSubmit(deps: SubmitDeps): Submit {
     if (nodes.length > 0) await deps.mustRunModels({ accountId, scopes, extraData: given, nodes })
   }
 
-  function expectWord(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
-    const { engineWord } = deps
-    if (isEngineJudged !== true || engineWord === undefined || !engineWord.hasRoomFor(needs)) return null
-    return engineWord.verdicts.expect(jobId)
+  function expectVerdict(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
+    const { engineCheck } = deps
+    if (isEngineJudged !== true || engineCheck === undefined || !engineCheck.hasRoomFor(needs)) return null
+    return engineCheck.verdicts.expect(jobId)
   }
 
   async function record(request: SubmitRequest, job: NewJob): Promise<Job> {

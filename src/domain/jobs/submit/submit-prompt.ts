@@ -1,7 +1,7 @@
 /**
  * A submit in ComfyUI's terms: the caller may choose the id, ask for some of the outputs only, and get a job although a part
- * of the graph cannot run. That part is left out of what is executed and told in `nodeErrors`. It ends in the same submit, so
- * the job is one like any other.
+ * of the graph cannot run. That part is not executed and is reported in `nodeErrors`. It goes through the same submit,
+ * so the job is one like any other.
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'

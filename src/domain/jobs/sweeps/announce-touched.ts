@@ -1,4 +1,4 @@
-/** Tells the world about jobs that a sweep has moved. */
+/** Publishes the notices for jobs that a sweep or a release has moved, and lets go of the credentials of those that ended. */
 import type { EventBus } from '../../events/event-bus.ts'
 import type { TouchedJob } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
@@ -30,6 +30,6 @@ export function announceTouched(
     }
     bus.publishChanged({ jobId, accountId, version, move: isTerminal(status) ? 'ended' : 'returned' })
   }
-  // Requeued or ended, either way there is something to claim or room to claim it.
+  // A requeued job can be claimed, and an ended one has freed its account's capacity to claim another.
   if (touched.length > 0) bus.publishWork()
 }

@@ -1,6 +1,6 @@
 /**
  * The end of retention: live jobs past their deadline become `expired` (the notice stops whoever runs them), and ended jobs
- * go with everything that belongs to them. An expired job stays readable for a grace period.
+ * are removed with everything that belongs to them. An expired job stays readable for a grace period.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { EventBus } from '../../events/event-bus.ts'

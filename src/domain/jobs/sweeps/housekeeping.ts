@@ -1,6 +1,6 @@
 /**
- * Runs chores from time to time: each one alone with itself, at its own pace with a little jitter, and never again before it
- * has ended. A chore that throws is logged and gets its next turn. Disposing waits for those under way.
+ * Runs chores periodically: each at its own interval with a little jitter, and never before its last run has ended. A chore that
+ * throws is logged and runs again at its next time. Disposing waits for those under way.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/sleep.ts'
@@ -23,7 +23,7 @@ export interface Housekeeping extends AsyncDisposable {
   start(): void
 }
 
-// Sweeps that always met in the same instant would share one slow moment.
+// Keeps chores of the same interval from always running at the same moment.
 const JITTER = 0.1
 
 export function createHousekeeping({ tasks, log, random = Math.random }: HousekeepingDeps): Housekeeping {
@@ -37,7 +37,7 @@ export function createHousekeeping({ tasks, log, random = Math.random }: Houseke
       try {
         await task.run(ending.signal)
       } catch (error) {
-        log.error({ err: error, task: task.name }, 'a chore failed; it gets its next turn')
+        log.error({ err: error, task: task.name }, 'a chore failed; it runs again at its next time')
       }
     }
   }

@@ -1,4 +1,4 @@
-/** The chores of the job store and their pace. Other modules (assets, keys) bring their own and join the list. */
+/** The chores of the job store and their intervals. Other modules (assets, keys) have chores of their own. */
 
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -28,7 +28,7 @@ export function createJobChores({ recover, expiry, keys, accounts, clock, log }:
     { name: 'sweep-keys', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
     {
       name: 'repair-counters',
-      // It counts every row; the counters are exact by construction, so this only guards against the unforeseen.
+      // Rare, because it counts every row. Each transaction keeps the counters exact; this mends what a defect may have broken.
       everyMs: 60 * MINUTE_MS,
       async run() {
         const wrong = await accounts.repairCounters()

@@ -1,6 +1,6 @@
 /**
  * Takes jobs back from workers that are gone: a lapsed lease sends a job to its next attempt, or ends it once its attempts
- * are spent. At start-up, when the lock on the data directory proves that no other process lives, every lease is lapsed.
+ * are spent. At start-up the lock on the data folder proves that no other process is alive, so every lease counts as lapsed.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { EventBus } from '../../events/event-bus.ts'
@@ -28,7 +28,7 @@ export type Recover = (options?: RecoverOptions) => Promise<readonly TouchedJob[
 
 export const MAX_ATTEMPTS = 3
 const MAX_ROUNDS = 1000
-// The largest moment that a Date holds: every lease ends before it.
+// The latest moment that a Date can hold: every lease ends before it.
 const END_OF_TIME = new Date(8_640_000_000_000_000)
 
 export function createRecover(deps: RecoverDeps): Recover {
