@@ -1,6 +1,6 @@
 /**
- * The store as jobs need it. Written for one SQLite file and for Postgres alike: a claim is one statement, every write of a
- * worker carries its lease (the fencing token), limits live inside the transaction, a page is found by key and not by offset.
+ * The store as jobs need it. A submit or a claim is one transaction with the limits that it checks, every write of a worker carries
+ * its lease (the fencing token), and a page is found by key and not by offset.
  * A write of a worker counts only while its lease stands and, for an end, while the job is in one of the states that `from` lists;
  * cancel, release, reap and expire choose the next state from the present one. All of these moves stand in transitions.ts.
  */
@@ -150,10 +150,11 @@ export interface JobStore {
   list(accountId: string, query: ListQuery): Promise<Job[]>
 
   /**
-   * The best queued job whose account has room, with an engine that can run it, or null. Accounts with the fewest running jobs
-   * come first, then priority inside the account; among equals the engines' ranks decide within `maxOvertakes`, then submit
-   * order. Costs the same whatever the backlog: it looks at the head of each lane. Outputs of an earlier attempt are no
-   * longer listed from here on; their assets stay readable until the end of its retention, for clients that know them.
+   * The best queued job whose account may run one more, with an engine that can run it, or null. Accounts with the fewest running
+   * jobs come first, then those that were served longest ago, then priority inside the account; among equals the engines' ranks
+   * decide within `maxOvertakes`, then submit order. Costs the same whatever the backlog: it looks at the head of each lane.
+   * Outputs of an earlier attempt are no longer listed from here on; their assets stay readable until the end of the job's
+   * retention, for clients that know them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
   /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */

@@ -58,7 +58,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
   }
 
   async function free(): Promise<void> {
-    member.forgetLoaded()
+    member.loaded.clear()
     await engine.free?.({ signal: AbortSignal.timeout(REPAIR_WITHIN_MS) })
   }
 

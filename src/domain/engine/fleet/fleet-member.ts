@@ -7,8 +7,8 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
 import type { Clock } from '../../../../lib/clock.ts'
-import { isWeights } from '../../workflows/model-refs.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
+import { installedWeights, LoadedWeights } from './engine-weights.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
 
 /** When an engine whose process is ours is replaced by a fresh one, between jobs. null: never for this reason. */
@@ -39,6 +39,7 @@ interface Quarantine {
 
 export class FleetMember {
   readonly engine: FleetEngine
+  readonly loaded: LoadedWeights
   readonly #options: MemberOptions
   readonly #retryBackoff: Backoff
   readonly #quarantineBackoff: Backoff
@@ -53,13 +54,12 @@ export class FleetMember {
   #info: ObjectInfo | null
   #catalog: NodeCatalog | null = null
   #weights: number | null = null
-  /** The weights of the latest runs, the newest first: of as many as run at a time, since those are certainly loaded. */
-  #loaded: (readonly string[])[] = []
   #lastError: EngineTrouble | null = null
   #counts: EngineCounts = { jobs: 0, failures: 0, losses: 0, switches: 0, recycles: 0 }
 
   constructor(engine: FleetEngine, options: MemberOptions) {
     this.engine = engine
+    this.loaded = new LoadedWeights(engine.concurrency)
     this.#options = options
     this.#retryBackoff = createBackoff({ firstMs: options.retryMs, maxMs: MAX_RETRY_MS })
     this.#quarantineBackoff = createBackoff({
@@ -116,7 +116,7 @@ export class FleetMember {
   #startAnew(incarnation: number): void {
     this.#incarnation = incarnation
     this.#jobsOfProcess = 0
-    this.#loaded = []
+    this.loaded.clear()
     this.#quarantine = null
     this.#recycling = null
     this.#pausedUntil = 0
@@ -174,8 +174,8 @@ export class FleetMember {
     this.#running += 1
     this.#jobsOfProcess += 1
     if (weights.length > 0) {
-      if (!this.hasLoaded(weights)) this.#count('switches')
-      this.#loaded = [weights, ...this.#loaded].slice(0, this.engine.concurrency)
+      if (!this.loaded.hasAll(weights)) this.#count('switches')
+      this.loaded.load(weights)
     }
     this.#count('jobs')
   }
@@ -205,22 +205,6 @@ export class FleetMember {
   quarantine(reason: string): void {
     this.#note(reason)
     this.#quarantine = { reason, until: this.#options.clock.now().getTime() + this.#quarantineBackoff.nextMs() }
-  }
-
-  forgetLoaded(): void {
-    this.#loaded = []
-  }
-
-  hasLoaded(weights: readonly string[]): boolean {
-    return this.#loaded.some((loaded) => weights.every((name) => loaded.includes(name)))
-  }
-
-  hasSomeLoaded(weights: readonly string[]): boolean {
-    return this.#loaded.some((loaded) => weights.some((name) => loaded.includes(name)))
-  }
-
-  hasAnyLoaded(): boolean {
-    return this.#loaded.length > 0
   }
 
   /** Why its process should be replaced before the next job, or null. */
@@ -261,7 +245,7 @@ export class FleetMember {
       running: this.#running,
       nodeClasses: this.catalog()?.classTypes().length ?? 0,
       weights: this.#countWeights(),
-      loadedWeights: [...new Set(this.#loaded.flat())],
+      loadedWeights: this.loaded.names(),
       version,
       reconnects,
       memoryBytes,
@@ -279,7 +263,7 @@ export class FleetMember {
   }
 
   #countWeights(): number {
-    this.#weights ??= weightsOf(this.catalog()).size
+    this.#weights ??= installedWeights(this.catalog()).size
     return this.#weights
   }
 
@@ -290,19 +274,6 @@ export class FleetMember {
   #note(message: string): void {
     this.#lastError = { message, at: this.#options.clock.now() }
   }
-}
-
-/** Names of installed weights: everything of that kind which some loader offers. */
-export function weightsOf(catalog: NodeCatalog | null): Set<string> {
-  const names = new Set<string>()
-  for (const classType of catalog?.classTypes() ?? []) {
-    const { required = {}, optional = {} } = catalog?.find(classType)?.input ?? {}
-    for (const [type, options] of [...Object.values(required), ...Object.values(optional)]) {
-      const choices = Array.isArray(type) ? type : Array.isArray(options?.options) ? options.options : []
-      for (const choice of choices) if (typeof choice === 'string' && isWeights(choice)) names.add(choice)
-    }
-  }
-  return names
 }
 
 function newest(one: EngineTrouble | null, other: EngineTrouble | null): EngineTrouble | null {

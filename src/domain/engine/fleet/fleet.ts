@@ -15,11 +15,12 @@ import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
+import { type Availability, findAvailability } from './engine-weights.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
-import { FleetMember, type RecycleLimits, weightsOf } from './fleet-member.ts'
-import { ANY_LANE, type EngineOffer, type LaneOffer, type LaneRank, NO_LANE } from './lane-offers.ts'
-import { createLaneTable } from './lane-table.ts'
+import { FleetMember, type RecycleLimits } from './fleet-member.ts'
+import { type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
+import { ANY_LANE, createLaneTable, NO_LANE } from './lane-table.ts'
 
 export interface FleetOptions {
   readonly clock: Clock
@@ -131,13 +132,7 @@ class EngineFleet implements AsyncDisposable {
       return this.#members.filter((member) => member.isAvailable()).map(({ id }) => ({ engineId: id, lanes: null }))
     }
     const free = this.#members.filter((member) => member.hasRoom() && member.recycleReason() === null)
-    const order = free.toSorted(
-      (one, other) =>
-        Number(one.brokeLatestRun) - Number(other.brokeLatestRun) ||
-        Number(one.hasAnyLoaded()) - Number(other.hasAnyLoaded()) ||
-        one.running - other.running,
-    )
-    return order.map((member) => ({ engineId: member.id, lanes: this.#lanesFor(member) }))
+    return offerLanes(free, { all: this.#members, lanes: this.#lanes })
   }
 
   /**
@@ -189,13 +184,13 @@ class EngineFleet implements AsyncDisposable {
       (member) =>
         member.id !== engineId &&
         member.state() === 'ready' &&
-        (!this.#options.hasLanes || this.#serves(member).includes(lane)),
+        (!this.#options.hasLanes || servedLanes(member, this.#lanes).includes(lane)),
     )
   }
 
   /** Whether a job of this lane would be taken at once. */
   hasRoomFor(lane: string): boolean {
-    return this.#members.some((member) => member.hasRoom() && this.#serves(member).includes(lane))
+    return this.#members.some((member) => member.hasRoom() && servedLanes(member, this.#lanes).includes(lane))
   }
 
   cordon(engineId: string): EngineStatus {
@@ -216,19 +211,8 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** Which engines have a class, and which have a file of weights; those that are away included. */
-  availability(): { readonly classes: Map<string, string[]>; readonly weights: Map<string, string[]> } {
-    const classes = new Map<string, string[]>()
-    const weights = new Map<string, string[]>()
-    const add = (to: Map<string, string[]>, name: string, engineId: string) => {
-      const owners = to.get(name)
-      if (owners === undefined) to.set(name, [engineId])
-      else owners.push(engineId)
-    }
-    for (const member of this.#members) {
-      for (const classType of member.catalog()?.classTypes() ?? []) add(classes, classType, member.id)
-      for (const name of weightsOf(member.catalog())) add(weights, name, member.id)
-    }
-    return { classes, weights }
+  availability(): Availability {
+    return findAvailability(this.#members)
   }
 
   status(): EngineStatus[] {
@@ -278,27 +262,6 @@ class EngineFleet implements AsyncDisposable {
 
   #knownCatalogs(): readonly NodeCatalog[] {
     return this.#members.map((member) => member.catalog()).filter((catalog) => catalog !== null)
-  }
-
-  #serves(member: FleetMember): readonly string[] {
-    const catalog = member.catalog()
-    return catalog === null ? [] : this.#lanes.servedBy(catalog)
-  }
-
-  #lanesFor(member: FleetMember): LaneOffer[] {
-    return this.#serves(member).map((lane) => ({ lane, rank: this.#rank(member, lane) }))
-  }
-
-  #rank(member: FleetMember, lane: string): LaneRank {
-    const weights = this.#lanes.needsOf(lane)?.weights ?? []
-    // What it had loaded may be gone, and the job that it broke off should go to another engine.
-    if (member.brokeLatestRun) return 3
-    if (weights.length === 0 || member.hasLoaded(weights)) return 0
-    if (member.hasSomeLoaded(weights)) return 1
-    const isElsewhere = this.#members.some(
-      (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.hasLoaded(weights),
-    )
-    return isElsewhere ? 3 : 2
   }
 
   /** Between jobs only: an engine whose process is due for replacement gets no more work until its last run has ended. */

@@ -1,12 +1,16 @@
 /**
- * The lanes that are known, with what their jobs need. Which engine serves which lane is worked out once per lane and catalog
- * and kept. There are as many lanes as kinds of graphs. Beyond the bound the least recently learnt one is forgotten, and learnt
- * again from the store.
+ * The known lanes and what their jobs need: a lane holds the waiting jobs that need the same classes and weights of an engine.
+ * Which engine serves which lane is worked out once per lane and catalog. There are as many lanes as kinds of graphs; beyond
+ * the bound the least recently learnt one is forgotten, and learnt again from the store.
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { meets, type Needs } from '../../workflows/needs.ts'
-import { ANY_LANE } from './lane-offers.ts'
+
+/** The lane of jobs that were accepted before their needs were known: every engine may try them. */
+export const ANY_LANE = '*'
+/** Jobs have no lane in a pool in which every engine runs everything. */
+export const NO_LANE = ''
 
 export interface LaneTable {
   /** Remembers what the jobs of a lane need. */
