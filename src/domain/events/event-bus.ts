@@ -28,7 +28,7 @@ export type Unsubscribe = () => void
 export interface EventBus<Event> {
   publishChanged(notice: JobChanged): void
   publishLive(notice: JobLive<Event>): void
-  /** Work may be waiting: a job was queued or room was made. Without a pool: in any. */
+  /** Work may be waiting: a job was queued, or an ended one has freed capacity. Without a pool: in any. */
   publishWork(pool?: string): void
   onChanged(listener: (notice: JobChanged) => void): Unsubscribe
   onLive(listener: (notice: JobLive<Event>) => void): Unsubscribe

@@ -164,7 +164,7 @@ test('a read that fails is refused to the caller and tried again for those who w
   watch?.stop()
 })
 
-test('a waiting thing is read again from time to time, and only news is told', async () => {
+test('a waiting record is read again from time to time, and watchers get only news', async () => {
   const things = createThings()
   const source: WatchSource<string, Thing> = {
     ...things.source,

@@ -169,7 +169,7 @@ test('pages show every job once, newest first, and the last page has no next', a
   })
 })
 
-test('a job that finds its engine idle is asked for while it is being recorded, and both are one write', async () => {
+test('an idle worker asks for a job while that is still being recorded', async () => {
   const steps: string[] = []
   const looked = Promise.withResolvers<void>()
   const idle = await openRig({

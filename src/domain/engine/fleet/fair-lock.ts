@@ -4,7 +4,7 @@
  * is not always the first to be served.
  */
 export interface FairLock {
-  /** `work` tells whether it had success. `asker` is the identity of whoever asks, the same in every call. */
+  /** `work` resolves to whether it had success. `asker` identifies who asks and is the same in every call. */
   run(asker: object, work: () => Promise<boolean>): Promise<boolean>
 }
 

@@ -19,7 +19,7 @@ export interface EngineHealth {
   readonly lastError: EngineTrouble | null
   /** Why it must not be given work although it answers, as long as that is so; null: it may. */
   readonly unfit: string | null
-  /** The engine's own word for itself, such as `0.33.0`; null when it is not known. */
+  /** The version that the engine states, such as `0.33.0`; null when it is not known. */
   readonly version: string | null
   /** How often the connection for its events had to be made anew. */
   readonly reconnects: number
@@ -37,7 +37,7 @@ export interface FleetEngine extends Engine {
   /** It is a part of this process, so it is never paused, quarantined or replaced after a run. */
   readonly isResident?: true
   health(): EngineHealth
-  /** Told after every change of health or of the object info. Returns the end of the subscription. */
+  /** The listener is called after every change of health or of the object info. Returns the end of the subscription. */
   onChange(listener: () => void): () => void
   /** What it can run, as it said last; null as long as it has never been reached. */
   objectInfo(): ObjectInfo | null

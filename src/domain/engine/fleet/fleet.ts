@@ -25,14 +25,14 @@ import { ANY_LANE, createLaneTable, NO_LANE } from './lane-table.ts'
 export interface FleetOptions {
   readonly clock: Clock
   readonly log: Log
-  /** false: every engine runs everything, so jobs stand in no lanes and are claimed in plain order. */
+  /** false: every engine runs everything, so jobs have no lanes and are claimed in plain order. */
   readonly hasLanes: boolean
   readonly recycleLimits?: RecycleLimits
   readonly retryMs?: number
   readonly quarantineMs?: number
   /** What each engine could run when a process before us last saw it. */
   readonly remembered?: ReadonlyMap<string, ObjectInfo>
-  /** Told what an engine can run whenever that has changed. */
+  /** Called with what an engine can run whenever that has changed. */
   readonly remember?: (engineId: string, info: ObjectInfo) => void
 }
 
@@ -111,7 +111,7 @@ class EngineFleet implements AsyncDisposable {
     return this.#lanes.lanes()
   }
 
-  /** What stands in the way of running a graph on the engine that comes nearest to it; empty when some engine can. */
+  /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
   findLacks(graph: Graph): readonly Lack[] {
     if (!this.#options.hasLanes) return []
     const catalogs = this.#knownCatalogs()

@@ -37,7 +37,7 @@ export interface WorkerDeps
   readonly turns?: Turns
 
   readonly pool: string
-  /** How many jobs run at a time, whatever room the engines have. */
+  /** How many jobs run at a time, however many slots the engines have. */
   readonly workers: number
   readonly workerId?: string
   /** Files of the engine's `temp` folder count as outputs. */

@@ -1,7 +1,7 @@
 /**
- * Claims jobs for engines that have room and runs them there. It is woken by notices and looks by itself now and then, so a lost
- * notice costs a second. All its leases are renewed in one write; a lease it cannot keep ends the run. Which job is next, for
- * which of the engines, and whether an account has room, is decided by the store; the run itself is in job-run.ts.
+ * Claims jobs for engines that have a free slot and runs them there. It is woken by notices and also polls, so a lost notice costs
+ * a second. All its leases are renewed in one write; a run that loses its lease is discarded. Which job is next, for which of the
+ * engines, and whether its account may run one more, is decided by the store; the run itself is in job-run.ts.
  */
 import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
 import { createDoorbell } from '../../../../lib/doorbell.ts'

@@ -15,7 +15,7 @@ export interface EndedRun {
   readonly endedAt: number
 }
 
-/** Failures that a workflow brings about. Every other code counts as our failure, so that nobody pays for one that is missing here. */
+/** Failures that a workflow brings about. Every other code, also one that is forgotten here, counts as ours and costs nothing. */
 const OWN_FAILURES: ReadonlySet<string> = new Set([
   'node_execution_error',
   'out_of_memory',

@@ -1,6 +1,6 @@
 /**
  * How an attempt ends, given what the engine said and what we did to it. The engine's own outcome counts first: a run that
- * finished before an interrupt took hold is finished. Pure; whoever asks carries it out.
+ * finished before an interrupt took hold is finished. Pure: the run carries the verdict out.
  */
 
 import { EngineLostError } from '../../engine/engine-lost-error.ts'

@@ -19,7 +19,7 @@ export interface OutputDraft {
   readonly contentType: string
   /** Absent for what was no file. */
   readonly location?: OutputLocation
-  /** What it occupies of our memory until it is stored. */
+  /** How much memory it occupies until it is stored. */
   readonly heldBytes: number
   read(): AsyncIterable<Uint8Array>
 }
@@ -33,7 +33,7 @@ const NAME_MAX_LENGTH = 255
 const NAME_PART_MAX_LENGTH = 64
 const TEXT_SLICE_LENGTH = 262_144
 const OCTETS = 'application/octet-stream'
-// What these keys hold is told by the key alone. `images` is not among them: videos arrive there as well.
+// Under these keys everything is of one type. `images` is not among them: videos arrive there as well.
 const TYPE_OF_KEY: Readonly<Record<string, OutputType>> = {
   gifs: 'video',
   audio: 'audio',

@@ -134,7 +134,7 @@ test('the least recently used job goes first', async () => {
   assert.equal(cache.get('b', 1), undefined)
 })
 
-test('what the store tells of its own accord is served without a read, unless something newer is known', async () => {
+test('a job that came from a write is served without a read, unless something newer is known', async () => {
   const cache = createJobCache(OPTIONS)
   cache.learn(job(2), 0)
   assert.equal(cache.get('a', 1)?.version, 2)

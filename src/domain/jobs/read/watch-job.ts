@@ -34,9 +34,9 @@ export interface WatchJobDeps {
   readonly reader: Pick<JobReader, 'findSince'>
   readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
   readonly log: Log
-  /** A waiting job's position moves without a notice. */
+  /** The same for a waiting job, whose position changes without a notice. */
   readonly queuedFreshMs?: number
-  /** Heals a lost notice. */
+  /** After this long without a notice a live job is read again, in case a notice was lost. */
   readonly liveFreshMs?: number
   readonly tickMs?: number
   readonly previewEveryMs?: number

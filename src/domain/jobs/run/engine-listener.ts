@@ -1,6 +1,6 @@
 /**
- * Listens to the engine during one run: folds what it says, passes live news on, hands reported items to the outputs, and
- * reports to the run when the engine is lost or has nothing more to say. What it heard so far can be read at any time.
+ * Listens to the engine during one run: folds its events, publishes live notices, hands reported items to the outputs, and
+ * reports to the run when the engine is lost or its events have ended. What it heard so far can be read at any time.
  */
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
@@ -44,12 +44,12 @@ export class EngineListener {
     return this.#fold
   }
 
-  /** The event with which the engine told the outcome; null as long as it has told none. */
+  /** The event that brought the outcome; null as long as there is none. */
   get terminalEvent(): EngineEvent | null {
     return this.#terminalEvent
   }
 
-  /** The code of the failure that the engine told; null when there was none. */
+  /** The code of the failure that the engine reported; null when there was none. */
   get failureCode(): string | null {
     return this.#fold.outcome?.kind === 'failed' ? this.#fold.outcome.error.code : null
   }
@@ -73,7 +73,7 @@ export class EngineListener {
         const step = await events.next()
         if (isDeaf()) return void events.return?.().catch(() => {})
         if (step.done) break
-        // Events may come in thousands without a break, and whoever else is served here must not wait for all of them.
+        // Events may come in thousands without a break, and other work on this thread must not wait for all of them.
         await this.#deps.turns.run(inOneStep(() => this.#take(step.value)))
         if (isDeaf() || this.#fold.outcome !== null) return void events.return?.().catch(() => {})
         await outputs.hasRoom()

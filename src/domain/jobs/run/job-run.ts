@@ -1,7 +1,7 @@
 /**
- * One attempt at one job: feeds the engine, folds what it says, keeps outputs and progress flowing into the store, and ends
- * the job with one fenced write. Which states it goes through and what moves it stands in run-moves.ts; this file reports what
- * happens as moves and carries out their effects. How an attempt ends is decided in end-of-run.ts.
+ * One attempt at one job: starts the engine, has its outputs and progress written to the store, and ends the job with one fenced
+ * write. The states of a run and its moves are in run-moves.ts; this file reports what happens as moves and carries out their
+ * effects. How an attempt ends is decided in end-of-run.ts.
  */
 
 import type { Log } from '../../../../lib/log.ts'
@@ -159,12 +159,12 @@ export class JobRun {
     return null
   }
 
-  /** Waits for the engine's last word, or until it is given up. null: this attempt no longer counts. */
+  /** Waits until the engine has ended or is given up, and its outputs are stored. null: this attempt no longer counts. */
   async #execute(): Promise<RunVerdict | null> {
     await Promise.race([this.#engineEnd, this.#gaveUp.promise])
     if (this.#isDiscarded()) return null
     const { outcome } = this.#listener.fold
-    // Nobody here asked for the interrupt, so the lease tells whether a cancel came whose notice was lost.
+    // We did not ask for the interrupt: perhaps a cancel came whose notice was lost. The store knows.
     if (outcome?.kind === 'interrupted' && this.#state.stop === null) await this.#deps.checkLease(this.lease)
     this.#after(this.#deps.limits.maxIngestMs, { move: 'storing_overdue' })
     await this.#outputs.allStored()
@@ -185,7 +185,7 @@ export class JobRun {
     this.#move({ move: 'output_failed', stop, loss: loss === null ? null : toEngineLoss(loss), cause })
   }
 
-  /** A commit on the way also tells whether the lease still stands and whether a cancel came. */
+  /** Every commit also shows whether the lease still stands and whether a cancel came. */
   #onCommitted(outcome: CommitOutcome): void {
     if (outcome.outcome === 'lost') {
       this.lose()

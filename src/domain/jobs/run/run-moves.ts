@@ -7,7 +7,7 @@
  *       |                             |                                       |                   v
  *       '------ lease_lost, lease_returned (in any phase before `ending`) ----'-------------> discarded
  *
- * `moveRun` is pure: it returns the next state and the effects that whoever owns the run has to carry out, in that order.
+ * `moveRun` is pure: it returns the next state and the effects that the owner of the run has to carry out, in that order.
  * A move that does not count in the present phase changes nothing, so callers may report what happens as it happens.
  */
 import type { EngineLoss, StopCause } from '../end/end-of-run.ts'

@@ -3,7 +3,7 @@ import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { Job, JobError } from '../job.ts'
 
-// A preview is a thumbnail; a frame beyond this would only fill the buffers of whoever watches.
+// A preview is a thumbnail; a larger frame would only fill the buffers of those who watch.
 export const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
 // A picture that is a result may be read from the socket only. Clients of the socket refuse larger frames.
 const MAX_RESULT_BYTES = 256 * 1024 * 1024
@@ -25,7 +25,7 @@ function toBounded(event: EngineEvent): EngineEvent | null {
   return event
 }
 
-/** The last live notice of a job. It follows the commit: whoever reads the job because of it finds the end. */
+/** The last live notice of a job. It follows the commit: a client that reads the job because of it finds the end. */
 export function toTerminalEvent(
   status: 'succeeded' | 'failed' | 'canceled',
   error: JobError | null,

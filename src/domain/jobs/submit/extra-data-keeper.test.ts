@@ -34,7 +34,7 @@ test('with a sealer it waits sealed, for every attempt anew, and never in memory
   assert.equal(restarted.take('b', sealed), null, 'sealed for another job')
 })
 
-test('memory is bounded in count and in bytes, and room comes back', () => {
+test('memory is bounded in count and in bytes, and forgetting frees it', () => {
   const few = createExtraDataKeeper({ sealer: null, maxCount: 2 })
   few.hold('a', {}, UNTIL)
   few.hold('b', {}, UNTIL)

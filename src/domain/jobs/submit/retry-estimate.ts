@@ -1,4 +1,4 @@
-/** How soon a full queue is likely to have room again: about the time between two finished jobs, within sane bounds. */
+/** How soon a full queue is likely to have room again: about the time between two finished jobs, within bounds. */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { JobObserver } from '../observer.ts'
 

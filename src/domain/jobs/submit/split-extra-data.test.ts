@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { newKeyText } from '../../accounts/api-key.ts'
 import { blankCredentials, isCredentialName, splitExtraData } from './split-extra-data.ts'
 
-test('credentials are told from notes, and whatever nobody knows is a credential', () => {
+test('credentials are separated from notes, and an unknown field is a credential', () => {
   const data = {
     api_key_comfy_org: 'a-secret',
     something_new: 1,

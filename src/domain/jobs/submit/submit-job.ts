@@ -91,12 +91,12 @@ export interface SubmitDeps {
   /** Lets a submit wait for an engine's own check of the graph. Absent: what passes validation is accepted. */
   readonly engineCheck?: {
     readonly verdicts: EngineVerdicts
-    /** Whether an engine that can run jobs of this lane has room now. */
+    /** Whether an engine that can run jobs of this lane has a free slot now. */
     hasRoomFor(lane: string): boolean
   }
   readonly observer?: JobObserver
   /**
-   * Told while the record is on its way to the store. A worker of this process may claim at the same moment: the store
+   * Called while the record is on its way to the store. A worker of this process may claim at the same moment: the store
    * keeps the order, so both become one write. The notice after the record is for everybody else.
    */
   readonly onRecording?: (pool: string) => void
@@ -132,7 +132,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const id = chosenId ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
-    // Held before the row is visible: a worker may claim the job before this call hears that it was recorded.
+    // Held before the row is visible: a worker may claim the job before this call knows that it was recorded.
     const { credentials, notes } = splitExtraData(request.extraData)
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
     const notesText = notes === null ? null : await write(notes)
