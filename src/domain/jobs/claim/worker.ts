@@ -10,12 +10,11 @@ import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
 import { createTurns } from '../../../../lib/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
-import type { Claim, Lease } from '../job-store.ts'
+import type { Claim } from '../job-store.ts'
 import { createEngineLossRetries } from '../run/engine-loss-retries.ts'
 import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
-import { announceTouched } from '../sweeps/announce-touched.ts'
-import { createRecover, type Recover } from '../sweeps/recover-jobs.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
 
 export interface WorkerStats {
@@ -48,7 +47,7 @@ class ClaimingWorker implements Worker {
   readonly #deps: WorkerDeps
   readonly #options: WorkerOptions
   readonly #runDeps: RunDeps
-  readonly #recover: Recover
+  readonly #leases: LeaseKeeper
   readonly #runs = new Map<string, JobRun>()
   /** Runs, each together with the repair of its engine where one follows. */
   readonly #busy = new Set<Promise<void>>()
@@ -68,7 +67,7 @@ class ClaimingWorker implements Worker {
     this.#options = readWorkerOptions(deps)
     const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
     this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
-    this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
+    this.#leases = new LeaseKeeper(deps, this.#options)
     this.#runDeps = {
       ...deps,
       observer,
@@ -78,11 +77,14 @@ class ClaimingWorker implements Worker {
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
       engineLossRetries: createEngineLossRetries(),
-      checkLease: ({ jobId }) => this.#renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
-      surrender: (lease) => this.#surrender(lease),
+      checkLease: ({ jobId }) => this.#leases.renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
+      surrender: (lease) => {
+        this.#runs.delete(lease.jobId)
+        return this.#leases.surrender(lease)
+      },
       giveBack: (lease) => {
         this.#runs.delete(lease.jobId)
-        return this.#giveBack([lease])
+        return this.#leases.giveBack([lease])
       },
     }
   }
@@ -156,7 +158,7 @@ class ClaimingWorker implements Worker {
       const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now, engines, maxOvertakes })
       this.#storeBackoff.reset()
       if (claim === null) return false
-      if (this.#closing.signal.aborted) await this.#giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
+      if (this.#closing.signal.aborted) await this.#leases.giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
       else this.#begin(claim, leaseUntil)
       return true
     } catch (error) {
@@ -203,7 +205,9 @@ class ClaimingWorker implements Worker {
   #onChanged({ jobId, version }: JobChanged): void {
     const run = this.#runs.get(jobId)
     if (run === undefined || version <= run.version) return
-    this.#renew([run]).catch((error) => this.#deps.log.warn({ err: error, jobId }, 'a lease could not be checked'))
+    this.#leases
+      .renew([run])
+      .catch((error) => this.#deps.log.warn({ err: error, jobId }, 'a lease could not be checked'))
   }
 
   async #renewLoop(): Promise<void> {
@@ -212,43 +216,8 @@ class ClaimingWorker implements Worker {
     while (!signal.aborted || this.#busy.size > 0) {
       await sleep(this.#options.renewEveryMs, this.#drainOver.signal)
       if (this.#drainOver.signal.aborted) return
-      await this.#renewAll()
+      await this.#leases.tryToRenew([...this.#runs.values()])
     }
-  }
-
-  async #renewAll(): Promise<void> {
-    const runs = [...this.#runs.values()]
-    if (runs.length === 0) return
-    try {
-      await this.#renew(runs)
-    } catch (error) {
-      this.#deps.log.error({ err: error }, 'renewing leases failed')
-      const now = this.#deps.clock.now()
-      for (const run of runs) if (run.leaseUntil <= now) run.lose()
-    }
-  }
-
-  async #renew(runs: readonly JobRun[]): Promise<void> {
-    const until = new Date(this.#deps.clock.now().getTime() + this.#options.leaseMs)
-    const leases = runs.map((run) => run.lease)
-    const held = await this.#deps.store.renew(leases, until)
-    const statusOf = new Map(held.map(({ jobId, status }) => [jobId, status]))
-    for (const run of runs) {
-      const status = statusOf.get(run.lease.jobId)
-      if (status === undefined) {
-        run.lose()
-        continue
-      }
-      run.leaseUntil = until
-      if (status === 'canceling') run.cancel()
-    }
-  }
-
-  /** Lets the lease lapse here and now, which spends the attempt, and takes the job back like any other lapsed one. */
-  async #surrender(lease: Lease): Promise<void> {
-    this.#runs.delete(lease.jobId)
-    await this.#deps.store.renew([lease], new Date(0))
-    await this.#recover()
   }
 
   async #drain(deadline: Date): Promise<void> {
@@ -259,7 +228,7 @@ class ClaimingWorker implements Worker {
     if (!(await settlesWithin(slots, deadline.getTime() - this.#deps.clock.now().getTime()))) {
       const runs = [...this.#runs.values()]
       for (const run of runs) run.abandon()
-      await this.#giveBack(runs.map((run) => run.lease))
+      await this.#leases.giveBack(runs.map((run) => run.lease))
       await settlesWithin(slots, this.#options.limits.cancelGraceMs)
     }
     this.#drainOver.abort()
@@ -270,17 +239,6 @@ class ClaimingWorker implements Worker {
   async evict(engineId: string): Promise<void> {
     const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
     for (const run of runs) run.abandon()
-    await this.#giveBack(runs.map((run) => run.lease))
-  }
-
-  async #giveBack(leases: readonly Lease[]): Promise<void> {
-    if (leases.length === 0) return
-    const { store, clock, log } = this.#deps
-    try {
-      const touched = await store.release(leases, clock.now())
-      announceTouched({ ...this.#deps, observer: this.#options.observer }, touched, null)
-    } catch (error) {
-      log.error({ err: error }, 'leases could not be given back; they run out by themselves')
-    }
+    await this.#leases.giveBack(runs.map((run) => run.lease))
   }
 }
