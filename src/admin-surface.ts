@@ -2,14 +2,14 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
-import type { RunningPools } from './compose/open-deployments.ts'
-import type { Store } from './compose/open-store.ts'
+import type { Store } from './compose/storage/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
-import { createAdminAnswerError } from './surfaces/admin/errors.ts'
+import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
 import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
-import type { SharedParts } from './surfaces/admin/shared-operations.ts'
+import type { SharedParts } from './surfaces/admin/register-operations.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 
 export interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations'> {

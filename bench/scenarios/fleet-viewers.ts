@@ -1,6 +1,7 @@
 /** A thousand viewers of one job: how many sockets its ComfyUI server sees. */
-import { openEvents } from '../../test/support/event-reader.ts'
-import { startFleetApp } from '../../test/support/fleet-app.ts'
+
+import { startFleetApp } from '../../test/support/app/fleet-app.ts'
+import { openEvents } from '../../test/support/clients/event-reader.ts'
 import type { Figure } from '../kit/figure.ts'
 
 const VIEWERS = 1000

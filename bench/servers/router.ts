@@ -6,7 +6,7 @@ import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { readModel } from '../../src/domain/models/read-model.ts'
-import { addPaidAccount } from '../../test/support/paid-account.ts'
+import { addPaidAccount } from '../../test/support/app/paid-account.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 import { createBenchProvider } from './bench-provider.ts'
 

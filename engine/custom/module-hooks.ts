@@ -17,7 +17,7 @@ const endingOf = (url: string) => url.slice(url.lastIndexOf('.') + 1)
 
 const resolve: ResolveHookSync = (specifier, context, next) =>
   specifier === API_SPECIFIER
-    ? { url: API_URL, format: 'module-typescript', shortCircuit: true }
+    ? { url: API_URL, format: FORMATS[endingOf(API_URL)], shortCircuit: true }
     : next(specifier, context)
 
 function isOwnCode(url: string, folders: readonly string[]): boolean {

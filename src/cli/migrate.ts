@@ -1,6 +1,6 @@
 /** `atelier migrate`: brings the data folder to this version's schema, or only says what that would do. */
 import type { Command } from 'commander'
-import { type MigrationStatus, migrateStore } from '../compose/migrate-store.ts'
+import { type MigrationStatus, migrateStore } from '../compose/storage/migrate-store.ts'
 import type { StoreConfig } from '../config/config.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'

@@ -1,7 +1,7 @@
 /** `atelier models lint|list`: judges folders of model files, and shows which models a service would have. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { type InspectedCatalog, inspectCatalog } from '../compose/inspect-catalog.ts'
+import { type InspectedCatalog, inspectCatalog } from '../compose/router/inspect-catalog.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
 

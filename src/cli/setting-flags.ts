@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { type LoadedConfig, loadConfig } from '../config/config.ts'
 import type { SettingName } from '../config/env.ts'
-import { envOf, flagOf, SETTING_NAMES, SETTINGS } from '../config/settings.ts'
+import { envOf, flagOf, SETTING_NAMES, SETTINGS } from '../config/settings/settings.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Values stay texts here: the config reads and refuses them all in one way, wherever they come from. */

@@ -1,6 +1,6 @@
 /** `atelier verify`: reads everything in a data folder and says what is damaged or missing. */
 import type { Command } from 'commander'
-import { type DataFault, hasData, verifyData } from '../compose/verify-data.ts'
+import { type DataFault, hasData, verifyData } from '../compose/storage/verify-data.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 

@@ -3,6 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
+import { openPictures as openSharpPictures } from '../adapters/pictures/sharp.ts'
 import type { AssetsConfig } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/tiers.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect.ts'
@@ -11,11 +12,12 @@ import { createAssetFromHash, createHasBlob } from '../domain/assets/from-hash.t
 import { createAssetFromPath } from '../domain/assets/from-path.ts'
 import { createModelPlacement } from '../domain/assets/model-placement.ts'
 import { openShelf } from '../domain/assets/open-shelf.ts'
+import type { Pictures } from '../domain/assets/pictures.ts'
 import { createStorageRooms } from '../domain/assets/storage-rooms.ts'
 import { createStoreBlob } from '../domain/assets/store-blob.ts'
 import { createUploadAsset } from '../domain/assets/upload.ts'
-import type { Blobs } from './open-blobs.ts'
-import type { Store } from './open-store.ts'
+import type { Blobs } from './storage/open-blobs.ts'
+import type { Store } from './storage/open-store.ts'
 
 export interface AssetParts {
   readonly store: Store
@@ -58,4 +60,12 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }
+}
+
+// 16384 by 4096, or 8192 by 8192: as much as the hosted service takes.
+const MAX_PICTURE_PIXELS = 67_108_864
+
+/** Work on pictures outside of workflows: what a client asks of a stored picture. */
+export function openPictures(): Pictures {
+  return openSharpPictures({ maxPixels: MAX_PICTURE_PIXELS })
 }

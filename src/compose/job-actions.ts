@@ -33,8 +33,8 @@ import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
-import type { Blobs } from './open-blobs.ts'
-import type { Store } from './open-store.ts'
+import type { Blobs } from './storage/open-blobs.ts'
+import type { Store } from './storage/open-store.ts'
 
 export interface JobParts {
   readonly store: Store

@@ -21,7 +21,7 @@ import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
-import type { Store } from './open-store.ts'
+import type { Store } from './storage/open-store.ts'
 
 /** What an account may use, for whoever enforces it. */
 export interface AccountRules {

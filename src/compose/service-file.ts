@@ -8,7 +8,7 @@ import { open, readFile, rename, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { StoreConfig } from '../config/config.ts'
-import { inspectStore } from './migrate-store.ts'
+import { inspectStore } from './storage/migrate-store.ts'
 
 const FILE_NAME = 'service.json'
 const OWNER_ONLY = 0o600

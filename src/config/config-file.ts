@@ -6,8 +6,8 @@ import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { ConfigError, placeIn, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
-import { SETTING_NAMES, SETTINGS, separatorOf } from './settings.ts'
-import { suggest } from './suggest.ts'
+import { suggest } from './readers/suggest.ts'
+import { SETTING_NAMES, SETTINGS, separatorOf } from './settings/settings.ts'
 
 export const CONFIG_FILE_NAME = 'atelier.config.json'
 // A hundred times what all settings together need.

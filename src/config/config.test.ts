@@ -6,9 +6,9 @@ import { after, before, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { type ConfigSources, loadConfig } from './config.ts'
 import { ConfigError, quote } from './config-error.ts'
-import { describeConfig } from './describe.ts'
 import { ENV, type SettingName } from './env.ts'
-import { flagOf, SETTING_NAMES, SETTINGS } from './settings.ts'
+import { describeConfig } from './settings/describe-settings.ts'
+import { flagOf, SETTING_NAMES, SETTINGS } from './settings/settings.ts'
 
 let cwd: string
 before(() => {

@@ -11,9 +11,9 @@ import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
 import { autoWorkers, type FleetConfig, toFleetConfig } from './fleet-config.ts'
-import { loadBlock } from './read-block.ts'
-import { type Cidr, isLoopback } from './read-network.ts'
-import type { KeySource, PoolHook } from './read-remote.ts'
+import { loadBlock } from './readers/read-block.ts'
+import { type Cidr, isLoopback } from './readers/read-network.ts'
+import type { KeySource, PoolHook } from './readers/read-remote.ts'
 import { type RouterConfig, toRouterConfig } from './router-config.ts'
 import { Secret, type Secrets } from './secrets.ts'
 import {
@@ -25,7 +25,7 @@ import {
   SETTINGS,
   type SettingValues,
   separatorOf,
-} from './settings.ts'
+} from './settings/settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
 export type Flags = Readonly<Record<string, unknown>>

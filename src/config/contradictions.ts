@@ -1,8 +1,8 @@
 /** Settings that cannot stand together. Each is refused at the start with one line that says how to mend it. */
 import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
-import { isLoopback } from './read-network.ts'
-import type { SettingValues } from './settings.ts'
+import { isLoopback } from './readers/read-network.ts'
+import type { SettingValues } from './settings/settings.ts'
 
 export interface SettingOrigins {
   /** How a message names the place that a setting came from. */

@@ -1,6 +1,6 @@
 /** Which engines of other processes there are, and how they are treated. */
 import { availableParallelism } from 'node:os'
-import type { SettingValues } from './settings.ts'
+import type { SettingValues } from './settings/settings.ts'
 
 /** Engines of other processes. */
 export interface FleetConfig {

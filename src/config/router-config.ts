@@ -1,6 +1,6 @@
 /** The bounds of the Model Router, and where its catalogue lies. */
 import type { SettingName } from './env.ts'
-import type { SettingValues } from './settings.ts'
+import type { SettingValues } from './settings/settings.ts'
 
 export interface RouterConfig {
   /** Absolute. */

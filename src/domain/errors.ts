@@ -58,3 +58,8 @@ export class ServiceError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? null
   }
 }
+
+/** One named field has a value that is not allowed. The message is a sentence that begins with the field: `limit must be …`. */
+export function invalidField(field: string, problem: string, details: RefusalDetails = {}): ServiceError {
+  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field, ...details } })
+}

@@ -11,7 +11,7 @@ import { openSqliteStore } from '../../src/adapters/store/sqlite/open-store.ts'
 import { openSharedAccounts } from '../../src/compose/open-accounts.ts'
 import type { AccountsConfig } from '../../src/config/config.ts'
 import { ConfigError } from '../../src/config/config-error.ts'
-import { startShared } from '../support/start-shared.ts'
+import { startShared } from '../support/app/start-shared.ts'
 
 async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'atelier-open-'))

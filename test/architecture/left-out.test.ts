@@ -59,8 +59,8 @@ test('the project compiles without it', () => {
 test('the service runs without it, and its routes are not there', async () => {
   assert.equal(existsSync(path.join(copy, 'src/surfaces/legacy-v1')), false)
   const { startTestApp } = (await import(
-    pathToFileURL(path.join(copy, 'test/support/start-app.ts')).href
-  )) as typeof import('../support/start-app.ts')
+    pathToFileURL(path.join(copy, 'test/support/app/start-app.ts')).href
+  )) as typeof import('../support/app/start-app.ts')
   await using app = await startTestApp()
   assert.equal((await fetch(`${app.url}/api/v2/health`)).status, 200)
   assert.equal((await fetch(`${app.url}/prompt`)).status, 404)

@@ -4,10 +4,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { runAtelier } from '../support/atelier.ts'
-import { runInProcess } from '../support/in-process.ts'
-import { startTestApp } from '../support/start-app.ts'
-import { ADMIN_TOKEN, startShared } from '../support/start-shared.ts'
+import { startTestApp } from '../support/app/start-app.ts'
+import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
+import { runAtelier } from '../support/cli/atelier.ts'
+import { runInProcess } from '../support/cli/in-process.ts'
 
 let dataDir: string
 before(() => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { runAtelier } from '../support/atelier.ts'
+import { runAtelier } from '../support/cli/atelier.ts'
 
 let folder: string
 before(() => {

@@ -5,8 +5,8 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
-import { runAtelier } from '../support/atelier.ts'
-import { spawnServer } from '../support/spawn-server.ts'
+import { spawnServer } from '../support/app/spawn-server.ts'
+import { runAtelier } from '../support/cli/atelier.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url))
 

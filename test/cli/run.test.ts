@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { runAtelier } from '../support/atelier.ts'
-import { STUB_JOB_ID, startStubServer, stubJob } from '../support/stub-jobs-server.ts'
+import { runAtelier } from '../support/cli/atelier.ts'
+import { STUB_JOB_ID, startStubServer, stubJob } from '../support/clients/stub-jobs-server.ts'
 
 let folder: string
 let workflow: string

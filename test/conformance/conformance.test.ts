@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { call } from '../support/call.ts'
+import { call } from '../support/clients/call.ts'
 import { runConformance } from './run.ts'
 import { readServedDocument } from './served-document.ts'
 import { KINDS, type ServiceUnderTest, startServiceUnderTest } from './service.ts'

@@ -1,5 +1,5 @@
 /** What an answer breaks of what its document promises. */
-import type { Answer } from '../support/call.ts'
+import type { Answer } from '../support/clients/call.ts'
 import type { GeneratedRequest } from './requests.ts'
 import type { DeclaredAnswer, Operation, ServedDocument } from './served-document.ts'
 

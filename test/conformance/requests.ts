@@ -1,6 +1,6 @@
 /** Requests of one operation: those that its declaration allows, and those that break one promise of it. */
 import fc from 'fast-check'
-import type { CallOptions } from '../support/call.ts'
+import type { CallOptions } from '../support/clients/call.ts'
 import { type Broken, breakValue } from './broken-values.ts'
 import type { Operation, Parameter, Schema, ServedDocument } from './served-document.ts'
 import { type KnownValues, type ValueOptions, validValues } from './valid-values.ts'

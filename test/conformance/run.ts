@@ -1,7 +1,7 @@
 /** Drives one kind of the service with what its own documents say, and collects where the two disagree. */
 import { Agent } from 'node:http'
 import fc from 'fast-check'
-import { type Answer, type CallOptions, call } from '../support/call.ts'
+import { type Answer, type CallOptions, call } from '../support/clients/call.ts'
 import { judge } from './judge.ts'
 import { type GeneratedRequest, type RequestSource, requestsOf } from './requests.ts'
 import { type Operation, readServedDocument, type ServedDocument } from './served-document.ts'

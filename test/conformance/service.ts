@@ -1,11 +1,11 @@
 /** One kind of the service with something in it to ask for, and the words by which each of its surfaces refuses. */
 import assert from 'node:assert/strict'
-import { type Answer, call } from '../support/call.ts'
-import { createFakeEngine, type FakeEngine } from '../support/fake-engine.ts'
-import { createFakeProvider } from '../support/fake-provider.ts'
-import { startTestApp } from '../support/start-app.ts'
-import { MODELS } from '../support/start-router.ts'
-import { ADMIN_TOKEN } from '../support/start-shared.ts'
+import { startTestApp } from '../support/app/start-app.ts'
+import { MODELS } from '../support/app/start-router.ts'
+import { ADMIN_TOKEN } from '../support/app/start-shared.ts'
+import { type Answer, call } from '../support/clients/call.ts'
+import { createFakeEngine, type FakeEngine } from '../support/engines/fake-engine.ts'
+import { createFakeProvider } from '../support/providers/fake-provider.ts'
 import type { IsMalformed } from './judge.ts'
 import type { KnownValues } from './valid-values.ts'
 

@@ -1,8 +1,8 @@
 /** What a job's event stream and the v1 socket say while jobs run, held against the schemas that the documents declare. */
 import WebSocket from 'ws'
-import { call } from '../support/call.ts'
-import { openEvents } from '../support/event-reader.ts'
-import { isText, openSocket } from '../support/test-socket.ts'
+import { call } from '../support/clients/call.ts'
+import { openEvents } from '../support/clients/event-reader.ts'
+import { isText, openSocket } from '../support/clients/test-socket.ts'
 import { readServedDocument, type Schema, type ServedDocument } from './served-document.ts'
 import type { ServiceUnderTest, SurfaceUnderTest } from './service.ts'
 

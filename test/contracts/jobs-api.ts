@@ -6,7 +6,14 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import sharp from 'sharp'
-import { assetRef, CheckedClient, node, refused, type WireJob, type Workflow } from '../support/checked-client.ts'
+import {
+  assetRef,
+  CheckedClient,
+  node,
+  refused,
+  type WireJob,
+  type Workflow,
+} from '../support/clients/checked-client.ts'
 
 export interface JobsApiUnderTest extends AsyncDisposable {
   readonly url: string

@@ -9,12 +9,12 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { sleep } from '../../lib/sleep.ts'
 import { promptIdOf } from '../../src/adapters/engines/comfyui/prompt-id.ts'
-import { call } from '../support/call.ts'
-import { FakeComfyChild } from '../support/fake-comfyui/child.ts'
-import type { ExecutionNews } from '../support/fake-comfyui/fake-comfyui.ts'
-import { toPng } from '../support/fake-comfyui/picture.ts'
-import { pictureGraph } from '../support/fleet-app.ts'
-import { startTestApp } from '../support/start-app.ts'
+import { pictureGraph } from '../support/app/fleet-app.ts'
+import { startTestApp } from '../support/app/start-app.ts'
+import { call } from '../support/clients/call.ts'
+import { FakeComfyChild } from '../support/engines/fake-comfyui/child.ts'
+import type { ExecutionNews } from '../support/engines/fake-comfyui/fake-comfyui.ts'
+import { toPng } from '../support/engines/fake-comfyui/picture.ts'
 
 export interface FleetKillsOptions {
   readonly engines: number

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promptIdOf } from '../../src/adapters/engines/comfyui/prompt-id.ts'
-import { CheckedClient } from '../support/checked-client.ts'
-import { startFakeComfy } from '../support/fake-comfyui/fake-comfyui.ts'
-import { toPng } from '../support/fake-comfyui/picture.ts'
-import { pictureGraph } from '../support/fleet-app.ts'
-import { PHASES } from '../support/fleet-faults/row.ts'
-import { spawnServer } from '../support/spawn-server.ts'
+import { pictureGraph } from '../support/app/fleet-app.ts'
+import { spawnServer } from '../support/app/spawn-server.ts'
+import { CheckedClient } from '../support/clients/checked-client.ts'
+import { startFakeComfy } from '../support/engines/fake-comfyui/fake-comfyui.ts'
+import { toPng } from '../support/engines/fake-comfyui/picture.ts'
+import { PHASES } from '../support/engines/fleet-faults/row.ts'
 
 const COLOR = 0x123456
 

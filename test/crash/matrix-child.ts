@@ -7,8 +7,8 @@ import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { CallStore } from '../../src/domain/models/call-store.ts'
-import { createFakeEngine } from '../support/fake-engine.ts'
-import { createLoopbackNetwork } from '../support/loopback-network.ts'
+import { createFakeEngine } from '../support/engines/fake-engine.ts'
+import { createLoopbackNetwork } from '../support/providers/loopback-network.ts'
 import { ALL_CUTS, type CutStep } from './matrix-cases.ts'
 
 const [, , dataDir, mode] = process.argv as [string, string, string, 'cut' | 'whole']

@@ -10,9 +10,9 @@ import { loadConfig } from '../../src/config/config.ts'
 import type { CallStore } from '../../src/domain/models/call-store.ts'
 import type { Json } from '../../src/domain/models/model.ts'
 import type { Provider, SubmitOutcome } from '../../src/domain/models/provider.ts'
-import { createFakeEngine } from '../support/fake-engine.ts'
-import { done, fakeModel } from '../support/fake-provider.ts'
-import { PRICE } from '../support/start-router.ts'
+import { PRICE } from '../support/app/start-router.ts'
+import { createFakeEngine } from '../support/engines/fake-engine.ts'
+import { done, fakeModel } from '../support/providers/fake-provider.ts'
 import type { CrashStep } from './router-steps.ts'
 
 const [, , dataDir, providerUrl, mode] = process.argv as [string, string, string, string, 'jobs' | undefined]

@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-store.ts'
-import { CheckedClient, node } from '../support/checked-client.ts'
-import { addPaidAccount } from '../support/paid-account.ts'
-import { RouterClient } from '../support/router-client.ts'
+import { addPaidAccount } from '../support/app/paid-account.ts'
+import { CheckedClient, node } from '../support/clients/checked-client.ts'
+import { RouterClient } from '../support/clients/router-client.ts'
 import { CRASH_STEPS, type CrashStep } from './router-steps.ts'
 
 const CHILD = fileURLToPath(new URL('./router-child.ts', import.meta.url))

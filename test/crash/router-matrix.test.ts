@@ -8,13 +8,17 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-store.ts'
-import type { Answer } from '../support/call.ts'
-import { bflFake } from '../support/fake-providers/bfl.ts'
-import { openaiFake } from '../support/fake-providers/direct.ts'
-import { type FakeProvider, type FakeRequest, startFakeProvider } from '../support/fake-providers/fake-card.ts'
-import { klingFake } from '../support/fake-providers/kling.ts'
-import { addPaidAccount } from '../support/paid-account.ts'
-import { RouterClient, refusedWith } from '../support/router-client.ts'
+import { addPaidAccount } from '../support/app/paid-account.ts'
+import type { Answer } from '../support/clients/call.ts'
+import { RouterClient, refusedWith } from '../support/clients/router-client.ts'
+import { bflFake } from '../support/providers/fake-providers/bfl.ts'
+import { openaiFake } from '../support/providers/fake-providers/direct.ts'
+import {
+  type FakeProvider,
+  type FakeRequest,
+  startFakeProvider,
+} from '../support/providers/fake-providers/fake-card.ts'
+import { klingFake } from '../support/providers/fake-providers/kling.ts'
 import { ALL_CUTS, type Cut, modelOf } from './matrix-cases.ts'
 
 const CHILD = fileURLToPath(new URL('./matrix-child.ts', import.meta.url))

@@ -22,13 +22,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runAtelier } from '../support/atelier.ts'
+import { runAtelier } from '../support/cli/atelier.ts'
 
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
 const COPIED = ['scripts', 'examples', 'package.json', 'package-lock.json']
 // Nothing that a page does changes these.
-const LINKED = ['src', 'spec', 'models', 'migrations', 'node_modules']
+const LINKED = ['engine', 'lib', 'src', 'spec', 'models', 'migrations', 'node_modules']
 const STAND_INS = ['jq', 'sqlite3']
 // A page takes a few seconds; on a machine that does much else, several times that.
 const PAGE_WITHIN_MS = 120_000
@@ -110,7 +110,7 @@ function writeCommands(bin: string): string {
   const base = '[ "$1" = run ] && export ATELIER_BASE_URL="$SERVICE_URL"'
   writeCommand(bin, 'npx', `[ "$1" = atelier ] || exit 127; shift; ${base}; exec node "$PWD/scripts/atelier.js" "$@"`)
   // ComfyUI's own command line, before a server that behaves as it does.
-  const comfy = path.join(project, 'test/support/fake-comfyui/main.ts')
+  const comfy = path.join(project, 'test/support/engines/fake-comfyui/main.ts')
   writeCommand(bin, 'python', `[ "$1" = main.py ] || exit 127; shift; exec node ${comfy} "$@"`)
   for (const name of STAND_INS) {
     const program = path.join(project, `test/docs/stand-ins/${name}.ts`)

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Answer, call } from '../support/call.ts'
-import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/start-shared.ts'
+import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
+import { type Answer, call } from '../support/clients/call.ts'
 
 const KIB = 1024
 const PART = 'x'.repeat(600 * KIB)

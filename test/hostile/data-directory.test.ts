@@ -4,8 +4,8 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { runAtelier } from '../support/atelier.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { runAtelier } from '../support/cli/atelier.ts'
 
 async function uploadText(app: TestApp, text: string): Promise<{ readonly id: string; readonly hash: string }> {
   const form = new FormData()

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import { chmod, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { CheckedClient, node } from '../support/checked-client.ts'
-import { LegacyClient } from '../support/legacy-client.ts'
-import { saveGraph } from '../support/legacy-graphs.ts'
-import { startTestApp } from '../support/start-app.ts'
+import { startTestApp } from '../support/app/start-app.ts'
+import { CheckedClient, node } from '../support/clients/checked-client.ts'
+import { LegacyClient } from '../support/clients/legacy-client.ts'
+import { saveGraph } from '../support/clients/legacy-graphs.ts'
 
 // The most generous there is: whoever asks for no mode gives everything away.
 let umask: number

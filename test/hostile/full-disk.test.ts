@@ -8,7 +8,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { spawnServer } from '../support/spawn-server.ts'
+import { spawnServer } from '../support/app/spawn-server.ts'
 
 const MOUNT = 'mount -t tmpfs -o size=32m none "$0" && exec "$@"'
 const canMount = spawnSync('unshare', ['-m', 'sh', '-c', MOUNT, tmpdir(), 'true']).status === 0
@@ -37,7 +37,7 @@ test('on a full disk cancels and deletes go on, submits are refused, and all is 
   const directory = mkdtempSync(join(tmpdir(), 'atelier-full-'))
   try {
     const prefix = ['unshare', '-m', 'sh', '-c', MOUNT, directory]
-    await using server = await spawnServer(['--data-dir', directory, '--workers', '0'], {}, prefix)
+    await using server = await spawnServer(['--data-dir', directory, '--workers', '0'], {}, { prefix })
     const call = (method: string, path: string, body?: object | FormData) =>
       fetch(`${server.url}/api/v2${path}`, {
         method,

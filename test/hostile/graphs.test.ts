@@ -7,7 +7,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { type SharedApp, startShared, type Tenant } from '../support/start-shared.ts'
+import { type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
 
 type Nodes = Record<string, { class_type: string; inputs: Record<string, unknown> }>
 

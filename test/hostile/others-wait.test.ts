@@ -7,8 +7,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { finishNow, type Turns, type Work } from '../../lib/turns.ts'
-import { type Answer, call } from '../support/call.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { type Answer, call } from '../support/clients/call.ts'
 
 const MAX_CANARIES = 10
 

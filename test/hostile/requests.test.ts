@@ -1,9 +1,9 @@
 /** Requests that no well-behaved client sends, against the whole service: each gets its answer, and nobody else waits for it. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { call } from '../support/call.ts'
-import { sendRaw } from '../support/raw-http.ts'
-import { startTestApp, type TestApp } from '../support/start-app.ts'
+import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { call } from '../support/clients/call.ts'
+import { sendRaw } from '../support/clients/raw-http.ts'
 
 let app: TestApp
 before(async () => {

@@ -1,5 +1,5 @@
 /** Answers as they can be compared: what must differ between any two requests is masked, everything else counts. */
-import { type Answer, call } from '../support/call.ts'
+import { type Answer, call } from '../support/clients/call.ts'
 import type { IsolationRequest, IsolationSurface } from './surface.ts'
 import type { World } from './world.ts'
 

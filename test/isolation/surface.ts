@@ -3,7 +3,7 @@
  * somebody else a request could name and what a thing of that kind looks like that never existed. The matrix asks for both as
  * the same caller and wants the same bytes. An operation without a case fails.
  */
-import type { Answer } from '../support/call.ts'
+import type { Answer } from '../support/clients/call.ts'
 import type { World } from './world.ts'
 
 export interface IsolationRequest {

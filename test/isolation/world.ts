@@ -1,7 +1,8 @@
 /** Two accounts on one service with everything that there is to own, the deployment of one of them included. */
-import { createFakeProvider, type FakeProvider } from '../support/fake-provider.ts'
-import { MODELS } from '../support/start-router.ts'
-import { type SharedApp, startShared, type Tenant } from '../support/start-shared.ts'
+
+import { MODELS } from '../support/app/start-router.ts'
+import { type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
+import { createFakeProvider, type FakeProvider } from '../support/providers/fake-provider.ts'
 
 export interface World extends AsyncDisposable {
   readonly app: SharedApp

@@ -1,9 +1,9 @@
 /** The reference page: readable, complete, and silent towards the network. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call } from '../support/call.ts'
-import { startTestApp } from '../support/start-app.ts'
-import { startSurface } from '../support/start-surface.ts'
+import { startTestApp } from '../support/app/start-app.ts'
+import { startSurface } from '../support/app/start-surface.ts'
+import { call } from '../support/clients/call.ts'
 
 test('the page shows every operation and every schema, without scripts or anything to fetch', async () => {
   await using service = await startSurface()

@@ -5,10 +5,10 @@ import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Caller } from '../../src/domain/accounts/caller.ts'
-import { openEvents } from '../support/event-reader.ts'
+import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/app/memory-jobs.ts'
+import { startSurface, type TestSurface } from '../support/app/start-surface.ts'
+import { openEvents } from '../support/clients/event-reader.ts'
 import { createManualTicker } from '../support/manual-ticker.ts'
-import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/memory-jobs.ts'
-import { startSurface, type TestSurface } from '../support/start-surface.ts'
 
 const EVENTS = `/api/v2/jobs/${JOB_ID}/events`
 

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isTerminal, JOB_STATUSES } from '../../src/domain/jobs/transitions.ts'
-import { checkAgainstSchema } from '../support/check-against-spec.ts'
-import { type EventReader, type Frame, openEvents } from '../support/event-reader.ts'
+import { ASSET_ID, JOB_ID, makeJob, makeOutput, makeProgress } from '../support/app/memory-jobs.ts'
+import { startSurface } from '../support/app/start-surface.ts'
+import { checkAgainstSchema } from '../support/clients/check-against-spec.ts'
+import { type EventReader, type Frame, openEvents } from '../support/clients/event-reader.ts'
 import { createManualTicker } from '../support/manual-ticker.ts'
-import { ASSET_ID, JOB_ID, makeJob, makeOutput, makeProgress } from '../support/memory-jobs.ts'
-import { startSurface } from '../support/start-surface.ts'
 
 const EVENTS = `/api/v2/jobs/${JOB_ID}/events`
 const OTHER_ASSET = '8c0f4c1e-51f3-4c55-9f43-0d1f4c1e51f4'

@@ -1,11 +1,11 @@
 /** Who may ask: token, Host, Origin, CORS, proxies. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Answer, call } from '../support/call.ts'
-import { checkAgainstSpec } from '../support/check-against-spec.ts'
-import { openEvents } from '../support/event-reader.ts'
-import { JOB_ID, makeJob, makeOutput } from '../support/memory-jobs.ts'
-import { startSurface } from '../support/start-surface.ts'
+import { JOB_ID, makeJob, makeOutput } from '../support/app/memory-jobs.ts'
+import { startSurface } from '../support/app/start-surface.ts'
+import { type Answer, call } from '../support/clients/call.ts'
+import { checkAgainstSpec } from '../support/clients/check-against-spec.ts'
+import { openEvents } from '../support/clients/event-reader.ts'
 
 const JOB = `/api/v2/jobs/${JOB_ID}`
 const APP = 'http://app.example:5173'

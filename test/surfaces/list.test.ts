@@ -1,10 +1,10 @@
 /** GET /api/v2/jobs: filters, pages and what is refused. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call } from '../support/call.ts'
-import { checkAgainstSpec } from '../support/check-against-spec.ts'
-import { makeJob } from '../support/memory-jobs.ts'
-import { startSurface, type TestSurface } from '../support/start-surface.ts'
+import { makeJob } from '../support/app/memory-jobs.ts'
+import { startSurface, type TestSurface } from '../support/app/start-surface.ts'
+import { call } from '../support/clients/call.ts'
+import { checkAgainstSpec } from '../support/clients/check-against-spec.ts'
 
 const JOBS = '/api/v2/jobs'
 

@@ -5,10 +5,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
 import { openTracing } from '../../src/surfaces/kit/tracing.ts'
 import type { AnsweredRequest } from '../../src/surfaces/server.ts'
-import { call } from '../support/call.ts'
-import { openEvents } from '../support/event-reader.ts'
-import { JOB_ID, makeJob } from '../support/memory-jobs.ts'
-import { startSurface } from '../support/start-surface.ts'
+import { JOB_ID, makeJob } from '../support/app/memory-jobs.ts'
+import { startSurface } from '../support/app/start-surface.ts'
+import { call } from '../support/clients/call.ts'
+import { openEvents } from '../support/clients/event-reader.ts'
 
 interface RecordedSpan {
   name: string

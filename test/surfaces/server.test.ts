@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { call } from '../support/call.ts'
-import { JOB_ID, makeJob } from '../support/memory-jobs.ts'
-import { sendRaw } from '../support/raw-http.ts'
-import { startSurface } from '../support/start-surface.ts'
+import { JOB_ID, makeJob } from '../support/app/memory-jobs.ts'
+import { startSurface } from '../support/app/start-surface.ts'
+import { call } from '../support/clients/call.ts'
+import { sendRaw } from '../support/clients/raw-http.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

@@ -6,7 +6,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { basename, isAbsolute, normalize, sep } from 'node:path'
 import type { HostFiles } from '../../domain/assets/from-path.ts'
-import { ServiceError } from '../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../domain/errors.ts'
 import { hasCode } from './file-ops.ts'
 
 const MAX_PATH_LENGTH = 4096
@@ -60,13 +60,7 @@ function unlessMissing(error: unknown): never {
 }
 
 function outside(): ServiceError {
-  return new ServiceError(
-    'invalid_field',
-    'path must be absolute and lie in one of the folders that importDirs names',
-    {
-      details: { field: 'path' },
-    },
-  )
+  return invalidField('path', 'must be absolute and lie in one of the folders that importDirs names')
 }
 
 function missing(): ServiceError {

@@ -11,7 +11,7 @@ import type { Blake3 } from '../../../lib/blake3.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import type { ModelPath } from '../../domain/assets/file-path.ts'
 import type { ModelFiles, PlaceState, StoredBytes } from '../../domain/assets/model-placement.ts'
-import { ServiceError } from '../../domain/errors.ts'
+import { invalidField } from '../../domain/errors.ts'
 import { createExclusiveCopy } from './exclusive-copy.ts'
 import { diskFileOps, hasCode, toStorageError } from './file-ops.ts'
 
@@ -96,9 +96,7 @@ async function checkInside(base: string, path: string): Promise<void> {
     // A link to nowhere is also a way out: somebody may create its target.
     const isDangling = real === null && (await lstat(folder).catch(nullWhenMissing))?.isSymbolicLink()
     if (real !== null || isDangling) {
-      throw new ServiceError('invalid_field', 'file_path leads out of the models folder', {
-        details: { field: 'file_path' },
-      })
+      throw invalidField('file_path', 'leads out of the models folder')
     }
   }
 }

@@ -1,6 +1,6 @@
 /** `atelier deployments`: named addresses with workers of their own. */
 import type { Command } from 'commander'
-import { readDurationMs } from '../../config/read-quantity.ts'
+import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'

@@ -1,6 +1,6 @@
 /** `atelier keys`: what an account's programs show. A key is printed once, when it is made. */
 import type { Command } from 'commander'
-import { readDurationMs } from '../../config/read-quantity.ts'
+import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf } from './accounts.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'

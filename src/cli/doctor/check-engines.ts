@@ -1,5 +1,5 @@
 /** Checks of the engines that jobs would run on: each server's health, load, node classes, weights and last error. */
-import { type EngineCondition, inspectEngines } from '../../compose/inspect-engines.ts'
+import { type EngineCondition, inspectEngines } from '../../compose/engines/inspect-engines.ts'
 import type { Config } from '../../config/config.ts'
 import { type Finding, fail, ok, warn } from './check.ts'
 

@@ -1,9 +1,8 @@
 /** Checks of what the service runs on: the runtime, its packages, the native ones among them, optional programs. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { type Finding, fail, ok, toReason, warn } from './check.ts'
-
-const PROJECT = new URL('../../../', import.meta.url)
 
 export function checkRuntime(): Finding {
   // bin.ts refuses anything older before this can run.
@@ -12,20 +11,24 @@ export function checkRuntime(): Finding {
 
 /** Whether what is installed is what package.json asks for. */
 export function checkPackages(): Finding {
-  const { dependencies } = readManifest('package.json') as { dependencies: Record<string, string> }
+  const { dependencies } = readJson(new URL('../../../package.json', import.meta.url)) as {
+    dependencies: Record<string, string>
+  }
   const wrong = Object.entries(dependencies).filter(([name, version]) => installedVersion(name) !== version)
   if (wrong.length === 0) return ok('packages', `${Object.keys(dependencies).length} dependencies in place`)
   const names = wrong.map(([name, version]) => `${name}@${version}`).join(', ')
   return fail('packages', `missing or of another version: ${names}`, 'run `npm ci` in the project folder')
 }
 
-function readManifest(path: string): unknown {
-  return JSON.parse(readFileSync(new URL(path, PROJECT), 'utf8'))
+function readJson(file: string | URL): unknown {
+  return JSON.parse(readFileSync(file, 'utf8'))
 }
 
+/** Wherever the package manager put it: beside us when we are installed as a package, below us in a checkout. */
 function installedVersion(name: string): string | null {
   try {
-    return (readManifest(`node_modules/${name}/package.json`) as { version: string }).version
+    const manifest = findPackageJSON(name, import.meta.url)
+    return manifest === undefined ? null : (readJson(manifest) as { version: string }).version
   } catch {
     return null
   }

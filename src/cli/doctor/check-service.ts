@@ -2,7 +2,7 @@
 import { accessSync, constants, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
-import { inspectStore } from '../../compose/migrate-store.ts'
+import { inspectStore } from '../../compose/storage/migrate-store.ts'
 import type { Config, LoadedConfig } from '../../config/config.ts'
 import { type Finding, fail, ok, toReason, warn } from './check.ts'
 

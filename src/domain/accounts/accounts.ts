@@ -5,7 +5,7 @@
  */
 import { hasAtMost } from '../../../lib/characters.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import {
   ACCOUNT_NAME_MAX_LENGTH,
   type AccountRecord,
@@ -106,9 +106,9 @@ class KnownAccounts implements Accounts {
     const account: AccountRecord = { id, name, tier: tierName, overrides, status: 'active', createdAt }
     this.#check(account)
     if (!isAccountId(id)) {
-      throw invalid('id', `must have 1 to 63 small letters, digits or dashes, and not be ${LOCAL_ACCOUNT_ID}`)
+      throw invalidField('id', `must have 1 to 63 small letters, digits or dashes, and not be ${LOCAL_ACCOUNT_ID}`)
     }
-    if (!(await through.create(account, this.#enforced(account)))) throw invalid('id', 'is taken')
+    if (!(await through.create(account, this.#enforced(account)))) throw invalidField('id', 'is taken')
     this.#remember(account)
     return account
   }
@@ -165,18 +165,14 @@ class KnownAccounts implements Accounts {
 
   #check({ name, tier }: AccountRecord): void {
     if (name.trim() === '' || !hasAtMost(name, ACCOUNT_NAME_MAX_LENGTH)) {
-      throw invalid('name', `must have 1 to ${ACCOUNT_NAME_MAX_LENGTH} characters`)
+      throw invalidField('name', `must have 1 to ${ACCOUNT_NAME_MAX_LENGTH} characters`)
     }
     if (!this.#tiers.byName.has(tier)) {
-      throw invalid('tier', `must be one of ${[...this.#tiers.byName.keys()].join(', ')}`)
+      throw invalidField('tier', `must be one of ${[...this.#tiers.byName.keys()].join(', ')}`)
     }
   }
 }
 
 function notFound(): ServiceError {
   return new ServiceError('not_found', 'there is no account with this id')
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
 }

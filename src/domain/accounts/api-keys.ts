@@ -1,7 +1,7 @@
 /** Making, rotating and revoking API keys. The text of a key leaves this file once and is stored nowhere. */
 import { hasAtMost } from '../../../lib/characters.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { KeyStore } from './key-store.ts'
@@ -58,7 +58,7 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
       return { key: toApiKey(key), text }
     },
     async rotate(keyId, { overlapMs }, through = store) {
-      if (!(overlapMs >= 0 && overlapMs <= MAX_OVERLAP_MS)) throw invalid('overlap', 'must be at most 30 days')
+      if (!(overlapMs >= 0 && overlapMs <= MAX_OVERLAP_MS)) throw invalidField('overlap', 'must be at most 30 days')
       const text = newKeyText(keyId)
       const previousUntil = new Date(clock.now().getTime() + overlapMs)
       const key = isKeyId(keyId) ? await through.rotate({ keyId, digest: digestOf(text), previousUntil }) : null
@@ -81,11 +81,11 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
 }
 
 function checkFields({ name, scopes, expiresAt }: Omit<NewKey, 'accountId'>, now: Date): void {
-  if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalid('name', `must have at most ${NAME_MAX_LENGTH} characters`)
+  if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalidField('name', `must have at most ${NAME_MAX_LENGTH} characters`)
   if (scopes?.length === 0 || scopes?.every(isScope) === false) {
-    throw invalid('scopes', `must be one or more of ${SCOPES.join(', ')}`)
+    throw invalidField('scopes', `must be one or more of ${SCOPES.join(', ')}`)
   }
-  if (expiresAt !== null && !(expiresAt > now)) throw invalid('expires_at', 'must lie in the future')
+  if (expiresAt !== null && !(expiresAt > now)) throw invalidField('expires_at', 'must lie in the future')
 }
 
 /** Without the digests, which are nobody's business. */
@@ -96,8 +96,4 @@ function toApiKey(key: StoredKey): ApiKey {
 
 function noKey(): ServiceError {
   return new ServiceError('not_found', 'there is no key with this id')
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
 }

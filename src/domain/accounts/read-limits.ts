@@ -1,6 +1,6 @@
 /** Reads tiers and the overrides of an account from JSON. Closed: a name that nobody knows is refused, never ignored. */
 import { hasAtMost } from '../../../lib/characters.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import { type AccountLimits, BASE_LIMITS, type LimitOverrides, type Tiers } from './tiers.ts'
 
 type Reader<Value> = (value: unknown) => Value
@@ -44,7 +44,7 @@ export function readOverrides(value: unknown): LimitOverrides {
 export function readTiers(value: unknown): Tiers {
   const named = Object.entries(readObject(value, 'tiers'))
   const [first] = named
-  if (first === undefined || named.length > MAX_TIERS) throw invalid('tiers', `must hold 1 to ${MAX_TIERS} tiers`)
+  if (first === undefined || named.length > MAX_TIERS) throw invalidField('tiers', `must hold 1 to ${MAX_TIERS} tiers`)
   const byName = new Map(named.map(([name, limits]) => [readTierName(name), readTier(name, limits)]))
   return { byName, defaultName: first[0] }
 }
@@ -60,17 +60,17 @@ function readTier(name: string, value: unknown): AccountLimits {
 
 function readTierName(name: string): string {
   if (TIER_NAME.test(name)) return name
-  throw invalid('tiers', `has the name ${JSON.stringify(name.slice(0, 64))}; use small letters, digits, _ and -`)
+  throw invalidField('tiers', `has the name ${JSON.stringify(name.slice(0, 64))}; use small letters, digits, _ and -`)
 }
 
 function readLimit([name, value]: [string, unknown]): [string, unknown] {
   if (!Object.hasOwn(READERS, name)) {
-    throw invalid(name.slice(0, 64), `is no limit; the limits are ${Object.keys(READERS).join(', ')}`)
+    throw invalidField(name.slice(0, 64), `is no limit; the limits are ${Object.keys(READERS).join(', ')}`)
   }
   try {
     return [name, READERS[name as keyof AccountLimits](value)]
   } catch (error) {
-    throw error instanceof LimitProblem ? invalid(name, error.message) : error
+    throw error instanceof LimitProblem ? invalidField(name, error.message) : error
   }
 }
 
@@ -108,9 +108,5 @@ function readModels(value: unknown): readonly string[] {
 
 function readObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  throw invalid(what, 'must be an object')
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
+  throw invalidField(what, 'must be an object')
 }

@@ -1,7 +1,7 @@
 /** The rules for what a caller may say about an asset besides its path. Each throws `invalid_field` and names the field. */
 import { hasAtMost } from '../../../lib/characters.ts'
-import { isMediaType } from '../../../lib/mime.ts'
-import { ServiceError } from '../errors.ts'
+import { isMediaType, typeFromName } from '../../../lib/mime.ts'
+import { invalidField } from '../errors.ts'
 
 export const LIFETIME_MIN_SECONDS = 60
 export const LIFETIME_MAX_SECONDS = 604_800 // seven days
@@ -13,16 +13,21 @@ const CONTROL = /[\x00-\x1f\x7f-\x9f]/
 
 export function readContentType(text: string): string {
   if (!isMediaType(text))
-    throw refuse('content_type', 'must be a media type such as image/png, of at most 255 characters')
+    throw invalidField('content_type', 'must be a media type such as image/png, of at most 255 characters')
   return text
+}
+
+/** The type of a file whose sender names none: what its name suggests. */
+export function contentTypeOf(fileName: string): string {
+  return typeFromName(fileName) ?? 'application/octet-stream'
 }
 
 /** Tags are a set: order and repetition make no difference, also not for telling two records apart. */
 export function readTags(tags: readonly string[]): readonly string[] {
-  if (tags.length > TAGS_MAX_COUNT) throw refuse('tags', `may hold at most ${TAGS_MAX_COUNT} tags`)
+  if (tags.length > TAGS_MAX_COUNT) throw invalidField('tags', `may hold at most ${TAGS_MAX_COUNT} tags`)
   for (const tag of tags) {
     if (tag === '' || !hasAtMost(tag, TAG_MAX_LENGTH) || !tag.isWellFormed() || CONTROL.test(tag)) {
-      throw refuse('tags', `must have 1 to ${TAG_MAX_LENGTH} characters each, without control characters`)
+      throw invalidField('tags', `must have 1 to ${TAG_MAX_LENGTH} characters each, without control characters`)
     }
   }
   return [...new Set(tags)].sort()
@@ -42,14 +47,10 @@ export function readExpiry(expiresInSeconds: number | null, { now, defaultMs }: 
     expiresInSeconds >= LIFETIME_MIN_SECONDS &&
     expiresInSeconds <= LIFETIME_MAX_SECONDS
   if (!isAllowed) {
-    throw refuse(
+    throw invalidField(
       'expires_in',
       `must be a whole number of seconds from ${LIFETIME_MIN_SECONDS} to ${LIFETIME_MAX_SECONDS}`,
     )
   }
   return new Date(now.getTime() + expiresInSeconds * 1000)
-}
-
-function refuse(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
 }

@@ -3,7 +3,7 @@
  * is decided by it. What passes contains no way out of a folder, whichever system it may be joined on; still, only model
  * placement ever turns it into a path of a disk.
  */
-import { ServiceError } from '../errors.ts'
+import { invalidField, type RefusalDetails, type ServiceError } from '../errors.ts'
 
 export const FILE_PATH_MAX_BYTES = 1024
 export const FILE_PATH_SEGMENT_MAX_BYTES = 255
@@ -93,6 +93,6 @@ export function modelNameOf(path: string): string | null {
   return match?.[1] !== undefined && MODEL_ROOTS.includes(match[1]) ? (match[2] ?? null) : null
 }
 
-function refuse(problem: string, details: object = {}): ServiceError {
-  return new ServiceError('invalid_field', `file_path ${problem}`, { details: { field: 'file_path', ...details } })
+function refuse(problem: string, details: RefusalDetails = {}): ServiceError {
+  return invalidField('file_path', problem, details)
 }

@@ -2,8 +2,8 @@
  * An asset of a file that lies on this machine: for callers who share it with the service. Only folders that the operator has
  * named are open to it; the bytes are copied, hashed and judged exactly as those of an upload.
  */
-import { typeFromName } from '../../../lib/mime.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField } from '../errors.ts'
+import { contentTypeOf } from './asset-fields.ts'
 import type { AssetCreation, UploadAsset } from './upload.ts'
 
 export interface HostFile extends AsyncDisposable {
@@ -38,18 +38,14 @@ export interface FromPathDeps {
   readonly hostFiles: HostFiles | null
 }
 
-const FALLBACK_TYPE = 'application/octet-stream'
-
 export function createAssetFromPath({ uploadAsset, hostFiles }: FromPathDeps): AssetFromPath {
   return async function assetFromPath({ accountId, path, tags, expiresInSeconds, ...request }) {
     if (hostFiles === null) {
-      throw new ServiceError('invalid_field', 'path cannot be taken: no folder of this machine is open (importDirs)', {
-        details: { field: 'path' },
-      })
+      throw invalidField('path', 'cannot be taken: no folder of this machine is open (importDirs)')
     }
     await using file = await hostFiles.open(path)
     const filePath = request.filePath ?? file.name
-    const contentType = request.contentType ?? typeFromName(file.name) ?? FALLBACK_TYPE
+    const contentType = request.contentType ?? contentTypeOf(file.name)
     const fields = { filePath, contentType, expectedHash: null, tags, expiresInSeconds }
     // Awaited here: the file must stay open until its last byte is read.
     return await uploadAsset({ accountId, source: file.source, fields, idempotencyKey: null })

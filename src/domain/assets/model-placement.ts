@@ -2,7 +2,7 @@
  * Weights that a caller uploads to `models/<root>/…` also get a place among the models of this machine, where loaders find
  * them. That needs an operator who has named the folder; nothing is ever overwritten, and only safetensors files come in.
  */
-import { ServiceError } from '../errors.ts'
+import { invalidField, type ServiceError } from '../errors.ts'
 import type { BlobStore } from './blob-store.ts'
 import type { ModelPath } from './file-path.ts'
 import { checkSafetensorsStart } from './safetensors-header.ts'
@@ -46,7 +46,7 @@ const UNDO_NOTHING = async () => {}
 export function createModelPlacement({ modelFiles, blobs }: ModelPlacementDeps): ModelPlacement {
   function configured(): ModelFiles {
     if (modelFiles !== null) return modelFiles
-    throw refuse('cannot be a models/ path here: this server has no models folder configured')
+    throw invalidField('file_path', 'cannot be a models/ path here: this server has no models folder configured')
   }
 
   return {
@@ -69,9 +69,5 @@ export function createModelPlacement({ modelFiles, blobs }: ModelPlacementDeps):
 }
 
 function taken(): ServiceError {
-  return refuse('names a model that exists already with other content; choose another name')
-}
-
-function refuse(problem: string): ServiceError {
-  return new ServiceError('invalid_field', `file_path ${problem}`, { details: { field: 'file_path' } })
+  return invalidField('file_path', 'names a model that exists already with other content; choose another name')
 }

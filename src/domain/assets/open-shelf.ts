@@ -60,7 +60,7 @@ export function openShelf(deps: ShelfDeps): AssetShelf {
       if (name !== undefined) return name
     }
     throw new ServiceError('invalid_field', 'too many files have this name already; choose another one', {
-      details: { field: 'image' },
+      details: { field: 'name' },
     })
   }
 

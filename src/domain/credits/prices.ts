@@ -1,5 +1,5 @@
 /** What running costs: per second of execution, by pool. Partner models have prices of their own. */
-import { ServiceError } from '../errors.ts'
+import { invalidField } from '../errors.ts'
 import { MAX_MICROS, type Micros } from './micros.ts'
 
 export interface PoolPrice {
@@ -42,7 +42,7 @@ export function readPrices(value: unknown): Prices {
   const { pools, ...others } = readObject(value, 'prices')
   refuseOthers('prices', others, ['pools'])
   const named = Object.entries(readObject(pools ?? {}, 'pools'))
-  if (named.length > MAX_POOLS) throw invalid('pools', `must hold at most ${MAX_POOLS} pools`)
+  if (named.length > MAX_POOLS) throw invalidField('pools', `must hold at most ${MAX_POOLS} pools`)
   const byPool = new Map(named.map(([pool, price]) => [pool, readPoolPrice(pool, price)]))
   return {
     priceOf(pool) {
@@ -71,19 +71,16 @@ function readPoolPrice(pool: string, value: unknown): PoolPrice {
 
 function readAmount(field: string, value: unknown, max: Micros): Micros {
   if (Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= max) return value as number
-  throw invalid(field, `must be a whole number of micro-dollars from 0 to ${max}`)
+  throw invalidField(field, `must be a whole number of micro-dollars from 0 to ${max}`)
 }
 
 function readObject(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  throw invalid(what, 'must be an object')
+  throw invalidField(what, 'must be an object')
 }
 
 function refuseOthers(what: string, others: Readonly<Record<string, unknown>>, known: readonly string[]): void {
   const [name] = Object.keys(others)
-  if (name !== undefined) throw invalid(what, `has the unknown key ${JSON.stringify(name)}; use ${known.join(', ')}`)
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
+  if (name !== undefined)
+    throw invalidField(what, `has the unknown key ${JSON.stringify(name)}; use ${known.join(', ')}`)
 }

@@ -3,7 +3,7 @@
  * here. A deployment of another account looks exactly like one that does not exist.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import {
   canMove,
   DEFAULT_POOL,
@@ -107,12 +107,12 @@ function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
     },
     async create({ id, accountId, workers, idleAfterMs }, through = store) {
       if (!isDeploymentId(id))
-        throw invalid('id', 'must be one DNS label that is not reserved: 1 to 63 small letters, digits or dashes')
+        throw invalidField('id', 'must be one DNS label that is not reserved: 1 to 63 small letters, digits or dashes')
       checkSettings({ workers, idleAfterMs })
       const now = clock.now()
       const settings = { accountId, workers, idleAfterMs }
       const deployment: Deployment = { id, ...settings, state: 'provisioning', createdAt: now, changedAt: now }
-      if (!(await through.create(deployment))) throw invalid('id', 'is taken')
+      if (!(await through.create(deployment))) throw invalidField('id', 'is taken')
       return remember(deployment)
     },
     async start(id, through = store) {
@@ -156,17 +156,13 @@ function stopped(): ServiceError {
 
 function checkSettings({ workers, idleAfterMs }: Pick<Deployment, 'workers' | 'idleAfterMs'>): void {
   if (!(Number.isInteger(workers) && workers >= 0 && workers <= MAX_WORKERS)) {
-    throw invalid('workers', `must be a whole number from 0 to ${MAX_WORKERS}`)
+    throw invalidField('workers', `must be a whole number from 0 to ${MAX_WORKERS}`)
   }
   const isIdle =
     idleAfterMs === null || (Number.isInteger(idleAfterMs) && idleAfterMs >= 1000 && idleAfterMs <= MAX_IDLE_MS)
-  if (!isIdle) throw invalid('idle_after_ms', `must be a whole number from 1000 to ${MAX_IDLE_MS}, or null`)
+  if (!isIdle) throw invalidField('idle_after_ms', `must be a whole number from 1000 to ${MAX_IDLE_MS}, or null`)
 }
 
 function noDeployment(): ServiceError {
   return new ServiceError('not_found', 'there is no deployment under this address')
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
 }

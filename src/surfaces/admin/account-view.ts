@@ -1,4 +1,4 @@
-/** Accounts, keys and money in the words of the wire. Pure. */
+/** Accounts, keys and credits as the wire shows them. Pure. */
 import type { AccountRecord } from '../../domain/accounts/account.ts'
 import type { ApiKey } from '../../domain/accounts/api-key.ts'
 import type { Balance, Hold, LedgerEntry } from '../../domain/credits/ledger.ts'

@@ -12,11 +12,9 @@ import { wrongMethod } from '../kit/path-methods.ts'
 import { openSpec } from '../kit/spec.ts'
 import type { StaticTokenGuard } from '../kit/static-token.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
-import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './operation.ts'
-import { getOpenapi } from './operations/get-openapi.ts'
-import { type GetOverviewDeps, getOverview } from './operations/get-overview.ts'
-import { listAudit } from './operations/list-audit.ts'
-import { registerShared, type SharedParts } from './shared-operations.ts'
+import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
+import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './operations/service.ts'
+import { registerShared, type SharedParts } from './register-operations.ts'
 
 export interface AdminOptions {
   readonly guard: StaticTokenGuard
@@ -25,10 +23,10 @@ export interface AdminOptions {
   /** The stores with an audit line bound to their writes. */
   readonly audited: (entry: AuditEntry) => AuditedStores
   readonly audit: AuditStore
-  /** Who is behind this request, for the audit log. */
+  /** Who sent this request, for its audit line. */
   readonly actorOf: (request: FastifyRequest) => string
   readonly overview: Omit<GetOverviewDeps, 'accounts' | 'deployments'>
-  /** null: the local kind, which has nothing of this. */
+  /** null on the local kind, which has one account and no deployments. */
   readonly shared: SharedParts | null
   readonly operations?: readonly AdminOperation[]
 }
@@ -45,7 +43,7 @@ const REQUEST_SCHEMAS = [
   'DeploymentChange',
   'DeploymentStop',
 ]
-/** What only kinds with accounts have. */
+/** Paths that only the kinds with accounts have. */
 const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|deployments)(\/|$)/
 // Room for tens of thousands of node class names in the limits of one account.
 const MAX_BODY_BYTES = 4 * 1024 * 1024
@@ -84,7 +82,7 @@ export function createAdmin(options: AdminOptions): Surface {
     listAudit(app, { audit: options.audit })
     if (shared !== null) registerShared(app, kit, shared)
     for (const operation of options.operations ?? []) operation(app, kit)
-    // Whatever else is asked for below this path is refused in this envelope, and only to whoever may know.
+    // Every other address below this path is refused in this envelope, and only to a caller with the token.
     app.all(`${ADMIN_PATH}/*`, (request, reply) => {
       const methods = spec.methodsOf((request.raw.url ?? '').split('?', 1)[0])
       if (methods.length > 0) reply.header('allow', methods.join(', '))

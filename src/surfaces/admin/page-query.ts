@@ -24,6 +24,12 @@ export function readLimit(parameters: ReadonlyMap<string, string>): number {
   return readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
 }
 
+/** A page of records and the `before` of the next one; `found` holds one record more than the page when there is a next one. */
+export function toPage<Listed extends { readonly seq: number }>(found: readonly Listed[], limit: number) {
+  const page = found.slice(0, limit)
+  return { page, next: found.length > limit ? (page.at(-1)?.seq ?? null) : null }
+}
+
 /** null: from the newest on. */
 export function readBefore(parameters: ReadonlyMap<string, string>): number | null {
   if (!parameters.has('before')) return null

@@ -1,7 +1,7 @@
 /** The JSON bodies that make assets without an upload: what they have in common. */
 
 import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
-import { ServiceError } from '../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../domain/errors.ts'
 
 export interface AssetBody {
   member(name: string): JsonValue | undefined
@@ -39,7 +39,3 @@ export function readAssetBody(body: JsonValue): AssetBody {
 const isText = (value: JsonValue) => typeof value === 'string'
 const isNumber = (value: JsonValue) => typeof value === 'number'
 const isTexts = (value: JsonValue): value is string[] => Array.isArray(value) && value.every(isText)
-
-export function invalidField(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
-}

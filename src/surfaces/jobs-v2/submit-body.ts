@@ -4,7 +4,7 @@
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
-import { ServiceError } from '../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../domain/errors.ts'
 import { readMetadata } from '../../domain/jobs/submit/job-metadata.ts'
 import type { SpecCheck } from '../kit/spec.ts'
 
@@ -49,8 +49,6 @@ function readPriority(value: JsonValue | undefined, check: SpecCheck): number {
 function refuseReserved(body: JsonObject): void {
   for (const field of RESERVED_FIELDS) {
     if (body[field] === undefined || body[field] === null) continue
-    throw new ServiceError('invalid_field', `${field} is reserved and not supported; leave it out`, {
-      details: { field },
-    })
+    throw invalidField(field, 'is reserved and not supported; leave it out')
   }
 }

@@ -4,7 +4,7 @@
  * reader of the file, and all fields are known when the file has ended.
  */
 import type { IncomingMessage } from 'node:http'
-import { ServiceError } from '../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../domain/errors.ts'
 import { FormError, FormReader } from './form-reader.ts'
 
 export interface MultipartOptions {
@@ -32,22 +32,22 @@ export interface PartHead {
   readonly fileName: string | null
 }
 
-const MAX_HEAD_BYTES = 16 * 1024
+export const PART_HEAD_MAX_BYTES = 16 * 1024
 // No client of ours sends anything around the parts; the standard allows it.
-const MAX_AROUND_BYTES = 64 * 1024
+export const FORM_AROUND_MAX_BYTES = 64 * 1024
 const MAX_BOUNDARY_LENGTH = 200
 
 /** Resolves when the file part begins. Refuses with `invalid_field`, `invalid_request` or `payload_too_large`. */
 export async function readMultipart(request: IncomingMessage, options: MultipartOptions): Promise<MultipartForm> {
   const reader = new FormReader(openFormChunks(request), readBoundary(request.headers['content-type'] ?? ''))
   try {
-    await reader.skipPreamble(MAX_AROUND_BYTES)
+    await reader.skipPreamble(FORM_AROUND_MAX_BYTES)
     const fields = new Map<string, string[]>()
     if (!(await readFields(reader, fields, options))) throw invalid(options.fileField, 'is missing')
     return { fields, file: readFile(reader, fields, options), abandon: () => reader.close() }
   } catch (error) {
     reader.close()
-    throw toRefusal(error)
+    throw toFormRefusal(error)
   }
 }
 
@@ -105,9 +105,9 @@ async function* readFile(
   try {
     yield* reader.streamBody()
     if (await readFields(reader, fields, options)) throw invalid(options.fileField, 'may be sent only once')
-    await reader.skipEpilogue(MAX_AROUND_BYTES)
+    await reader.skipEpilogue(FORM_AROUND_MAX_BYTES)
   } catch (error) {
-    throw toRefusal(error)
+    throw toFormRefusal(error)
   } finally {
     reader.close()
   }
@@ -117,7 +117,7 @@ async function nextPart(
   reader: FormReader,
   { fileField }: MultipartOptions,
 ): Promise<{ readonly name: string; readonly isFile: boolean } | null> {
-  const head = await reader.nextHead(MAX_HEAD_BYTES)
+  const head = await reader.nextHead(PART_HEAD_MAX_BYTES)
   if (head === null) return null
   const { name, fileName } = readPartHead(head)
   // A part with a file name is a file; so is the file part, should it come without one.
@@ -164,7 +164,8 @@ function addField(fields: Map<string, string[]>, name: string, value: string, op
   else throw invalid(name, 'may be sent only once')
 }
 
-function toRefusal(error: unknown): unknown {
+/** What the reader of a form threw, as a refusal; anything else as it is. */
+export function toFormRefusal(error: unknown): unknown {
   if (!(error instanceof FormError)) return error
   if (error.problem === 'too_large') return new ServiceError('payload_too_large', error.message)
   return malformed(error.message)
@@ -173,8 +174,7 @@ function toRefusal(error: unknown): unknown {
 const SHOWN_NAME_LENGTH = 64
 
 function invalid(field: string, problem: string): ServiceError {
-  const shown = field.slice(0, SHOWN_NAME_LENGTH)
-  return new ServiceError('invalid_field', `${shown} ${problem}`, { details: { field: shown } })
+  return invalidField(field.slice(0, SHOWN_NAME_LENGTH), problem)
 }
 
 function notMultipart(message: string): ServiceError {

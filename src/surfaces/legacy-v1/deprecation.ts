@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 // The first day of the year in which the Jobs API v2 became the contract.
 const DEPRECATED_SINCE = '@1767225600'
 
-/** By the beginning of a path below `/api`; the first that fits counts. */
+/** By the beginning of a path below `/api`; the first match counts. */
 const SUCCESSORS: readonly (readonly [start: string, successor: string])[] = [
   ['/upload/', '/api/v2/assets'],
   ['/view', '/api/v2/assets'],
@@ -15,12 +15,12 @@ const SUCCESSORS: readonly (readonly [start: string, successor: string])[] = [
   ['/job', '/api/v2/jobs'],
   ['/ws', '/api/v2/jobs'],
 ]
-const ELSEWHERE = '/api/v2/openapi.json'
+const OTHER_SUCCESSOR = '/api/v2/openapi.json'
 
 export function deprecationHeaders(path: string, mountPrefix: string): Readonly<Record<string, string>> {
   const own = path.startsWith(mountPrefix) ? path.slice(mountPrefix.length) : path
   const bare = own.startsWith('/api/') ? own.slice('/api'.length) : own
-  const [, successor] = SUCCESSORS.find(([start]) => bare.startsWith(start)) ?? ['', ELSEWHERE]
+  const [, successor] = SUCCESSORS.find(([start]) => bare.startsWith(start)) ?? ['', OTHER_SUCCESSOR]
   return { Deprecation: DEPRECATED_SINCE, Link: `<${mountPrefix}${successor}>; rel="successor-version"` }
 }
 

@@ -11,39 +11,38 @@ import { placeOf, sendError } from '../kit/guard-hooks.ts'
 import { compileMethods, type MethodsOf, type PathMethods, refuseShadowedMethods } from '../kit/path-methods.ts'
 import type { Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { createAudiences, toAudience } from './audience.ts'
 import { deprecationHeaders, pathOf } from './deprecation.ts'
-import { createAnswerError } from './errors.ts'
-import { createExtraNotes } from './extra-notes.ts'
-import { createFreshFiles } from './fresh-files.ts'
-import { createApi, type OperationDeps } from './operation.ts'
-import { loadContract } from './operations/get-openapi.ts'
-import { isPromptSubmit } from './operations/post-prompt.ts'
-import { createAnswerPromptError } from './prompt-errors.ts'
-import { registerRoutes } from './routes.ts'
-import { scopeOf } from './scope-of.ts'
+import { createAnnouncedFiles } from './files/announced-files.ts'
+import { createAnswerError } from './legacy-errors.ts'
+import { createApi, type OperationDeps } from './legacy-operation.ts'
+import { registerRoutes, scopeOf } from './legacy-routes.ts'
+import { isPromptSubmit } from './operations/prompts.ts'
+import { loadContract } from './operations/server-info.ts'
+import { createJobClients, toClientId } from './prompts/job-clients.ts'
+import { createAnswerPromptError } from './prompts/prompt-errors.ts'
+import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
 const CALLER = Symbol('caller')
-type Known = FastifyRequest & { [CALLER]?: Caller }
+type AuthenticatedRequest = FastifyRequest & { [CALLER]?: Caller }
 
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
   const answerError = createAnswerError(parts.log)
   const answerPromptError = createAnswerPromptError(answerError)
   const features = toFeatures(parts)
-  const freshFiles = createFreshFiles(bus)
+  const announcedFiles = createAnnouncedFiles(bus)
   const deps: OperationDeps = {
     ...parts,
-    audiences: createAudiences({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
-    notes: createExtraNotes(),
-    freshFiles,
+    jobClients: createJobClients({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
+    extraData: createExtraDataMemory(),
+    announcedFiles,
     features,
     newPromptId: createUuidV7(() => clock.now().getTime()),
     callerOf,
     accountOf: (request) => callerOf(request).accountId,
   }
-  const sockets = openSockets(parts, { answerError, audiences: deps.audiences, features: () => features })
+  const sockets = openSockets(parts, { answerError, jobClients: deps.jobClients, features: () => features })
   let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
@@ -59,7 +58,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       const caller = await gate.authenticate(request.raw, 'api_key')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
-      ;(request as Known)[CALLER] = caller
+      ;(request as AuthenticatedRequest)[CALLER] = caller
     })
     const api = createApi(app)
     registerRoutes(api, deps)
@@ -94,12 +93,12 @@ export function createSurface(parts: SurfaceParts): Surface {
     ...sockets,
     drain() {
       sockets.drain()
-      freshFiles[Symbol.dispose]()
+      announcedFiles[Symbol.dispose]()
     },
   }
 }
 
-/** Out of the registered routes, `METHOD /path/:parameter`: bare addresses are ours too, and stand in no document. */
+/** From the registered routes, `METHOD /path/:parameter`, because the contract does not list the bare addresses. */
 function toPaths(routes: readonly string[]): PathMethods[] {
   const paths = new Map<string, string[]>()
   for (const route of routes) {
@@ -110,7 +109,7 @@ function toPaths(routes: readonly string[]): PathMethods[] {
   return [...paths].map(([template, methods]) => ({ template, methods }))
 }
 
-/** What the server can do, told over HTTP and over the socket alike. */
+/** What the server can do, as HTTP and the socket both tell it. */
 function toFeatures({ limits }: SurfaceParts): object {
   return {
     supports_preview_metadata: true,
@@ -124,11 +123,11 @@ function toFeatures({ limits }: SurfaceParts): object {
 
 async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: string): Promise<string | null> {
   const record = await jobs.records.find(accountId, jobId)
-  return toAudience(record?.submission?.clientId ?? null)
+  return toClientId(record?.submission?.clientId ?? null)
 }
 
 function callerOf(request: FastifyRequest): Caller {
-  const caller = (request as Known)[CALLER]
-  if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
+  const caller = (request as AuthenticatedRequest)[CALLER]
+  if (caller === undefined) throw new Error('the caller of this route was never authenticated')
   return caller
 }

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
-import type { Phase } from '../../support/fake-comfyui/executor.ts'
-import type { FakeComfy, FakeOptions } from '../../support/fake-comfyui/fake-comfyui.ts'
-import type { FakeFaults } from '../../support/fake-comfyui/faults.ts'
-import { toPng } from '../../support/fake-comfyui/picture.ts'
+import type { Phase } from '../../support/engines/fake-comfyui/executor.ts'
+import type { FakeComfy, FakeOptions } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import type { FakeFaults } from '../../support/engines/fake-comfyui/faults.ts'
+import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 import { type GraphJson, ofType, openRig, type RunResult, runGraph, saveGraph } from './support/harness.ts'
 
 /** `lost:<code>`: the attempt is lost and another engine may try; `failed:<code>`: the job is at fault. */

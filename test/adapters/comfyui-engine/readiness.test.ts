@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
-import { startFakeComfy } from '../../support/fake-comfyui/fake-comfyui.ts'
+import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { ofType, openEngineAt, openRig, runGraph, SHORT_BOUNDS, saveGraph, stepsGraph } from './support/harness.ts'
 
 function until(engine: ComfyEngine, isSo: () => boolean): Promise<void> {

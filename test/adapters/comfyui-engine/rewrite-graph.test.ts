@@ -8,7 +8,7 @@ import {
   rewriteGraph,
   withoutFolder,
 } from '../../../src/adapters/engines/comfyui/rewrite-graph.ts'
-import { recordedCatalog } from '../../support/recorded-catalog.ts'
+import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
 const HASH_NAME = `${'a1'.repeat(32)}.png`

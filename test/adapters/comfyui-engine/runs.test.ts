@@ -4,8 +4,8 @@ import { describe, test } from 'node:test'
 import type { ReportedFile, ReportedItem } from '../../../engine/graph/run-event.ts'
 import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
-import { toPng } from '../../support/fake-comfyui/picture.ts'
-import { readRecording } from '../../support/fake-comfyui/recording.ts'
+import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
+import { readRecording } from '../../support/engines/fake-comfyui/recording.ts'
 import {
   bytesOf,
   type GraphJson,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
-import type { FakeFaults } from '../../support/fake-comfyui/faults.ts'
+import type { FakeFaults } from '../../support/engines/fake-comfyui/faults.ts'
 import { ofType, openRig, type Rig, runGraph, saveGraph, stepsGraph, toRun } from './support/harness.ts'
 
 const SERVERS: Readonly<Record<string, Partial<FakeFaults>>> = {

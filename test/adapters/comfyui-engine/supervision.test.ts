@@ -10,10 +10,10 @@ import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/bounds.t
 import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
 import { CommandError } from '../../../src/adapters/engines/comfyui/launch/split-command.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
-import type { FakeOptions } from '../../support/fake-comfyui/fake-comfyui.ts'
+import type { FakeOptions } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { ofType, runGraph, SHORT_BOUNDS, saveGraph, stepsGraph } from './support/harness.ts'
 
-const FAKE = fileURLToPath(new URL('../../support/fake-comfyui/main.ts', import.meta.url))
+const FAKE = fileURLToPath(new URL('../../support/engines/fake-comfyui/main.ts', import.meta.url))
 
 function commandOf(options: FakeOptions = {}): string {
   return `'${process.execPath}' '${FAKE}' --port {port} --options '${JSON.stringify(options)}'`

@@ -6,7 +6,7 @@ import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossle
 import { type EngineMessage, readBinaryFrame, readTextFrame } from '../../../src/adapters/engines/comfyui/frames.ts'
 import { readHistory } from '../../../src/adapters/engines/comfyui/history.ts'
 import { startTranslation, type Translated, translate } from '../../../src/adapters/engines/comfyui/translate.ts'
-import { isBinary, type Recording, readRecording } from '../../support/fake-comfyui/recording.ts'
+import { isBinary, type Recording, readRecording } from '../../support/engines/fake-comfyui/recording.ts'
 
 function messagesOf({ frames }: Recording): EngineMessage[] {
   return frames.flatMap((frame) => {

@@ -8,8 +8,8 @@ import { describe, test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { type ComfyServer, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
-import { startFakeComfy } from '../../support/fake-comfyui/fake-comfyui.ts'
-import { startTestApp } from '../../support/start-app.ts'
+import { startTestApp } from '../../support/app/start-app.ts'
+import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { SHORT_BOUNDS } from './support/harness.ts'
 
 interface Warning {

@@ -1,6 +1,6 @@
 /** For each card and model: the fake's scenario, and what has to come of it (see `inShort` in cards.test.ts). */
-import { bflFake } from '../../support/fake-providers/bfl.ts'
-import { byteplusFake } from '../../support/fake-providers/byteplus.ts'
+import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
+import { byteplusFake } from '../../support/providers/fake-providers/byteplus.ts'
 import {
   anthropicFake,
   elevenlabsFake,
@@ -9,14 +9,20 @@ import {
   openrouterFake,
   recraftFake,
   stabilityFake,
-} from '../../support/fake-providers/direct.ts'
-import type { FakeCard } from '../../support/fake-providers/fake-card.ts'
-import { geminiFake, veoFake } from '../../support/fake-providers/google.ts'
-import { klingFake } from '../../support/fake-providers/kling.ts'
-import { lumaFake, secondLumaFake } from '../../support/fake-providers/luma.ts'
-import { minimaxFake } from '../../support/fake-providers/minimax.ts'
-import { falFake, replicateFake, wanFake, wavespeedFake, xaiFake } from '../../support/fake-providers/queues.ts'
-import { runwayFake } from '../../support/fake-providers/runway.ts'
+} from '../../support/providers/fake-providers/direct.ts'
+import type { FakeCard } from '../../support/providers/fake-providers/fake-card.ts'
+import { geminiFake, veoFake } from '../../support/providers/fake-providers/google.ts'
+import { klingFake } from '../../support/providers/fake-providers/kling.ts'
+import { lumaFake, secondLumaFake } from '../../support/providers/fake-providers/luma.ts'
+import { minimaxFake } from '../../support/providers/fake-providers/minimax.ts'
+import {
+  falFake,
+  replicateFake,
+  wanFake,
+  wavespeedFake,
+  xaiFake,
+} from '../../support/providers/fake-providers/queues.ts'
+import { runwayFake } from '../../support/providers/fake-providers/runway.ts'
 
 export interface CardCases {
   readonly card: FakeCard

@@ -5,8 +5,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { PollOutcome, SubmitOutcome } from '../../../src/domain/models/provider.ts'
-import { type FakeProvider, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
-import { openProviderUnderTest, type ProviderUnderTest, shippedModel } from '../../support/provider-under-test.ts'
+import { type FakeProvider, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
+import {
+  openProviderUnderTest,
+  type ProviderUnderTest,
+  shippedModel,
+} from '../../support/providers/provider-under-test.ts'
 import { CARDS } from './card-cases.ts'
 
 /** `finished 1` or `policy 200 ended 1`: the outcome, the provider's status, what is left there, and how many were made. */

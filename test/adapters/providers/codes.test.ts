@@ -4,22 +4,22 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { bflFake } from '../../support/fake-providers/bfl.ts'
-import { byteplusFake } from '../../support/fake-providers/byteplus.ts'
+import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
+import { byteplusFake } from '../../support/providers/fake-providers/byteplus.ts'
 import {
   elevenlabsFake,
   ideogramFake,
   openaiFake,
   recraftFake,
   stabilityFake,
-} from '../../support/fake-providers/direct.ts'
-import { type FakeAnswer, type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
-import { geminiFake } from '../../support/fake-providers/google.ts'
-import { klingFake } from '../../support/fake-providers/kling.ts'
-import { minimaxFake } from '../../support/fake-providers/minimax.ts'
-import { replicateFake, xaiFake } from '../../support/fake-providers/queues.ts'
-import { runwayFake } from '../../support/fake-providers/runway.ts'
-import { openProviderUnderTest, shippedModel } from '../../support/provider-under-test.ts'
+} from '../../support/providers/fake-providers/direct.ts'
+import { type FakeAnswer, type FakeCard, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
+import { geminiFake } from '../../support/providers/fake-providers/google.ts'
+import { klingFake } from '../../support/providers/fake-providers/kling.ts'
+import { minimaxFake } from '../../support/providers/fake-providers/minimax.ts'
+import { replicateFake, xaiFake } from '../../support/providers/fake-providers/queues.ts'
+import { runwayFake } from '../../support/providers/fake-providers/runway.ts'
+import { openProviderUnderTest, shippedModel } from '../../support/providers/provider-under-test.ts'
 
 type Meaning = 'policy' | 'invalid' | 'ours' | 'failed' | 'timeout' | 'again'
 type Row = readonly [answer: FakeAnswer, means: Meaning]

@@ -9,7 +9,7 @@ import {
   type ExchangeRequest,
   exchange,
 } from '../../../src/adapters/providers/outbound/exchange.ts'
-import { startHttpFake } from '../../support/http-fake.ts'
+import { startHttpFake } from '../../support/providers/http-fake.ts'
 
 const LIMITS: ExchangeLimits = {
   signal: new AbortController().signal,

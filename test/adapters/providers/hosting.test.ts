@@ -5,9 +5,9 @@ import { silentLog } from '../../../lib/log.ts'
 import { createHostAssets, type HostAssetsDeps } from '../../../src/adapters/providers/hosting/host-assets.ts'
 import type { SafeFetchOptions } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
 import type { Asset } from '../../../src/domain/assets/asset.ts'
-import { MP4_BYTES, PNG_BYTES } from '../../support/fake-providers/fake-card.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { shippedModel } from '../../support/provider-under-test.ts'
+import { MP4_BYTES, PNG_BYTES } from '../../support/providers/fake-providers/fake-card.ts'
+import { shippedModel } from '../../support/providers/provider-under-test.ts'
 
 const BASE = 'https://atelier.example/prefix'
 const HOUR_MS = 3_600_000

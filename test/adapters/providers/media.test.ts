@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { JsonRecord } from '../../../src/domain/models/model.ts'
-import { openaiFake } from '../../support/fake-providers/direct.ts'
-import { type FakeProvider, PNG_BYTES, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
-import { type HttpFake, startHttpFake } from '../../support/http-fake.ts'
-import { openProviderUnderTest, type ProviderUnderTest } from '../../support/provider-under-test.ts'
+import { openaiFake } from '../../support/providers/fake-providers/direct.ts'
+import { type FakeProvider, PNG_BYTES, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
+import { type HttpFake, startHttpFake } from '../../support/providers/http-fake.ts'
+import { openProviderUnderTest, type ProviderUnderTest } from '../../support/providers/provider-under-test.ts'
 
 const PNG = `data:image/png;base64,${PNG_BYTES.toString('base64')}`
 let fake: FakeProvider

@@ -21,7 +21,7 @@ import {
   priceOf,
   quoteFor,
 } from '../../../src/domain/models/pricing.ts'
-import { cornersOf } from '../../support/schema-corners.ts'
+import { cornersOf } from '../../support/providers/schema-corners.ts'
 
 const compileSchema = createCompileSchema()
 const DEPS = { compileSchema, builtIn: { sandbox: () => [], local: () => [] }, isChecked: () => true }

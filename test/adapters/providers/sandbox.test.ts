@@ -4,7 +4,7 @@ import { createSandboxProvider } from '../../../src/adapters/providers/sandbox/p
 import type { JsonRecord } from '../../../src/domain/models/model.ts'
 import type { SubmitOutcome } from '../../../src/domain/models/provider.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { shippedModel } from '../../support/provider-under-test.ts'
+import { shippedModel } from '../../support/providers/provider-under-test.ts'
 
 function createBench() {
   const clock = createFixedClock()

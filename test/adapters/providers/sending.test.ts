@@ -4,12 +4,12 @@ import { test } from 'node:test'
 import { createCircuitBreaker } from '../../../src/adapters/providers/outbound/circuit-breaker.ts'
 import { readRetryAfterMs } from '../../../src/adapters/providers/outbound/retry-after.ts'
 import { createSlots } from '../../../src/adapters/providers/outbound/slots.ts'
-import { bflFake } from '../../support/fake-providers/bfl.ts'
-import { openaiFake } from '../../support/fake-providers/direct.ts'
-import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
-import { klingFake } from '../../support/fake-providers/kling.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { openProviderUnderTest, shippedModel } from '../../support/provider-under-test.ts'
+import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
+import { openaiFake } from '../../support/providers/fake-providers/direct.ts'
+import { type FakeCard, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
+import { klingFake } from '../../support/providers/fake-providers/kling.ts'
+import { openProviderUnderTest, shippedModel } from '../../support/providers/provider-under-test.ts'
 
 const INPUT = { prompt: 'x' }
 

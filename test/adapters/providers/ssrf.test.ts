@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { isPublicAddress } from '../../../lib/public-address.ts'
 import { BlockedAddressError, matchesHost, type Network } from '../../../src/adapters/providers/outbound/network.ts'
 import { openSafeFetcher, type SafeFetchOptions } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
-import { startHttpFake } from '../../support/http-fake.ts'
-import { createLoopbackNetwork } from '../../support/loopback-network.ts'
+import { startHttpFake } from '../../support/providers/http-fake.ts'
+import { createLoopbackNetwork } from '../../support/providers/loopback-network.ts'
 
 const LIMITS: SafeFetchOptions = {
   signal: new AbortController().signal,

@@ -2,22 +2,26 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Json, JsonRecord } from '../../../src/domain/models/model.ts'
-import { bflFake } from '../../support/fake-providers/bfl.ts'
-import { byteplusFake } from '../../support/fake-providers/byteplus.ts'
+import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
+import { byteplusFake } from '../../support/providers/fake-providers/byteplus.ts'
 import {
   elevenlabsFake,
   ideogramFake,
   openaiFake,
   openrouterFake,
   stabilityFake,
-} from '../../support/fake-providers/direct.ts'
-import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
-import { geminiFake, veoFake } from '../../support/fake-providers/google.ts'
-import { klingFake } from '../../support/fake-providers/kling.ts'
-import { minimaxFake } from '../../support/fake-providers/minimax.ts'
-import { falFake, replicateFake, xaiFake } from '../../support/fake-providers/queues.ts'
-import { runwayFake } from '../../support/fake-providers/runway.ts'
-import { openProviderUnderTest, shippedModel, type UnderTestOptions } from '../../support/provider-under-test.ts'
+} from '../../support/providers/fake-providers/direct.ts'
+import { type FakeCard, startFakeProvider } from '../../support/providers/fake-providers/fake-card.ts'
+import { geminiFake, veoFake } from '../../support/providers/fake-providers/google.ts'
+import { klingFake } from '../../support/providers/fake-providers/kling.ts'
+import { minimaxFake } from '../../support/providers/fake-providers/minimax.ts'
+import { falFake, replicateFake, xaiFake } from '../../support/providers/fake-providers/queues.ts'
+import { runwayFake } from '../../support/providers/fake-providers/runway.ts'
+import {
+  openProviderUnderTest,
+  shippedModel,
+  type UnderTestOptions,
+} from '../../support/providers/provider-under-test.ts'
 
 /** The first request that an input becomes, and how the call ended. */
 async function send(

@@ -1,7 +1,7 @@
 /** Engines keep to the weights they have loaded, as far as nobody has to wait too long for that. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createFakeFleetEngine } from '../../support/fake-fleet-engine.ts'
+import { createFakeFleetEngine } from '../../support/engines/fake-fleet-engine.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { node, openRig } from './job-rig.ts'
 

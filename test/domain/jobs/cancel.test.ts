@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
-import { createFakeEngine } from '../../support/fake-engine.ts'
+import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { ACCOUNT, GATED, HANG, node, openRig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 

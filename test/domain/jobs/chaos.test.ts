@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import { isTerminal } from '../../../src/domain/jobs/transitions.ts'
-import { createFakeEngine } from '../../support/fake-engine.ts'
+import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 import { ACCOUNT, HANG, node, openRig, type Rig } from './job-rig.ts'
 

@@ -10,7 +10,7 @@ import {
   createFakeFleetEngine,
   type FakeFleetEngine,
   type FakeFleetEngineOptions,
-} from '../../support/fake-fleet-engine.ts'
+} from '../../support/engines/fake-fleet-engine.ts'
 import { ACCOUNT, GATED, HANG, node, openRig, type Rig, type RigOptions, SAVE } from './job-rig.ts'
 
 interface FleetRig {

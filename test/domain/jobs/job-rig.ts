@@ -32,8 +32,8 @@ import { createExtraDataKeeper } from '../../../src/domain/jobs/submit/extra-dat
 import { createSubmit, type SubmitRequest } from '../../../src/domain/jobs/submit/submit-job.ts'
 import { createExpiry } from '../../../src/domain/jobs/sweeps/expire-jobs.ts'
 import { createRecover } from '../../../src/domain/jobs/sweeps/recover-jobs.ts'
-import { createFakeEngine, type FakeEngine } from '../../support/fake-engine.ts'
-import type { FakeFleetEngine } from '../../support/fake-fleet-engine.ts'
+import { createFakeEngine, type FakeEngine } from '../../support/engines/fake-engine.ts'
+import type { FakeFleetEngine } from '../../support/engines/fake-fleet-engine.ts'
 
 export interface RigOptions {
   readonly directory?: string

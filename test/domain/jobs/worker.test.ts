@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { text as readText } from 'node:stream/consumers'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
-import { createFakeEngine } from '../../support/fake-engine.ts'
+import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { ACCOUNT, GATED, HANG, node, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 

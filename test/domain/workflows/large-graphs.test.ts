@@ -6,7 +6,7 @@ import { toRefusal } from '../../../engine/graph/validate/node-errors.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
 import { writeGraph } from '../../../engine/graph/write-graph.ts'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
-import { recordedCatalog } from '../../support/recorded-catalog.ts'
+import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
 const SIZE = 10_000

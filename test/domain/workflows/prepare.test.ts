@@ -6,7 +6,7 @@ import type { Asset } from '../../../src/domain/assets/asset.ts'
 import type { FolderQuery, PathQuery } from '../../../src/domain/assets/asset-store.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
-import { recordedCatalog } from '../../support/recorded-catalog.ts'
+import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
 const MINE = 'mine'

@@ -13,7 +13,7 @@ import {
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { needsOf } from '../../../src/domain/workflows/needs.ts'
 import { createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
-import { recordedCatalog } from '../../support/recorded-catalog.ts'
+import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
 const prepareWorkflow = createPrepareWorkflow({

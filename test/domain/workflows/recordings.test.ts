@@ -12,7 +12,7 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
-import { readFixture, recordedCatalog } from '../../support/recorded-catalog.ts'
+import { readFixture, recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
 // The files that the recorded server had.

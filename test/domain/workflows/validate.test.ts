@@ -4,7 +4,7 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { type ValidateOptions, validate } from '../../../engine/graph/validate/validate.ts'
 import type { NodeError } from '../../../engine/graph/validate/validation-result.ts'
 import { type JsonObject, NumberText, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { defineClass, recordedCatalog } from '../../support/recorded-catalog.ts'
+import { defineClass, recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog({
   Source: defineClass('Source', { output: ['IMAGE', 'MASK'] }),

@@ -1,8 +1,8 @@
 /** The Jobs API v2: every operation, over every state of a job, at every address that a caller could try. */
 import { setImmediate } from 'node:timers/promises'
 import { createUuidV7 } from '../../../lib/ids.ts'
-import type { Answer } from '../../support/call.ts'
-import type { Tenant } from '../../support/start-shared.ts'
+import type { Tenant } from '../../support/app/start-shared.ts'
+import type { Answer } from '../../support/clients/call.ts'
 import { atDeployments } from '../at-deployments.ts'
 import { type Operation, readOperations, verbsOf } from '../contract.ts'
 import type { IsolationCase, IsolationRequest, IsolationSurface } from '../surface.ts'

@@ -1,7 +1,8 @@
 /** The Model Router: calls in every state, the keys that made them, and the catalogue, which is everybody's. */
-import { call } from '../../support/call.ts'
-import { done, gate, refusedBy } from '../../support/fake-provider.ts'
-import type { Tenant } from '../../support/start-shared.ts'
+
+import type { Tenant } from '../../support/app/start-shared.ts'
+import { call } from '../../support/clients/call.ts'
+import { done, gate, refusedBy } from '../../support/providers/fake-provider.ts'
 import { atDeployments } from '../at-deployments.ts'
 import { readOperations, verbsOf } from '../contract.ts'
 import type { IsolationCase, IsolationSurface } from '../surface.ts'

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { call } from '../../support/call.ts'
-import { fakeModel } from '../../support/fake-provider.ts'
-import { refusedWith } from '../../support/router-client.ts'
-import { MODELS, type RouterApp, startRouter } from '../../support/start-router.ts'
+import { MODELS, type RouterApp, startRouter } from '../../support/app/start-router.ts'
+import { call } from '../../support/clients/call.ts'
+import { refusedWith } from '../../support/clients/router-client.ts'
+import { fakeModel } from '../../support/providers/fake-provider.ts'
 
 let app: RouterApp
 before(async () => {

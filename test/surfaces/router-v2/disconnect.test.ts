@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
-import { accepted, done, gate } from '../../support/fake-provider.ts'
-import { refusedWith } from '../../support/router-client.ts'
-import { type RouterApp, startRouter } from '../../support/start-router.ts'
+import { type RouterApp, startRouter } from '../../support/app/start-router.ts'
+import { refusedWith } from '../../support/clients/router-client.ts'
+import { accepted, done, gate } from '../../support/providers/fake-provider.ts'
 
 const PRICE_MICROS = 40_000
 const CREDIT = 1_000_000

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { test } from 'node:test'
-import { accepted, done, fakeModel, gate, refusedBy } from '../../support/fake-provider.ts'
+import { PRICE, type RouterApp, startRouter } from '../../support/app/start-router.ts'
+import { refusedWith } from '../../support/clients/router-client.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { refusedWith } from '../../support/router-client.ts'
-import { PRICE, type RouterApp, startRouter } from '../../support/start-router.ts'
+import { accepted, done, fakeModel, gate, refusedBy } from '../../support/providers/fake-provider.ts'
 
 const DAY_MS = 86_400_000
 

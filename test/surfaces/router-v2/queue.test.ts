@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { accepted, done, gate, refusedBy } from '../../support/fake-provider.ts'
+import { type RouterApp, startRouter } from '../../support/app/start-router.ts'
+import { refusedWith } from '../../support/clients/router-client.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
-import { refusedWith } from '../../support/router-client.ts'
-import { type RouterApp, startRouter } from '../../support/start-router.ts'
+import { accepted, done, gate, refusedBy } from '../../support/providers/fake-provider.ts'
 
 async function submit(app: RouterApp, model: string, body: unknown, key?: string) {
   const answer = await app.client.post(`/v2/models/${model}/requests`, body, key === undefined ? {} : { key })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
-import { accepted, done, fakeModel, gate, refusedBy } from '../../support/fake-provider.ts'
-import { refusedWith } from '../../support/router-client.ts'
-import { MODELS, startRouter } from '../../support/start-router.ts'
+import { MODELS, startRouter } from '../../support/app/start-router.ts'
+import { refusedWith } from '../../support/clients/router-client.ts'
+import { accepted, done, fakeModel, gate, refusedBy } from '../../support/providers/fake-provider.ts'
 
 test("the provider's bytes and media type come back, and the caller's bytes reach it unchanged", async () => {
   await using app = await startRouter()

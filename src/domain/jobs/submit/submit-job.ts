@@ -16,7 +16,7 @@ import { createTurns, type Turns } from '../../../../lib/turns.ts'
 import { keyReuse, toKeyClaim } from '../../assets/key-reuse.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
 import type { ModelWish } from '../../engine/model-port.ts'
-import { ServiceError } from '../../errors.ts'
+import { invalidField, ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
@@ -115,13 +115,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
       })
     }
     if (!isPriority(request.priority)) {
-      throw new ServiceError(
-        'invalid_field',
-        `priority must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`,
-        {
-          details: { field: 'priority' },
-        },
-      )
+      throw invalidField('priority', `must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`)
     }
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null

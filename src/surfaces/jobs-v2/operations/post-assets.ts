@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import { forAccount, type PerAccount } from '../../../domain/accounts/tiers.ts'
 import { TAGS_MAX_COUNT } from '../../../domain/assets/asset-fields.ts'
 import type { UploadAsset, UploadFields, UploadRequest } from '../../../domain/assets/upload.ts'
-import { ServiceError } from '../../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/read-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/multipart.ts'
 import { readWireHash, toAssetView, toLinked } from '../asset-view.ts'
@@ -83,21 +83,17 @@ function readFields({ fields }: MultipartForm): UploadFields {
 
 function required(fields: MultipartForm['fields'], name: (typeof REQUIRED)[number]): string {
   const value = fields.get(name)?.[0]
-  if (value === undefined) throw invalid(name, 'is missing')
+  if (value === undefined) throw invalidField(name, 'is missing')
   return value
 }
 
 function readExpectedHash(text: string): string {
   const hash = readWireHash(text.trim())
-  if (hash === null) throw invalid('expected_hash', 'must be blake3: followed by 64 hexadecimal digits')
+  if (hash === null) throw invalidField('expected_hash', 'must be blake3: followed by 64 hexadecimal digits')
   return hash
 }
 
 function readSeconds(text: string): number {
-  if (!/^\d{1,9}$/.test(text.trim())) throw invalid('expires_in', 'must be a whole number of seconds')
+  if (!/^\d{1,9}$/.test(text.trim())) throw invalidField('expires_in', 'must be a whole number of seconds')
   return Number(text)
-}
-
-function invalid(field: string, problem: string): ServiceError {
-  return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field } })
 }

@@ -1,15 +1,18 @@
-/** Small files of the account's own: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
+/** The user files of an account: listed, read, written, moved, removed. Refusals are plain text, as clients expect here. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { typeFromName } from '../../../../lib/mime.ts'
-import {
-  type PutOutcome,
-  readUserPath,
-  USER_FILE_MAX_BYTES,
-  type UserFileInfo,
-} from '../../../domain/accounts/user-files.ts'
+import { type PutOutcome, readUserPath, USER_FILE_MAX_BYTES } from '../../../domain/accounts/user-files.ts'
+import { contentTypeOf } from '../../../domain/assets/asset-fields.ts'
 import { readBodyBytes } from '../../kit/json-body.ts'
-import { type Api, type OperationDeps, paramOf, queryOf, sendJson, sendJsonText, sendText } from '../operation.ts'
-import { filesBelow, toListing, toTree } from '../userdata-view.ts'
+import { filesBelow, toFileInfo, toListing, toTree } from '../files/userdata-view.ts'
+import {
+  type Api,
+  type OperationDeps,
+  paramOf,
+  queryOf,
+  sendJson,
+  sendJsonText,
+  sendText,
+} from '../legacy-operation.ts'
 
 export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): void {
   api.both('GET', '/userdata', async (request, reply) => {
@@ -39,7 +42,7 @@ export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): voi
     const bytes = path === null ? null : await userFiles.read(accountOf(request), path)
     if (path === null || bytes === null) return sendText(reply, 404, 'File not found')
     return reply
-      .header('content-type', typeFromName(path) ?? 'application/octet-stream')
+      .header('content-type', contentTypeOf(path))
       .header('content-disposition', 'attachment')
       .header('content-security-policy', "sandbox; default-src 'none'")
       .send(Buffer.from(bytes))
@@ -72,7 +75,7 @@ export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): voi
   })
 }
 
-/** Anything but a clear no: ComfyUI overwrites unless it is told not to. */
+/** True unless the query says `false`, as in ComfyUI. */
 function mayOverwrite(request: FastifyRequest): boolean {
   return queryOf(request).get('overwrite')?.toLowerCase() !== 'false'
 }
@@ -81,9 +84,5 @@ function answer(request: FastifyRequest, reply: FastifyReply, outcome: PutOutcom
   if (outcome.outcome === 'exists') return sendText(reply, 409, 'File already exists')
   if (outcome.outcome === 'no_room') return sendText(reply, 413, 'There is no room for more files')
   const isFull = queryOf(request).get('full_info')?.toLowerCase() === 'true'
-  return isFull ? sendJson(reply, toInfo(outcome.file)) : sendJsonText(reply, JSON.stringify(outcome.file.path))
-}
-
-function toInfo({ path, sizeBytes, modifiedAt, createdAt }: UserFileInfo): object {
-  return { path, size: sizeBytes, modified: modifiedAt.getTime(), created: createdAt.getTime() }
+  return isFull ? sendJson(reply, toFileInfo(outcome.file)) : sendJsonText(reply, JSON.stringify(outcome.file.path))
 }

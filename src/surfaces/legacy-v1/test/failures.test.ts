@@ -2,20 +2,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { WebSocket } from 'ws'
-import { node } from '../../../../test/support/checked-client.ts'
-import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
+import { startTestApp } from '../../../../test/support/app/start-app.ts'
+import { startShared } from '../../../../test/support/app/start-shared.ts'
+import { node } from '../../../../test/support/clients/checked-client.ts'
+import { type Json, LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
+import { isText, openSocket, type TextFrame } from '../../../../test/support/clients/test-socket.ts'
+import { createFakeEngine } from '../../../../test/support/engines/fake-engine.ts'
 import { createFixedClock } from '../../../../test/support/fixed-clock.ts'
-import { type Json, LegacyClient } from '../../../../test/support/legacy-client.ts'
-import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
-import { startTestApp } from '../../../../test/support/start-app.ts'
-import { startShared } from '../../../../test/support/start-shared.ts'
-import { isText, openSocket, type TextFrame } from '../../../../test/support/test-socket.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 
 const PROMPT = { '1': node('FakeSave') }
 const FINAL_WORDS = ['success', 'error', 'non_retryable_error', 'lost', 'cancelled']
 
-/** Every place where a failure shows. */
+/** Every answer that shows a failure. */
 async function failuresOf(client: LegacyClient, id: string): Promise<Json[]> {
   const history = await client.untilHistory(id)
   const { jobs } = (await client.get('/api/jobs?limit=200')).json

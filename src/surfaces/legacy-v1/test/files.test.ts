@@ -1,15 +1,15 @@
-/** Files of the v1 API: uploads into one flat shelf, masks, views in every form, files of the user. */
+/** Files of the v1 API: uploads under flat names, masks, views in every form, files of the user. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import sharp from 'sharp'
 import { WebSocket } from 'ws'
-import { CheckedClient } from '../../../../test/support/checked-client.ts'
-import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
-import { LegacyClient } from '../../../../test/support/legacy-client.ts'
-import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
-import { RECORDINGS } from '../../../../test/support/replay-exchange.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { CheckedClient } from '../../../../test/support/clients/checked-client.ts'
+import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
+import { createFakeEngine } from '../../../../test/support/engines/fake-engine.ts'
+import { RECORDINGS } from '../../../../test/support/recordings/replay-exchange.ts'
 import type { Engine } from '../../../domain/engine/engine-port.ts'
 
 const input = (name: string) => readFileSync(`${RECORDINGS}inputs/${name}`)
@@ -184,7 +184,7 @@ function textChunk(key: string, text: string): Buffer {
   const body = Buffer.from(`tEXt${key}\0${text}`, 'latin1')
   const head = Buffer.alloc(4)
   head.writeUInt32BE(body.length - 4)
-  // Nobody here checks the sum of a text.
+  // No reader of this test checks the checksum of a text chunk.
   return Buffer.concat([head, body, Buffer.alloc(4)])
 }
 

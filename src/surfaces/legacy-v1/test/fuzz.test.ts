@@ -1,10 +1,10 @@
-/** Whatever is sent to the v1 API, the answer is never a failure of ours, and the service stays as it was. */
+/** Random requests to the v1 API: the answer is never a failure of ours, and the service works afterwards. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { createFakeEngine } from '../../../../test/support/fake-engine.ts'
-import { LegacyClient } from '../../../../test/support/legacy-client.ts'
-import { startTestApp, type TestApp } from '../../../../test/support/start-app.ts'
+import { startTestApp, type TestApp } from '../../../../test/support/app/start-app.ts'
+import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
+import { createFakeEngine } from '../../../../test/support/engines/fake-engine.ts'
 
 const engine = createFakeEngine()
 let app: TestApp
@@ -171,7 +171,7 @@ test('queries and paths of every kind', async () => {
   )
 })
 
-test('and after all that it still works', async () => {
+test('the service still works after all of them', async () => {
   const id = await client.accepted({ '1': { class_type: 'FakeSave', inputs: {} } })
   assert.equal((await client.untilHistory(id)).status.status_str, 'success')
 })

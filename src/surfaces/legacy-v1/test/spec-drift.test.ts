@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { LegacyClient } from '../../../../test/support/legacy-client.ts'
-import { saveGraph } from '../../../../test/support/legacy-graphs.ts'
-import { startTestApp } from '../../../../test/support/start-app.ts'
-import { createApi, type OperationDeps } from '../operation.ts'
-import { registerRoutes } from '../routes.ts'
+import { startTestApp } from '../../../../test/support/app/start-app.ts'
+import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
+import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
+import { createApi, type OperationDeps } from '../legacy-operation.ts'
+import { registerRoutes } from '../legacy-routes.ts'
 
 interface Operation {
   readonly operationId: string

@@ -1,6 +1,7 @@
 /**
- * All sockets of one account, and how many of its jobs are under way. Every reader gets what is for it in the same order:
- * messages gather during a turn of the loop and go out together. The count follows the notices of the bus, and the store heals it.
+ * All sockets of one account, and how many of its jobs are waiting or running. Every reader gets its messages in the same order:
+ * they are gathered during a turn of the event loop and sent together. The count follows the notices of the bus and is corrected
+ * from the store.
  */
 import { Batch, type EncodedBatch } from './batch.ts'
 import type { SocketConnection } from './connection.ts'
@@ -12,13 +13,13 @@ export interface ChannelDeps {
 
 // A turn that produces more than this is sent in pieces.
 const MAX_BATCH_BYTES = 1_048_576
-const COUNT_TRIES = 3
+const MAX_COUNT_ATTEMPTS = 3
 
 export class AccountChannel {
   readonly accountId: string
   /** Open sockets, and requests that are about to become one. */
   holders = 0
-  /** Jobs that wait for a worker, as far as their notices were heard. */
+  /** Jobs that wait for a worker, counted from the notices of the bus. */
   waiting = 0
   readonly #deps: ChannelDeps
   readonly #readers = new Set<SocketConnection>()
@@ -55,24 +56,25 @@ export class AccountChannel {
     return this.#counted
   }
 
+  /** A job has moved, and `by` is what that does to the count. */
   moved(by: number): void {
     this.#moves++
     this.#live = Math.max(0, this.#live + by)
   }
 
-  /** Asks the store. What moves while it answers may or may not be in the answer, so it is asked again. */
+  /** Reads the count from the store; again when jobs moved meanwhile, because the answer may lack them. */
   async recount(): Promise<void> {
-    for (let attempt = 1; attempt <= COUNT_TRIES; attempt++) {
+    for (let attempt = 1; attempt <= MAX_COUNT_ATTEMPTS; attempt++) {
       const before = this.#moves
       const live = await this.#deps.countLive(this.accountId)
-      if (before !== this.#moves && attempt < COUNT_TRIES) continue
+      if (before !== this.#moves && attempt < MAX_COUNT_ATTEMPTS) continue
       this.#live = live
       return
     }
   }
 
   join(reader: SocketConnection, hello: Buffer): void {
-    // What happened before is not for this reader.
+    // The messages so far are for the others.
     this.flush()
     reader.send(hello)
     this.#readers.add(reader)
@@ -86,13 +88,13 @@ export class AccountChannel {
     this.#batch = new Batch()
   }
 
-  /** For one reader, behind everything that was said to all. */
+  /** To one reader, after everything that was said to all so far. */
   tell(reader: SocketConnection, frame: Buffer): void {
     this.flush()
     reader.send(frame)
   }
 
-  /** `write` adds what the readers of this client are to get, null: all readers; without readers it is not called. */
+  /** `write` adds messages for the readers of this client; null: for all readers. It is not called without readers. */
   say(write: (batch: Batch) => void, clientId: string | null = null): void {
     if (!this.hasReaders) return
     this.#batch.clientId = clientId
@@ -111,7 +113,7 @@ export class AccountChannel {
     for (const reader of this.#readers) {
       const { dialect } = reader
       const clientId = batch.isFor(reader.clientId) ? reader.clientId : null
-      // Readers that get the same share the bytes; no dialect holds a space.
+      // Readers that get the same messages share their bytes. The name of a dialect has no space, so the keys are unambiguous.
       const key = clientId === null ? dialect : `${dialect} ${clientId}`
       const bytes = encoded.get(key) ?? batch.encode(dialect, clientId)
       encoded.set(key, bytes)

@@ -1,10 +1,10 @@
 /**
- * What happened during one turn of the loop, as bytes. A batch is encoded once per dialect and written as one piece to every
- * reader: with thousands of readers the writes, not the messages, are what costs. A reader that is behind gets the same
- * without previews.
+ * The messages of one turn of the event loop, as bytes. A batch is encoded once per dialect and written as one piece to every
+ * reader: with thousands of readers the writes, not the messages, are what costs. A reader that is behind gets the batch
+ * without its previews.
  *
- * An entry is for every reader or for those of one client. The two dialects differ in more than the form of a preview: with metadata it stands before the `progress` it belongs to,
- * without behind it.
+ * An entry is for every reader or for those of one client. The dialects differ in the form of a preview and in its position:
+ * with metadata a preview comes before the `progress` that it belongs to, plain after it.
  */
 import { encodePreview, encodePreviewWithMetadata, encodeText, type PreviewEvent } from './frames.ts'
 
@@ -13,11 +13,11 @@ export type Dialect = 'plain' | 'metadata'
 export interface EncodedBatch {
   readonly all: readonly Buffer[]
   readonly allBytes: number
-  /** Without what a slow reader may miss. */
+  /** Without the previews that a slow reader may miss. */
   readonly essential: readonly Buffer[]
   readonly essentialBytes: number
   readonly previewCount: number
-  /** Of `essential`: pictures that are results. They may be large and must arrive. */
+  /** How many bytes of `essential` are pictures that are results. They may be large and must arrive. */
   readonly resultBytes: number
 }
 
@@ -42,12 +42,12 @@ export class Batch {
     return this.#entries.length === 0
   }
 
-  /** Roughly, in bytes. */
+  /** Bytes, not counting the headers of previews. */
   get weight(): number {
     return this.#weight
   }
 
-  /** A preview that belongs to the last step may still come. */
+  /** The last entry is a step, whose preview may still come: the two must stay together. */
   get isOpenEnded(): boolean {
     return this.#entries.at(-1)?.kind === 'progress'
   }
@@ -92,13 +92,13 @@ export class Batch {
     this.#weight += weight
   }
 
-  /** What a reader gets that is this client; null: one that is none of those which the entries name. */
-  encode(dialect: Dialect, reader: string | null): EncodedBatch {
+  /** For the readers of one client; null: for a reader whose client no entry names. */
+  encode(dialect: Dialect, readerId: string | null): EncodedBatch {
     const all: Buffer[] = []
     const essential: Buffer[] = []
     let previewCount = 0
     let resultBytes = 0
-    const entries = this.#entries.filter(({ clientId }) => clientId === null || clientId === reader)
+    const entries = this.#entries.filter(({ clientId }) => clientId === null || clientId === readerId)
     for (const entry of inOrderOf(dialect, entries)) {
       const frame = toFrame(dialect, entry)
       all.push(frame)

@@ -1,7 +1,7 @@
 /**
  * One open socket: what its client said about itself, and how far behind it is. Frames arrive here ready for the wire and
- * are shared with all other readers, so a slow one costs places in a queue and no copies. A reader that is behind loses
- * previews; one that falls further behind, or is silent, is closed. Nobody waits for anybody.
+ * are shared with all other readers, so a slow reader costs references to them and no copies. A reader that is behind loses
+ * previews; one that falls further behind, or is silent, is closed. No reader waits for another.
  */
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
@@ -22,17 +22,17 @@ export interface ConnectionLimits {
   readonly silenceBytes: number
 }
 
-// Frames are shared by all readers of an account: what these bound is how far the slowest may fall behind, not a copy each.
+// Frames are shared by all readers of an account: these limits bound how far the slowest may fall behind, not copies.
 export const CONNECTION_LIMITS: ConnectionLimits = {
   previewBytes: 1_048_576,
   backlogBytes: 8_388_608,
-  // A burst of one turn is nobody's fault: a reader that is alive takes it within moments.
+  // One turn of the event loop may send a burst; a reader that is alive takes it within moments.
   behindMs: 2_000,
   maxBytes: 67_108_864,
   resultBytes: 134_217_728,
-  // What waits in the kernel's buffers is invisible to us; an answer that does not come is how a stalled reader shows.
+  // Bytes in the kernel's buffers cannot be seen from here; a ping without an answer shows a stalled reader.
   silenceMs: 20_000,
-  // Clients that are busy elsewhere and read nothing are no trouble as long as they are sent nothing.
+  // A client that reads nothing for a while costs nothing as long as it is sent little.
   silenceBytes: 262_144,
 }
 
@@ -54,7 +54,7 @@ export interface ConnectionParts {
   readonly now: () => number
 }
 
-// RFC 6455 (7.4.1): whoever does not keep to the policy of the endpoint; ours is to keep up, and to have a good credential.
+// RFC 6455 (7.4.1): the peer violates the policy of the endpoint. Ours: keep up, and have a valid credential.
 const POLICY = 1008
 const GOING_AWAY = 1001
 const MAX_BYTES_BEFORE_PONG = 65_536
@@ -67,9 +67,9 @@ export class SocketConnection {
   /** Whether the client has had its chance to tell what it understands. */
   hasSpoken = false
   readonly #parts: ConnectionParts
-  /** Of the bytes that wait, how many may be results. */
+  /** At most this many of the waiting bytes are results. */
   #resultBytes = 0
-  /** Since when something has been waiting all the time. */
+  /** Since when bytes have been waiting without a break. */
   #behindSince: number | null = null
   #ping: { readonly at: number; readonly bytes: number } | null = null
   #cut: NodeJS.Timeout | null = null
@@ -81,7 +81,7 @@ export class SocketConnection {
     ws.on('message', (data, isBinary) => {
       if (!isBinary) events.onMessage(this, String(data))
     })
-    // Not by the library: a client that only sends pings and reads nothing would fill the memory with answers.
+    // Not left to the library: a client that sends pings and reads nothing would fill the memory with answers.
     ws.on('ping', (data) => {
       if (socket.writableLength <= MAX_BYTES_BEFORE_PONG) ws.pong(data)
     })
@@ -129,7 +129,7 @@ export class SocketConnection {
     return owed > limits.maxBytes || (owed > limits.backlogBytes && now() - this.#behindSince >= limits.behindMs)
   }
 
-  /** Called now and then: asks whether the reader is still there, and gives it up when it lets answer and events wait. */
+  /** Called now and then: pings the reader, and gives it up when neither the answer comes nor what it was sent since is read. */
   check(): void {
     if (!this.#isOpen()) return
     const { ws, socket, limits, now } = this.#parts

@@ -1,6 +1,6 @@
 /**
- * Frames as they stand on the wire, header included. Each is built once and shared by all its readers, so nothing here may
- * depend on who reads. The binary layouts are ComfyUI's: big-endian words, then bytes.
+ * Frames as they are sent, header included. Each is built once and shared by all its readers, so nothing here may depend on
+ * the reader. The binary layouts are ComfyUI's: big-endian words, then bytes.
  */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 
@@ -8,7 +8,7 @@ export type PreviewEvent = Extract<EngineEvent, { type: 'preview' }>
 
 const FINAL_TEXT = 0x81
 const FINAL_BINARY = 0x82
-// RFC 6455 (5.2): up to 125 the length stands in the header itself, these two announce 16 and 64 bits.
+// RFC 6455 (5.2): up to 125 the length is in the header itself; these two values announce a length of 16 or 64 bits.
 const LENGTH_16 = 126
 const LENGTH_64 = 127
 const MAX_16 = 0xffff
@@ -26,7 +26,7 @@ export function encodeText(json: string): Buffer {
   return frame
 }
 
-/** Type 1: what a client gets that did not say that it understands type 4. */
+/** Type 1: for clients that did not say that they understand type 4. */
 export function encodePreview({ contentType, bytes }: PreviewEvent): Buffer {
   return encodeBinary([PREVIEW_IMAGE, contentType === 'image/png' ? IMAGE_TYPE_PNG : IMAGE_TYPE_JPEG], [bytes])
 }
@@ -68,7 +68,7 @@ function encodeBinary(words: readonly number[], parts: readonly Uint8Array[]): B
 /** A frame with its header written and room for the payload behind it. */
 function allocateFrame(firstByte: number, length: number): Buffer {
   const headerLength = length < LENGTH_16 ? 2 : length <= MAX_16 ? 4 : 10
-  // Not from the shared pool: frames live until their slowest reader has them.
+  // Not from the shared pool, whose memory the frame would hold until its slowest reader has it.
   const frame = Buffer.allocUnsafeSlow(headerLength + length)
   frame[0] = firstByte
   if (headerLength === 2) frame[1] = length

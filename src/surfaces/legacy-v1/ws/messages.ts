@@ -1,20 +1,20 @@
 /** Every text message of the socket, with exactly the keys that clients know, in their order. Pure. */
 import type { EngineEvent, EngineFailure, NodeRef } from '../../../../engine/graph/run-event.ts'
 import { toShownOutput } from '../../../domain/jobs/run/run-record.ts'
-import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from '../exception-types.ts'
+import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from '../jobs/exception-types.ts'
 import type { RunProgress } from './run-progress.ts'
 
 type ReportEvent = Extract<EngineEvent, { type: 'node_report' }>
 type ProgressEvent = Extract<EngineEvent, { type: 'node_progress' }>
 type BlockedEvent = Extract<EngineEvent, { type: 'node_blocked' }>
 
-const MAX_TOLD_EXECUTED = 1000
+const MAX_SHOWN_EXECUTED = 1000
 
 function toMessage(type: string, data: object): string {
   return `{"type":"${type}","data":${JSON.stringify(data)}}`
 }
 
-/** The first one of a connection tells it its id. */
+/** The first one of a connection carries the id of the client. */
 export function statusMessage(queueRemaining: number, sid?: string): string {
   return toMessage('status', {
     status: { exec_info: { queue_remaining: queueRemaining } },
@@ -47,7 +47,7 @@ export function executingNothingMessage(jobId: string): string {
   return toMessage('executing', { node: null, prompt_id: jobId })
 }
 
-/** For a client that comes back in the middle of its run; ComfyUI names no job here. */
+/** For a client that connects again in the middle of its run; ComfyUI names no job here. */
 export function stillExecutingMessage({ displayNodeId }: NodeRef): string {
   return toMessage('executing', { node: displayNodeId })
 }
@@ -71,8 +71,8 @@ export function blockedMessage(run: RunProgress, { nodeId, classType, message }:
     prompt_id: run.jobId,
     node_id: nodeId,
     node_type: classType,
-    // A graph may have thousands of blocked nodes, and each would name all others.
-    executed: run.executed.slice(-MAX_TOLD_EXECUTED),
+    // A graph may have thousands of blocked nodes, and each message would name all nodes that have run.
+    executed: run.executed.slice(-MAX_SHOWN_EXECUTED),
     exception_message: `Execution Blocked: ${message}`,
     exception_type: 'ExecutionBlocked',
     traceback: [],

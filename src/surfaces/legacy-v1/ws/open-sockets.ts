@@ -1,19 +1,22 @@
-/** The socket with the parts of the service that it needs, and what an operator can watch of it. */
+/** The sockets with the parts of the service that they need, and their figures for the operator. */
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
 import { systemTicker } from '../../kit/ticker.ts'
-import type { Audiences } from '../audience.ts'
 import { deprecationHeaders } from '../deprecation.ts'
+import type { JobClients } from '../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
 
 export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
-  readonly audiences: Audiences
+  readonly jobClients: JobClients
 }
 
-/** What the surface takes over from it. */
+/** The members of a surface that the sockets provide. */
 export type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 
-export function openSockets(parts: SurfaceParts, { answerError, features, audiences }: OpenSocketsOptions): SocketPart {
+export function openSockets(
+  parts: SurfaceParts,
+  { answerError, features, jobClients }: OpenSocketsOptions,
+): SocketPart {
   const { gate, jobs, bus, clock, log } = parts
   const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
   const sockets = createSockets({
@@ -28,7 +31,7 @@ export function openSockets(parts: SurfaceParts, { answerError, features, audien
     log,
     countLive: jobs.records.countLive,
     findJob: jobs.reader.find,
-    audiences,
+    jobClients,
     isPerClient: parts.isOneAccountForAll,
     features,
     answerHeaders: Object.entries(deprecation).flat(),

@@ -1,7 +1,7 @@
 /**
- * Where one run stands, node by node, folded from its events: what `progress_state` shows whole each time, what an error
- * must name, and where a client that comes late finds the run. Every node's text is kept, because it is sent again and
- * again and rarely changes.
+ * How far one run is, node by node, folded from its events: for `progress_state`, which shows all nodes each time, for errors,
+ * which name the nodes that have run, and for clients that connect in the middle. The text of each node is kept, because it is
+ * sent again and again and rarely changes.
  */
 import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
 
@@ -12,11 +12,11 @@ interface NodeEntry {
   readonly value: string
   readonly max: string
   readonly state: NodeState
-  /** Made when somebody wants to see it. */
+  /** Made on first use. */
   json: string | null
 }
 
-// Python writes these two as floats; whatever a node reports itself is written as it came.
+// Python writes these two as floats; the numbers that a node reports are written as they came.
 const START = '0.0'
 const WHOLE = '1.0'
 
@@ -49,7 +49,7 @@ export class RunProgress {
     return this.#executed
   }
 
-  /** The submitted node at work, or the one that was last; of several at work the one that began last. */
+  /** The submitted node that is running, of several the one that began last; otherwise the last one that ran. */
   get current(): NodeRef | null {
     const ref = [...this.#running.values()].at(-1) ?? this.lastNode
     return ref === null ? null : (this.#nodes.get(ref.displayNodeId)?.ref ?? ref)
@@ -61,7 +61,7 @@ export class RunProgress {
     else if (event.type === 'node_finished') this.#finish(event)
   }
 
-  /** The `nodes` of a `progress_state`: every node that is not waiting any more. */
+  /** The `nodes` of a `progress_state`: every node that has begun. */
   nodesJson(): string {
     let json = '{'
     for (const entry of this.#nodes.values()) {

@@ -1,6 +1,7 @@
 /**
- * The WebSocket of this surface: who may open one, what it hears first, and how it ends. The client id that a client brings
- * is told back to it, and names the client whose run it may find in the middle. Sockets of one client id are one client.
+ * The WebSocket of this surface: who may open one, what it is sent first, and how it ends. A client names itself by a client
+ * id, which its first message tells back. Sockets with the same client id are one client; a client that connects in the middle
+ * of its own run is told so.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -20,13 +21,13 @@ import type { HeldPlaces } from '../../kit/held-places.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { Ticker } from '../../kit/ticker.ts'
 import { refuseUpgrade } from '../../kit/upgrades.ts'
-import type { Audiences } from '../audience.ts'
+import type { JobClients } from '../prompts/job-clients.ts'
 import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
+import { followJobs } from './follow-jobs.ts'
 import { encodeText } from './frames.ts'
-import { followJobs } from './job-notices.ts'
 import { featureFlagsMessage, statusMessage, stillExecutingMessage } from './messages.ts'
-import { createRunStories } from './run-story.ts'
+import { createRunMessages } from './run-messages.ts'
 
 export interface SocketsOptions {
   readonly gate: Gate
@@ -38,8 +39,8 @@ export interface SocketsOptions {
   /** Jobs of an account that are running or waiting. */
   readonly countLive: (accountId: string) => Promise<number>
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
-  readonly audiences: Audiences
-  /** Whether a run is told to the client that submitted it only, where one was named; otherwise to the whole account. */
+  readonly jobClients: JobClients
+  /** The events of a run are sent only to the client that submitted it, where one was named; otherwise to the whole account. */
   readonly isPerClient: boolean
   /** What this server can do, as `GET /features` tells it. */
   readonly features: () => object
@@ -62,26 +63,26 @@ export interface Sockets {
   close(): void
 }
 
-/** Who asks for a socket, and where it would listen. */
-interface Guest {
+/** Who asks for a socket, and the channel that it would join. */
+interface Newcomer {
   readonly caller: Caller
   readonly channel: AccountChannel
 }
 
-// Clients say one short sentence about themselves; whatever is longer is not for us.
+// Clients send one short message about themselves.
 const MAX_MESSAGE_BYTES = 65_536
 const MAX_CLIENT_ID_LENGTH = 256
-/** One client gives a socket up after 10 s without a message, and pings do not count to it. */
+/** One client gives a socket up after 10 s without a message, and does not count pings. */
 const STATUS_EVERY_MS = 5_000
 const PING_EVERY_MS = 5_000
-const WELCOME_EVERY_MS = 1_000
+const CREDENTIALS_EVERY_MS = 1_000
 
 export function createSockets(options: SocketsOptions): Sockets {
   const { gate, answerError, bus, clock, ticker, log, countLive, findJob } = options
   const channels = new Map<string, AccountChannel>()
   const connections = new Map<SocketConnection, Caller>()
   const limits = { ...CONNECTION_LIMITS, ...options.limits }
-  const stories = createRunStories({ clock })
+  const runs = createRunMessages({ clock })
   const counts = { previewsDropped: 0, readersGivenUp: 0 }
   let stopTicking: (() => void) | null = null
   let isClosed = false
@@ -101,9 +102,9 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { audiences, isPerClient, places } = options
+  const { jobClients, isPerClient, places } = options
   const channelOf = (accountId: string) => channels.get(accountId)
-  const stopFollowing = followJobs({ bus, stories, findJob, log, channelOf, audiences, isPerClient })
+  const stopFollowing = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
@@ -128,20 +129,20 @@ export function createSockets(options: SocketsOptions): Sockets {
     let isJoined = false
     try {
       await channel.ready()
-      // So that whose runs are under way is known when the newcomer is told of its own.
-      for (const { jobId } of stories.ofAccount(caller.accountId)) await audiences.find(caller.accountId, jobId)
+      // The clients of running jobs must be known when the newcomer is told of its own runs.
+      for (const { jobId } of runs.ofAccount(caller.accountId)) await jobClients.find(caller.accountId, jobId)
       refuseWhenClosed()
-      isJoined = shakeHands(upgrade, { caller, channel })
+      isJoined = completeHandshake(upgrade, { caller, channel })
     } finally {
-      // Whoever has joined gives the place back when the socket closes.
+      // A socket that has joined releases the channel when it closes.
       if (!isJoined) release(channel)
     }
   }
 
-  /** False when it came to nothing: a peer that is gone, or a handshake that was no handshake and has been answered. */
-  function shakeHands({ request, socket, head }: Upgrade, { caller, channel }: Guest): boolean {
+  /** False when no socket was opened: the peer is gone, or its handshake was malformed and has been refused. */
+  function completeHandshake({ request, socket, head }: Upgrade, { caller, channel }: Newcomer): boolean {
     let isJoined = false
-    // The library answers within this call; it has nothing to wait for.
+    // The library calls back within this call.
     handshakes.handleUpgrade(request, socket, head, (ws) => {
       const given = readClientId(request)
       const clientId = given === '' ? randomBytes(16).toString('hex') : given
@@ -182,22 +183,22 @@ export function createSockets(options: SocketsOptions): Sockets {
     }
   }
 
-  /** Who comes back in the middle of a run of its own is shown where it is. */
+  /** A client that connects in the middle of its own run is told which node is running. */
   function tellRunning(connection: SocketConnection, channel: AccountChannel): void {
-    for (const run of stories.ofAccount(channel.accountId)) {
-      if (run.lastNode === null || audiences.find(run.accountId, run.jobId) !== connection.clientId) continue
+    for (const run of runs.ofAccount(channel.accountId)) {
+      if (run.lastNode === null || jobClients.find(run.accountId, run.jobId) !== connection.clientId) continue
       channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
     }
   }
 
-  /** Only the first message counts, and only as feature flags; whatever is no JSON is as if it had not been said. */
+  /** Only the first message that is JSON counts, and only as feature flags. */
   function hear(connection: SocketConnection, channel: AccountChannel, text: string): void {
     if (connection.hasSpoken) return
     const message = readMessage(text)
     if (message === null) return
     connection.hasSpoken = true
     if (message.type !== 'feature_flags') return
-    // What was said until now was said in the old dialect.
+    // Messages gathered so far still belong to the old dialect.
     channel.flush()
     connection.dialect = supportsMetadata(message.data) ? 'metadata' : 'plain'
     channel.tell(connection, encodeText(featureFlagsMessage(options.features())))
@@ -207,7 +208,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     const stops = [
       ticker.every(STATUS_EVERY_MS, repeatStatus),
       ticker.every(PING_EVERY_MS, checkAll),
-      ticker.every(WELCOME_EVERY_MS, dismissUnwelcome),
+      ticker.every(CREDENTIALS_EVERY_MS, dismissUnwelcome),
     ]
     return () => {
       for (const stop of stops) stop()
@@ -228,7 +229,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     for (const connection of connections.keys()) connection.check()
   }
 
-  /** Whoever would not be let in any more hears nothing more. */
+  /** Closes the sockets of callers whose credential is no longer valid. */
   function dismissUnwelcome(): void {
     for (const [connection, caller] of connections) if (!gate.isWelcome(caller)) connection.dismiss()
   }
@@ -260,7 +261,7 @@ function readClientId(request: IncomingMessage): string {
   return (new URLSearchParams(query).get('clientId') ?? '').slice(0, MAX_CLIENT_ID_LENGTH).toWellFormed()
 }
 
-/** null for what is no JSON. */
+/** null for a text that is not JSON. */
 function readMessage(text: string): { readonly type?: unknown; readonly data?: unknown } | null {
   try {
     const message: unknown = JSON.parse(text)

@@ -1,0 +1,37 @@
+/**
+ * Makes `dist/`, the program as plain JavaScript with its types beside it: what `npm pack` packs. Node runs the sources of a
+ * checkout as they are, but refuses TypeScript inside node_modules, where an installed package lies. The folder has the layout
+ * of the checkout, so that every relative path in the code means the same in both.
+ */
+import { spawnSync } from 'node:child_process'
+import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const dist = path.join(project, 'dist')
+const DATA = ['spec', 'models', 'migrations', 'package.json']
+
+function compile(): void {
+  const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
+  const result = spawnSync(process.execPath, [compiler, '-p', path.join(project, 'tsconfig.build.json')], {
+    cwd: project,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  if (result.status !== 0) throw new Error('the compiler refused the sources; see above')
+}
+
+/** The compiler renames what is imported. Modules that are started as threads or processes are named by their URL. */
+function renameThreadModules(): void {
+  for (const file of globSync('**/*.js', { cwd: dist })) {
+    const name = path.join(dist, file)
+    const text = readFileSync(name, 'utf8')
+    const renamed = text.replace(/(new URL\((['`])\.{1,2}\/[^'`]+)\.ts(\2, import\.meta\.url\))/g, '$1.js$3')
+    if (renamed !== text) writeFileSync(name, renamed)
+  }
+}
+
+rmSync(dist, { recursive: true, force: true })
+compile()
+renameThreadModules()
+for (const name of DATA) cpSync(path.join(project, name), path.join(dist, name), { recursive: true })

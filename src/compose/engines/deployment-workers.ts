@@ -1,0 +1,72 @@
+/** The workers of pools in this process: each pool's are started and ended one step after the other, never both at once. */
+import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
+import type { PoolWorkers } from '../../domain/deployments/pool-workers.ts'
+import type { Worker } from '../../domain/jobs/claim/worker.ts'
+import type { CreatePoolWorker } from '../job-actions.ts'
+
+export interface LocalPoolWorkers extends PoolWorkers {
+  /** Jobs that they run. */
+  running(): number
+  /** Ends all of them; none can be started afterwards. */
+  drain(options: { readonly deadline: Date }): Promise<void>
+}
+
+export interface LocalPoolWorkersDeps {
+  readonly createPoolWorker: CreatePoolWorker
+  /** The workers of the common pool, which live as long as the process. */
+  readonly commonWorker: Pick<Worker, 'stats'>
+}
+
+export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: LocalPoolWorkersDeps): LocalPoolWorkers {
+  const started = new Map<string, Worker>()
+  const steps = new Map<string, Promise<void>>()
+  let isDraining = false
+
+  function inTurn(pool: string, step: () => Promise<void>): Promise<void> {
+    const turn = (steps.get(pool) ?? Promise.resolve()).then(step)
+    // Whoever waits hears of a failure; the next step comes all the same.
+    const settled = turn.catch(() => {})
+    steps.set(pool, settled)
+    settled.then(() => {
+      if (steps.get(pool) === settled) steps.delete(pool)
+    })
+    return turn
+  }
+
+  /** Another number of workers waits until nothing runs: no run is broken off for it. */
+  function isAsWanted(pool: string, workers: number): boolean {
+    const stats = started.get(pool)?.stats()
+    return isDraining || (stats !== undefined && (stats.workers === workers || stats.running > 0))
+  }
+
+  async function start(pool: string, workers: number): Promise<void> {
+    if (isAsWanted(pool, workers)) return
+    await stop(pool, new Date(0))
+    const worker = createPoolWorker(pool, workers)
+    worker.start()
+    started.set(pool, worker)
+  }
+
+  async function stop(pool: string, deadline: Date): Promise<void> {
+    const worker = started.get(pool)
+    started.delete(pool)
+    await worker?.drain({ deadline })
+  }
+
+  return {
+    async start(pool, workers) {
+      if (!isAsWanted(pool, workers)) await inTurn(pool, () => start(pool, workers))
+    },
+    stop: (pool, { deadline }) => inTurn(pool, () => stop(pool, deadline)),
+    count(pool) {
+      const stats = pool === DEFAULT_POOL ? commonWorker.stats() : started.get(pool)?.stats()
+      return stats === undefined || stats.isDraining ? 0 : stats.workers
+    },
+    running: () => [...started.values()].reduce((sum, worker) => sum + worker.stats().running, 0),
+    async drain({ deadline }) {
+      isDraining = true
+      const pools = new Set([...started.keys(), ...steps.keys()])
+      await Promise.all([...pools].map((pool) => inTurn(pool, () => stop(pool, deadline))))
+    },
+  }
+}

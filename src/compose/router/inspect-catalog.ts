@@ -1,0 +1,27 @@
+/** The catalogue without a service: what the command line asks of folders of model files. Nothing is opened or dispatched. */
+import { readEmbeddedCatalog } from '../../../engine/engine.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { checkLocalModel } from '../../adapters/providers/local/rules.ts'
+import { checkSandboxModel } from '../../adapters/providers/sandbox/provider.ts'
+import type { EngineConfig } from '../../config/config.ts'
+import type { Model } from '../../domain/models/model.ts'
+import { BUILT_IN_CATALOG, type CatalogProblem, judgeFiles, readCatalogFolders } from './open-models.ts'
+
+export interface InspectedCatalog {
+  readonly models: readonly Model[]
+  readonly problems: readonly CatalogProblem[]
+}
+
+export interface InspectOptions {
+  readonly folders: readonly string[]
+  /** Of nodes of the user's own: workflows that are published as models may use them. */
+  readonly engine: Pick<EngineConfig, 'nodeFolders' | 'nodeTimeoutMs'>
+}
+
+/** Throws NodeModuleError. */
+export async function inspectCatalog({ folders, engine }: InspectOptions): Promise<InspectedCatalog> {
+  const customNodes = { folders: engine.nodeFolders, timeoutMs: engine.nodeTimeoutMs }
+  const catalog = await readEmbeddedCatalog({ customNodes, log: silentLog })
+  const checks = { sandbox: checkSandboxModel, local: (model: Model) => checkLocalModel(model, catalog) }
+  return judgeFiles(await readCatalogFolders([BUILT_IN_CATALOG, ...folders]), { checks, isThorough: true })
+}

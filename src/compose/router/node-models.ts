@@ -1,0 +1,58 @@
+/** Partner models for nodes of workflows: the router's own call, with the key that the job brought. */
+
+import { createUuidV7 } from '../../../lib/ids.ts'
+import { createReadOwnMedia } from '../../adapters/providers/own-media.ts'
+import type { Authenticate } from '../../domain/accounts/caller.ts'
+import type { ContentSigner } from '../../domain/assets/signed-url.ts'
+import type { NodeModels } from '../../domain/engine/model-port.ts'
+import type { CallBody } from '../../domain/models/call-store.ts'
+import { createNodeModels } from '../../domain/models/run-for-node.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import type { Blobs } from '../storage/open-blobs.ts'
+import type { RouterActions } from './router-actions.ts'
+
+export interface NodeParts {
+  readonly authenticate: Authenticate
+  /** The same without counting it as a request. */
+  readonly identify: Authenticate
+  /** Words of branded names. */
+  readonly brands: readonly string[]
+  /** What absolute addresses begin with when no request says it. */
+  readonly baseUrl: string
+}
+
+interface MediaParts extends NodeParts {
+  readonly opened: Blobs
+  readonly assets: Pick<AssetActions, 'openContent'>
+  readonly signer: Pick<ContentSigner, 'verify'>
+}
+
+const READ_MS = 60_000
+
+export function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
+  const readOwn = createReadOwnMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
+  return createNodeModels({
+    access,
+    runModel,
+    isStopping: () => live.isClosing,
+    authenticate: parts.authenticate,
+    identify: parts.identify,
+    keyNames: parts.brands.map((brand) => `api_key_${brand.toLowerCase()}_org`),
+    readBody: Object.assign((body: CallBody) => readBody(parts.opened.blobs, body), { hosted }),
+    baseUrl: parts.baseUrl,
+    newRequestId: createUuidV7(Date.now),
+  })
+
+  async function hosted(url: string, maxBytes: number): Promise<Buffer | null> {
+    const parsed = URL.parse(url)
+    if (parsed === null) return null
+    return readOwn(parsed, { maxBytes, signal: AbortSignal.timeout(READ_MS) })
+  }
+}
+
+async function readBody(blobs: Blobs['blobs'], body: CallBody): Promise<Buffer> {
+  if (body.kind === 'inline') return Buffer.from(body.bytes)
+  const chunks: Buffer[] = []
+  for await (const chunk of await blobs.open(body.hash)) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}

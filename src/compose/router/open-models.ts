@@ -1,0 +1,266 @@
+/**
+ * The catalogue and its providers, together: both are read from the same folders, and a reload exchanges both or neither.
+ * Calls under way keep the model and the provider they began with; a provider that was replaced ends when they have.
+ */
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import {
+  type CatalogFile,
+  CatalogFolderError,
+  listCatalogFiles,
+  readCatalogFiles,
+} from '../../adapters/providers/catalog/catalog-files.ts'
+import { type CatalogProblem, type ReadCatalog, readCatalog } from '../../adapters/providers/catalog/read-catalog.ts'
+import type { Network } from '../../adapters/providers/outbound/network.ts'
+import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
+import type { RouterConfig } from '../../config/router-config.ts'
+import type { CallStore } from '../../domain/models/call-store.ts'
+import { type Catalog, createCatalog } from '../../domain/models/catalog.ts'
+import { type CompileSchema, createCheckInput } from '../../domain/models/check-input.ts'
+import type { HostAssets } from '../../domain/models/hosting.ts'
+import type { Model } from '../../domain/models/model.ts'
+import type { Provider } from '../../domain/models/provider.ts'
+import { createWatch } from '../watch-paths.ts'
+
+export type { CatalogProblem }
+
+/** The rules of a provider become something that can be called. */
+export type OpenProvider = (rules: ReadCatalog['providers'][number]) => Provider & AsyncDisposable
+
+/** What tests put in the place of parts. */
+export interface ModelOverrides {
+  /** Beside, or instead of, those that come with the service. */
+  readonly providers?: readonly Provider[]
+  /** Further models. */
+  readonly models?: readonly Model[]
+  readonly hostAssets?: HostAssets
+  /** Which addresses of answers and inputs may be reached, and how names are resolved. */
+  readonly network?: Network
+  /** A store that can stop at a chosen step. */
+  readonly wrapCalls?: (calls: CallStore) => CallStore
+}
+
+/** Keys and settings of providers: they change with the catalogue, or not at all. */
+export interface OperatorFile {
+  /** null: they stand in no file of their own, and change with a restart. */
+  readonly file: string | null
+  /** As they are now, to be used when nothing else is wrong; or what is wrong with them. */
+  read(): Promise<{ use(): void } | CatalogProblem>
+  /** What a provider is made of besides its rules. */
+  of(provider: string): string
+}
+
+export interface ModelsParts {
+  readonly clock: Clock
+  readonly log: Log
+  readonly builtIn: readonly Provider[]
+  readonly openProvider: OpenProvider
+  readonly settings: OperatorFile
+  readonly hostAssets: HostAssets
+  /** Besides what the folders hold. */
+  readonly models: readonly Model[]
+}
+
+export type ReloadOutcome =
+  | { readonly outcome: 'reloaded'; readonly models: number }
+  /** Nothing was changed. */
+  | { readonly outcome: 'refused'; readonly problems: readonly CatalogProblem[] }
+
+export interface OpenedModels extends AsyncDisposable {
+  catalog(): Catalog
+  providerOf(name: string): Provider | null
+  readonly hostAssets: HostAssets
+  reload(): Promise<ReloadOutcome>
+  /** Reads everything again whenever something in the folders, or in the file of the settings, changes. */
+  watchFolders(): void
+  /** Called when providers were replaced: resolves when calls that began before have ended. */
+  onReplaced(untilEnded: () => Promise<void>): void
+}
+
+export class CatalogError extends Error {
+  readonly problems: readonly CatalogProblem[]
+  constructor(problems: readonly CatalogProblem[]) {
+    const [{ file, problem }, ...others] = problems
+    const more = others.length === 0 ? '' : ` (and ${others.length} more: see \`atelier models lint\`)`
+    super(`the model catalogue cannot be used: ${file}: ${problem}${more}`)
+    this.name = 'CatalogError'
+    this.problems = problems
+  }
+}
+
+/** The models that come with the service. */
+export const BUILT_IN_CATALOG = fileURLToPath(new URL('../../../models', import.meta.url))
+
+// What one line of the log names, of problems and of files.
+const MAX_LOGGED = 20
+
+interface Opened {
+  readonly catalog: Catalog
+  readonly providers: ReadonlyMap<string, OpenedProvider>
+}
+
+interface OpenedProvider {
+  readonly provider: Provider
+  /** What it was made of: one with the same rules is kept. */
+  readonly rules: string
+  readonly close: (() => Promise<void>) | null
+}
+
+/** Everything in these folders; a model of a later folder replaces one of the same name in an earlier. */
+export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFiles> {
+  const files = new Map<string, FoundFile>()
+  const problems: CatalogProblem[] = []
+  for (const folder of folders) {
+    try {
+      for (const file of await readCatalogFiles(folder)) files.set(file.file, { ...file, folder })
+    } catch (error) {
+      if (!(error instanceof CatalogFolderError)) throw error
+      problems.push({ file: folder, problem: error.message })
+    }
+  }
+  return { files: [...files.values()], problems }
+}
+
+/** What may change while the service runs; the models that come with it do not. */
+async function listWatched(catalogs: readonly string[], settingsFile: string | null): Promise<string[]> {
+  const files = settingsFile === null ? [] : [settingsFile]
+  for (const folder of catalogs) for (const file of await listCatalogFiles(folder)) files.push(join(folder, file))
+  return files
+}
+
+export interface FoundFiles {
+  readonly files: readonly FoundFile[]
+  /** Of whole folders. */
+  readonly problems: readonly CatalogProblem[]
+}
+
+interface FoundFile extends CatalogFile {
+  readonly folder: string
+}
+
+export interface JudgeOptions {
+  /** What is wrong with models of providers that need no rules, by the provider's name. */
+  readonly checks: Readonly<Record<string, (model: Model) => readonly string[]>>
+  /** Also the schemas of our own models, which our tests have checked. */
+  readonly isThorough: boolean
+  readonly compileSchema?: CompileSchema
+}
+
+export function judgeFiles({ files, problems }: FoundFiles, options: JudgeOptions): ReadCatalog {
+  const { checks, isThorough, compileSchema = createCompileSchema() } = options
+  const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
+  const isChecked = (file: string) => !isThorough && ours.has(file)
+  const read = readCatalog(files, { compileSchema, builtIn: checks, isChecked })
+  return { ...read, problems: [...problems, ...read.problems] }
+}
+
+export async function openModels(
+  { catalogs, hasSandbox }: Pick<RouterConfig, 'catalogs' | 'hasSandbox'>,
+  parts: ModelsParts,
+): Promise<OpenedModels> {
+  const { clock, log, builtIn, openProvider } = parts
+  const folders = [BUILT_IN_CATALOG, ...catalogs]
+  const compileSchema = createCompileSchema()
+  const checks = Object.fromEntries(
+    builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
+  )
+  const judge = async () => judgeFiles(await readCatalogFolders(folders), { checks, isThorough: false, compileSchema })
+  const watch = createWatch({ list: () => listWatched(catalogs, parts.settings.file), onChanged, clock })
+  await watch.note()
+  const first = await readAll()
+  if ('problems' in first) throw new CatalogError(first.problems)
+  let current = toOpened(first.read, null)
+  if (catalogs.length > 0) log.info({ models: current.catalog.size, folders }, 'the model catalogue was read')
+  let untilEnded: () => Promise<void> = async () => {}
+  const retiring = new Set<Promise<void>>()
+  let reloading: Promise<unknown> = Promise.resolve()
+
+  function toOpened(read: ReadCatalog, before: Opened | null): Opened {
+    const providers = new Map<string, OpenedProvider>(
+      builtIn.map((provider) => [provider.name, { provider, rules: '', close: null }]),
+    )
+    for (const rules of read.providers) {
+      const text = JSON.stringify(rules) + parts.settings.of(rules.provider)
+      const same = before?.providers.get(rules.provider)
+      providers.set(rules.provider, same?.rules === text ? same : openOne(rules, text))
+    }
+    const offered = read.models.filter(({ provider }) => hasSandbox || provider !== 'sandbox')
+    const entries = [...offered, ...parts.models].map((model) => ({
+      model,
+      checkInput: createCheckInput(model, compileSchema),
+    }))
+    return { catalog: createCatalog(entries, clock.now()), providers }
+  }
+
+  function openOne(rules: ReadCatalog['providers'][number], text: string): OpenedProvider {
+    const provider = openProvider(rules)
+    return { provider, rules: text, close: async () => provider[Symbol.asyncDispose]() }
+  }
+
+  function retire(before: Opened, after: Opened): void {
+    const kept = new Set([...after.providers.values()])
+    const replaced = [...before.providers.values()].filter((opened) => !kept.has(opened))
+    const ended = untilEnded().then(async () => {
+      for (const { close } of replaced) await close?.()
+    })
+    retiring.add(ended)
+    void ended.finally(() => retiring.delete(ended))
+  }
+
+  /** One after the other: of two that run at once the one that began to read earlier could win. */
+  function reload(): Promise<ReloadOutcome> {
+    const next = reloading.then(exchange, exchange)
+    reloading = next
+    return next
+  }
+
+  /** The settings of providers too: they count from here on when nothing is wrong with anything. */
+  async function readAll(): Promise<{ readonly read: ReadCatalog } | { readonly problems: readonly CatalogProblem[] }> {
+    const settings = await parts.settings.read()
+    const read = await judge()
+    if (!('use' in settings)) return { problems: [settings, ...read.problems] }
+    if (read.problems.length > 0) return { problems: read.problems }
+    settings.use()
+    return { read }
+  }
+
+  async function exchange(): Promise<ReloadOutcome> {
+    const changed = (await watch.note()).slice(0, MAX_LOGGED)
+    const now = await readAll()
+    if ('problems' in now) {
+      const problems = now.problems.slice(0, MAX_LOGGED)
+      log.error({ changed, problems }, 'the model catalogue was not reloaded: it has problems')
+      return { outcome: 'refused', problems: now.problems }
+    }
+    const before = current
+    current = toOpened(now.read, before)
+    retire(before, current)
+    log.info({ models: current.catalog.size, folders, changed }, 'the model catalogue was reloaded')
+    return { outcome: 'reloaded', models: current.catalog.size }
+  }
+
+  function onChanged(): void {
+    reload().catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
+  }
+
+  return {
+    catalog: () => current.catalog,
+    providerOf: (name) => current.providers.get(name)?.provider ?? null,
+    hostAssets: parts.hostAssets,
+    reload,
+    watchFolders() {
+      if (catalogs.length > 0 || parts.settings.file !== null) watch.start()
+    },
+    onReplaced(listener) {
+      untilEnded = listener
+    },
+    async [Symbol.asyncDispose]() {
+      await watch[Symbol.asyncDispose]()
+      await reloading.catch(() => {})
+      await Promise.all(retiring)
+      for (const { close } of current.providers.values()) await close?.()
+    },
+  }
+}

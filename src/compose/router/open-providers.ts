@@ -1,0 +1,127 @@
+/** The providers that models run on: those that come with the service, and one for each set of rules in the catalogue. */
+
+import type { Clock } from '../../../lib/clock.ts'
+import { newUuidV4 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import { sleep } from '../../../lib/sleep.ts'
+import { compileAuth } from '../../adapters/providers/declarative/auth.ts'
+import type { ObserveExchange, ProviderKey } from '../../adapters/providers/declarative/parts.ts'
+import { openDeclarativeProvider } from '../../adapters/providers/declarative/provider.ts'
+import type { ProviderRules } from '../../adapters/providers/declarative/rules.ts'
+import { createHostAssets, type DownloadHeaders } from '../../adapters/providers/hosting/host-assets.ts'
+import { matchesHost, type Network, privateNetwork, publicInternet } from '../../adapters/providers/outbound/network.ts'
+import { openSafeFetcher } from '../../adapters/providers/outbound/safe-fetch.ts'
+import { createReadOwnMedia } from '../../adapters/providers/own-media.ts'
+import { type OperatorSettings, readProviderSettings } from '../../adapters/providers/provider-settings.ts'
+import { createSandboxProvider } from '../../adapters/providers/sandbox/provider.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { AssetStore } from '../../domain/assets/asset-store.ts'
+import type { ContentSigner } from '../../domain/assets/signed-url.ts'
+import type { HostAssets } from '../../domain/models/hosting.ts'
+import type { Provider } from '../../domain/models/provider.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import type { OpenProvider } from './open-models.ts'
+
+export interface ProviderParts {
+  readonly secrets: Pick<Secrets, 'providers'>
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'rooms'>
+  readonly assetStore: Pick<AssetStore, 'mint'>
+  readonly signer: ContentSigner
+  readonly observeExchange: ObserveExchange
+  /** The largest asset that is copied. */
+  readonly maxAssetBytes: number
+  /** null: what the settings say. */
+  readonly network: Network | null
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface OpenedProviders extends AsyncDisposable {
+  /** The operator's settings as this text has them; they count once they are used. Throws ProviderSettingsError. */
+  readonly readSettings: (text: string) => NewSettings
+  /** What a provider is made of besides its rules: one that was opened with other settings is another. */
+  readonly settingsOf: (provider: string) => string
+  /** They need no rules of their own. */
+  readonly builtIn: readonly Provider[]
+  readonly open: OpenProvider
+  readonly hostAssets: HostAssets
+}
+
+export interface NewSettings {
+  use(): void
+}
+
+export function openProviders(parts: ProviderParts): OpenedProviders {
+  const { secrets, assets, signer, clock, log } = parts
+  let settings = readProviderSettings(secrets.providers?.reveal() ?? null)
+  // Whoever may reach the network inside is decided when the service starts.
+  const network = parts.network ?? (settings.allowsPrivateNetwork ? privateNetwork : publicInternet)
+  const fetcher = openSafeFetcher(network)
+  const { fetch } = fetcher
+  const readOwn = createReadOwnMedia({ verify: signer.verify, openContent: assets.openContent })
+  const media = {
+    fetch,
+    get allowedHosts() {
+      return settings.mediaHosts
+    },
+    readOwn,
+  }
+  const opened = new Map<string, ProviderRules>()
+  return {
+    builtIn: [createSandboxProvider({ clock, sleep })],
+    readSettings(text) {
+      const read = readProviderSettings(text)
+      return {
+        use() {
+          settings = read
+        },
+      }
+    },
+    settingsOf(provider) {
+      const { baseUrl, concurrency, values } = settings.of(provider)
+      return JSON.stringify([baseUrl, concurrency, values])
+    },
+    open(rules) {
+      opened.set(rules.provider, rules)
+      const { baseUrl, concurrency, values } = settings.of(rules.provider)
+      const keyFor = (accountId: string) => keyOf(settings, rules.provider, accountId)
+      const shared = { fetch, media, clock, log, observe: parts.observeExchange, sleep, random: Math.random }
+      return openDeclarativeProvider(rules, { baseUrl, concurrency, values }, { ...shared, keyFor })
+    },
+    hostAssets: createHostAssets({
+      fetch,
+      storeBlob: assets.storeBlob,
+      assets: parts.assetStore,
+      sign: signer.sign,
+      newId: newUuidV4,
+      clock,
+      log,
+      maxBytes: parts.maxAssetBytes,
+      storageLeft: assets.rooms.leftFor,
+      downloadHeaders: createDownloadHeaders(() => settings, opened, clock),
+    }),
+    [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
+  }
+}
+
+function keyOf(settings: OperatorSettings, provider: string, accountId: string): ProviderKey | null {
+  const { key, accountKeys } = settings.of(provider)
+  const own = accountKeys.get(accountId)
+  if (own !== undefined) return { key: own, isOwn: true }
+  return key === null ? null : { key, isOwn: false }
+}
+
+/** Results of some models lie behind the provider's own API: its hosts see the key, no other ever does. */
+function createDownloadHeaders(
+  settings: () => OperatorSettings,
+  opened: ReadonlyMap<string, ProviderRules>,
+  clock: Clock,
+): DownloadHeaders {
+  return ({ provider, adapter }, accountId, url) => {
+    if (adapter['download_with_key'] !== true) return {}
+    const rules = opened.get(provider)
+    const access = keyOf(settings(), provider, accountId)
+    if (rules === undefined || access === null || !matchesHost(url.hostname, rules.api_hosts)) return {}
+    return compileAuth(rules.auth, clock)(access.key)
+  }
+}

@@ -1,0 +1,115 @@
+/** The Model Router as a whole: catalogue, providers, calls and queue, opened over the parts that the jobs use too. */
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import { createLocalProvider } from '../../adapters/providers/local/provider.ts'
+import { openSendMarkFile, readBootId } from '../../adapters/send-marks/file.ts'
+import type { RouterConfig } from '../../config/router-config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { Engine } from '../../domain/engine/engine-port.ts'
+import type { NodeModels } from '../../domain/engine/model-port.ts'
+import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import type { SharedAccounts } from '../open-accounts.ts'
+import type { Blobs } from '../storage/open-blobs.ts'
+import type { Store } from '../storage/open-store.ts'
+import { type NodeParts, openNodeModels } from './node-models.ts'
+import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
+import { openProviders, type ProviderParts } from './open-providers.ts'
+import { openOperatorFile } from './provider-settings-file.ts'
+import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
+
+export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
+  /** Where what must outlive the process is written. */
+  readonly directory: string
+  /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */
+  readonly engine: Engine | null
+  readonly secrets: Pick<Secrets, 'providers'>
+  readonly store: Store
+  readonly opened: Blobs
+  readonly assets: AssetActions
+  readonly shared: Pick<SharedAccounts, 'limitsOf'> | null
+  readonly observer: RouterParts['observer']
+  readonly overrides: ModelOverrides
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Router extends AsyncDisposable {
+  readonly actions: RouterActions
+  /** For nodes of workflows. */
+  readonly nodeModels: NodeModels
+  readonly models: OpenedModels
+  readonly cursorSecret: Uint8Array
+  /** No new calls; those under way may finish within this time, the rest is left to the next process. */
+  drain(withinMs: number): Promise<void>
+}
+
+const CURSOR_SECRET = 'router_cursor_secret'
+const SEND_MARKS = 'router-sends'
+
+export async function openRouter(config: RouterConfig, parts: OpenRouterParts): Promise<Router> {
+  const { store, clock, log, overrides } = parts
+  await using opening = new AsyncDisposableStack()
+  const providers = opening.use(
+    openProviders({
+      ...parts,
+      assetStore: store.assets,
+      maxAssetBytes: config.maxResultBytes,
+      network: overrides.network ?? null,
+    }),
+  )
+  const models = opening.use(
+    await openModels(config, {
+      clock,
+      log,
+      builtIn: [...providers.builtIn, createLocalProvider(parts.engine), ...(overrides.providers ?? [])],
+      openProvider: providers.open,
+      settings: openOperatorFile(config.providersFile, providers),
+      hostAssets: overrides.hostAssets ?? providers.hostAssets,
+      models: overrides.models ?? [],
+    }),
+  )
+  const marks = opening.use(openSendMarkFile(join(parts.directory, SEND_MARKS), readBootId()))
+  const actions = createRouterActions(config, {
+    store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
+    models,
+    blobs: parts.opened.blobs,
+    assets: parts.assets,
+    limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
+    observer: parts.observer,
+    marks,
+    clock,
+    log,
+  })
+  models.onReplaced(() => {
+    actions.recovery.collectLeft()
+    return actions.live.untilEnded()
+  })
+  const cursorSecret = await openCursorSecret(store)
+  // Calls end before the providers that they talk to.
+  opening.defer(() => actions.live.close(0))
+  opening.use(actions.queue)
+  const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
+  await actions.recovery.recover()
+  housekeeping.start()
+  const running = opening.move()
+  return {
+    actions,
+    nodeModels: openNodeModels(parts, actions),
+    models,
+    cursorSecret,
+    drain: (withinMs) => actions.live.close(withinMs),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+/** Kept, so that a walk through the catalogue survives a restart. */
+async function openCursorSecret(store: Pick<Store, 'readMeta' | 'writeMeta'>): Promise<Uint8Array> {
+  const known = await store.readMeta(CURSOR_SECRET)
+  if (known !== null) return Buffer.from(known, 'base64')
+  const made = randomBytes(32)
+  await store.writeMeta(CURSOR_SECRET, made.toString('base64'))
+  return made
+}

@@ -1,0 +1,145 @@
+/** Everything that can be done with models: the catalogue, calls, the queue, and what goes on by itself. */
+
+import type { Clock } from '../../../lib/clock.ts'
+import { createUuidV7 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { RouterConfig } from '../../config/router-config.ts'
+import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/tiers.ts'
+import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { type AccessRules, createAccess } from '../../domain/models/access.ts'
+import type { CallObserver } from '../../domain/models/call-observer.ts'
+import type { CallStore } from '../../domain/models/call-store.ts'
+import { createDriveCall } from '../../domain/models/drive-call.ts'
+import { createMayUse, type MayUse } from '../../domain/models/entitlement.ts'
+import { createEstimateModel } from '../../domain/models/estimate-model.ts'
+import { createLiveCalls } from '../../domain/models/live-calls.ts'
+import { createModelQueue } from '../../domain/models/queue-model.ts'
+import { createRateWindow } from '../../domain/models/rate-window.ts'
+import { createRecoverCalls } from '../../domain/models/recover-calls.ts'
+import { createRunModel } from '../../domain/models/run-model.ts'
+import type { SendMarks } from '../../domain/models/send-marks.ts'
+import { createSpendOf } from '../../domain/models/spend.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import type { Blobs } from '../storage/open-blobs.ts'
+import type { Store } from '../storage/open-store.ts'
+import type { OpenedModels } from './open-models.ts'
+
+export interface RouterParts {
+  readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
+  readonly models: OpenedModels
+  readonly blobs: Blobs['blobs']
+  readonly assets: Pick<AssetActions, 'storeBlob' | 'rooms'>
+  /** null: the local kind, which has no tiers. */
+  readonly limitsOf: ((accountId: string) => AccountLimits) | null
+  readonly observer: CallObserver
+  readonly marks: SendMarks
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
+// Calls above 5 USD get a quarter of the pool.
+const COSTLY_MICROS = 5_000_000
+const COSTLY_SHARE = 4
+// An answer that names the provider's own addresses may be told again for so long.
+const FOREIGN_URL_MS = 5 * MINUTE_MS
+
+export type RouterActions = ReturnType<typeof createRouterActions>
+
+export function createRouterActions(config: RouterConfig, parts: RouterParts) {
+  const { store, models, clock, log, observer, marks } = parts
+  const { catalog, providerOf } = models
+  const rules = createRules(config, parts.limitsOf)
+  const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
+  const { stopping } = live
+  const drive = createDriveCall({
+    store: store.calls,
+    hostAssets: models.hostAssets,
+    storeBlob: parts.assets.storeBlob,
+    rooms: parts.assets.rooms,
+    clock,
+    log,
+    observer,
+    marks,
+    stopping,
+    submitGraceMs: config.deadlineMs,
+    collectForMs: DAY_MS,
+    limits: {
+      maxResultBytes: config.maxResultBytes,
+      maxReplayBytes: config.maxReplayBytes,
+      foreignUrlMs: FOREIGN_URL_MS,
+      keepQueuedMs: DAY_MS,
+    },
+  })
+  const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
+  const rate = createRateWindow({ clock, ruleFor: toRateRule(config) })
+  const shared = { rules, catalog, providerOf, live, drive, log }
+  const queue = createModelQueue({
+    ...newCalls,
+    ...shared,
+    store: store.requests,
+    calls: store.calls,
+    storeBlob: parts.assets.storeBlob,
+    blobs: parts.blobs,
+    newId: createUuidV7(() => clock.now().getTime()),
+    maxWaiting: config.maxWaiting,
+    maxWaitMs: config.maxWaitMs,
+    maxBodyBytes: config.maxBodyBytes,
+    keepMs: DAY_MS,
+  })
+  const chores: Chore[] = [
+    { name: 'sweep-model-calls', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
+  ]
+  return {
+    access: createAccess({ rules, rate, catalog, providerOf }),
+    runModel: createRunModel({
+      ...newCalls,
+      store: store.calls,
+      live,
+      access: rules,
+      observer,
+      drive,
+      deadlineMs: config.deadlineMs,
+    }),
+    estimate: createEstimateModel(store.calls),
+    spendOf: createSpendOf({ store: store.calls, rules }),
+    queue,
+    live,
+    chores,
+    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, marks, clock }),
+  }
+}
+
+function createRules(config: RouterConfig, tierOf: RouterParts['limitsOf']): AccessRules {
+  // Limits stay the same object until something changes.
+  const made = new WeakMap<AccountLimits, MayUse>()
+  const mayUseOf = (limits: AccountLimits): MayUse => {
+    const known = made.get(limits) ?? createMayUse(limits)
+    made.set(limits, known)
+    return known
+  }
+  return {
+    limitsOf(accountId) {
+      const tier = tierOf?.(accountId) ?? null
+      const maxCalls = least(config.maxCalls, tier?.routerConcurrency ?? null)
+      return {
+        maxCalls,
+        maxCostlyCalls: maxCalls === null ? null : Math.max(1, Math.floor(maxCalls / COSTLY_SHARE)),
+        ceilingMicros: least(config.spendCeilingMicros, tier?.committedSpendMicros ?? null),
+      }
+    },
+    isEnabled: (accountId) => tierOf?.(accountId).subscriptionActive ?? true,
+    mayUse: (accountId, model) => mayUseOf(tierOf?.(accountId) ?? BASE_LIMITS)(model),
+  }
+}
+
+function least(a: number | null, b: number | null): number | null {
+  if (a === null) return b
+  return b === null ? a : Math.min(a, b)
+}
+
+function toRateRule({ requestsPerMinute }: RouterConfig) {
+  const rule = requestsPerMinute === null ? null : { allowance: requestsPerMinute, windowMs: MINUTE_MS }
+  return () => rule
+}

@@ -1,0 +1,50 @@
+/**
+ * Ties the stored bytes to the database that knows them, by one id that both hold. Bytes that no record knows are removed
+ * after a start; over a database that was lost, or exchanged by mistake, that would be all of them. So such a pair is
+ * refused while everything can still be put right.
+ */
+import { randomUUID } from 'node:crypto'
+import { open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StoreOpenError } from '../../adapters/store/sqlite/store-open-error.ts'
+import type { Store } from './open-store.ts'
+
+const META_KEY = 'blobs_id'
+const FILE_NAME = 'id'
+
+export async function bindBlobs(store: Pick<Store, 'readMeta' | 'writeMeta'>, directory: string): Promise<void> {
+  const path = join(directory, FILE_NAME)
+  const [known, found] = await Promise.all([store.readMeta(META_KEY), readId(path)])
+  if (found !== null && found !== known) {
+    throw new StoreOpenError(
+      'unusable',
+      `The stored bytes in ${directory} belong to another database than the one beside them and would be removed as left over. ` +
+        'Put their database back, or move that folder away to start afresh.',
+    )
+  }
+  if (found !== null) return
+  const id = known ?? randomUUID()
+  // The database first: an id that only the bytes had would lock them out.
+  if (known === null) await store.writeMeta(META_KEY, id)
+  await writeId(path, id)
+}
+
+async function readId(path: string): Promise<string | null> {
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    throw error
+  }
+}
+
+async function writeId(path: string, id: string): Promise<void> {
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(`${id}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}

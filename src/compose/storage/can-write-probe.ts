@@ -1,0 +1,68 @@
+/**
+ * Whether the data folder can be written: asked by writing a little where the store and the blobs write, and removing it again.
+ * Free space as the file system tells it says nothing of quotas and of what is reserved. Nothing is synced, so that an answer
+ * costs no disk in practice; one answer is good for a moment, since whoever probes readiness may be anybody.
+ */
+import { join } from 'node:path'
+import type { Log } from '../../../lib/log.ts'
+import type { FileOps } from '../../adapters/blobs/file-ops.ts'
+
+export interface RoomProbeOptions {
+  readonly directories: readonly string[]
+  readonly files: FileOps
+  readonly log: Log
+  /** In milliseconds; never goes back. */
+  readonly now: () => number
+}
+
+/** False when nothing can be stored; never rejects. */
+export type HasRoom = () => Promise<boolean>
+
+// What small writes need together for a moment: less than that left is as good as nothing.
+const PROBE_BYTES = 1024 * 1024
+const FRESH_MS = 1_000
+
+export function createRoomProbe({ directories, files, log, now }: RoomProbeOptions): HasRoom {
+  let known = { hasRoom: true, at: Number.NEGATIVE_INFINITY }
+  let asking: Promise<boolean> | null = null
+
+  async function ask(): Promise<boolean> {
+    const faults = await Promise.all(directories.map((directory) => tryToWrite(directory, files)))
+    const fault = faults.find((one) => one !== null) ?? null
+    const hasRoom = fault === null
+    if (hasRoom !== known.hasRoom) {
+      if (hasRoom) log.info({}, 'the data folder can be written again')
+      else log.error({ err: fault }, 'the data folder cannot be written: the service is not ready')
+    }
+    known = { hasRoom, at: now() }
+    asking = null
+    return hasRoom
+  }
+
+  return async () => {
+    if (now() - known.at < FRESH_MS) return known.hasRoom
+    asking ??= ask()
+    return asking
+  }
+}
+
+/** What went wrong, or null. Leaves nothing behind. */
+async function tryToWrite(directory: string, files: FileOps): Promise<unknown> {
+  // Always the same name: what a process left that died right here is removed by the next one.
+  const path = join(directory, 'room-probe')
+  const remove = () => files.unlink(path).catch(() => {})
+  let fd: number | null = null
+  try {
+    await remove()
+    fd = await files.create(path)
+    await files.write(fd, new Uint8Array(PROBE_BYTES), { length: PROBE_BYTES, position: 0 })
+    return null
+  } catch (error) {
+    return error
+  } finally {
+    if (fd !== null) {
+      await files.close(fd)
+      await remove()
+    }
+  }
+}

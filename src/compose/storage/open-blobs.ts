@@ -1,0 +1,56 @@
+/** Where bytes lie: the blob store that the configuration names, and the folders of models and of importable files, if any. */
+import { dirname } from 'node:path'
+import { openBlake3 } from '../../../lib/blake3.ts'
+import type { Log } from '../../../lib/log.ts'
+import { diskFileOps, type FileOps } from '../../adapters/blobs/file-ops.ts'
+import { type FsBlobs, openFsBlobs } from '../../adapters/blobs/fs.ts'
+import { openHostFiles } from '../../adapters/blobs/host-files.ts'
+import { openModelFiles } from '../../adapters/blobs/model-files.ts'
+import type { AssetsConfig, BlobsConfig } from '../../config/config.ts'
+import { ConfigError, quote } from '../../config/config-error.ts'
+import type { HostFiles } from '../../domain/assets/from-path.ts'
+import type { ModelFiles } from '../../domain/assets/model-placement.ts'
+import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
+
+export interface Blobs {
+  readonly blobs: FsBlobs
+  readonly modelFiles: ModelFiles | null
+  readonly hostFiles: HostFiles | null
+  /** Whether there is room for anything at all, here and beside it, where the database lies. */
+  readonly hasRoom: HasRoom
+}
+
+export interface BlobOverrides {
+  /** For tests: a disk that fails. */
+  readonly files?: FileOps
+}
+
+export interface BlobsDeps {
+  readonly overrides: BlobOverrides
+  readonly log: Log
+}
+
+export async function openBlobs(
+  { directory }: BlobsConfig,
+  { modelsDirectory, importDirectories }: AssetsConfig,
+  { overrides: { files = diskFileOps }, log }: BlobsDeps,
+): Promise<Blobs> {
+  const blake3 = await openBlake3()
+  const blobs = await openFsBlobs({ directory, blake3, log, files })
+  const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
+  const hostFiles = importDirectories.length === 0 ? null : await openImportFolders(importDirectories)
+  const directories = [blobs.temporaryDirectory, dirname(directory)]
+  const hasRoom = createRoomProbe({ directories, files, log, now: () => performance.now() })
+  return { blobs, modelFiles, hostFiles, hasRoom }
+}
+
+async function openImportFolders(folders: readonly string[]): Promise<HostFiles> {
+  try {
+    return await openHostFiles(folders)
+  } catch (error) {
+    const { path = '', code = '' } = error as NodeJS.ErrnoException
+    throw new ConfigError(
+      `importDirs names ${quote(path)}, which cannot be opened (${code}); create it or correct the path`,
+    )
+  }
+}

@@ -1,0 +1,17 @@
+/** The store that the configuration names. */
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import { openSqliteStore, type SqliteStore } from '../../adapters/store/sqlite/open-store.ts'
+import type { StoreConfig } from '../../config/config.ts'
+
+export type Store = SqliteStore
+
+export function openStore(config: StoreConfig, { clock, log }: { clock: Clock; log: Log }): Promise<Store> {
+  return openSqliteStore({
+    directory: config.directory,
+    synchronous: config.synchronous === 'full' ? 'FULL' : 'NORMAL',
+    clock,
+    log,
+  })
+}

@@ -1,0 +1,101 @@
+/**
+ * What `atelier verify` does: the database and every stored byte of a data folder, compared with what they should be. It may
+ * run beside the service. A file that appears or goes meanwhile is no fault: what looks missing is looked for once more at
+ * the end, against the records of that moment.
+ */
+import { createReadStream, existsSync } from 'node:fs'
+import { mkdir, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Blake3, openBlake3 } from '../../../lib/blake3.ts'
+import { diskFileOps, hasCode } from '../../adapters/blobs/file-ops.ts'
+import { DAMAGED_FOLDER } from '../../adapters/blobs/fs.ts'
+import { openShards, type Shards } from '../../adapters/blobs/shards.ts'
+import { storeFiles } from '../../adapters/store/sqlite/data-directory.ts'
+import { verifyDatabase } from '../../adapters/store/sqlite/verify-database.ts'
+import type { Config } from '../../config/config.ts'
+
+export interface DataFault {
+  readonly kind: 'database' | 'damaged' | 'missing'
+  /** What SQLite says, or the hash of the bytes. */
+  readonly what: string
+}
+
+export interface VerifiedData {
+  readonly files: number
+  readonly bytes: number
+  readonly faults: readonly DataFault[]
+}
+
+export interface VerifyOptions {
+  /** Puts damaged files where nobody reads them, so that sending the same bytes again stores them anew. */
+  readonly setAside: boolean
+  readonly onFile?: (files: number) => void
+}
+
+export function hasData({ store }: Pick<Config, 'store'>): boolean {
+  return existsSync(storeFiles(store.directory).database)
+}
+
+export async function verifyData(
+  { store, blobs }: Pick<Config, 'store' | 'blobs'>,
+  { setAside, onFile = () => {} }: VerifyOptions,
+): Promise<VerifiedData> {
+  const { problems, blobs: recorded } = verifyDatabase(store.directory)
+  const faults: DataFault[] = problems.map((what) => ({ kind: 'database', what }))
+  const shards = openShards(blobs.directory, diskFileOps)
+  const blake3 = await openBlake3()
+  const missing = new Set(recorded.keys())
+  let files = 0
+  let bytes = 0
+  for await (const hashes of shards.list()) {
+    for (const hash of hashes) {
+      const read = await hashFile(shards.pathOf(hash), blake3)
+      if (read === null) continue
+      missing.delete(hash)
+      files += 1
+      bytes += read.bytes
+      onFile(files)
+      if (read.hash === hash) continue
+      faults.push({ kind: 'damaged', what: hash })
+      if (setAside) await moveAside(shards, blobs.directory, hash)
+    }
+  }
+  faults.push(...(await stillMissing(missing, shards, store.directory)))
+  return { files, bytes, faults }
+}
+
+async function hashFile(path: string, blake3: Blake3): Promise<{ hash: string; bytes: number } | null> {
+  const hasher = blake3.createHasher()
+  let bytes = 0
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: 1_048_576 })) {
+      hasher.update(chunk as Buffer)
+      bytes += (chunk as Buffer).length
+    }
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    throw error
+  }
+  return { hash: hasher.digest(), bytes }
+}
+
+async function moveAside(shards: Shards, directory: string, hash: string): Promise<void> {
+  const folder = join(directory, DAMAGED_FOLDER)
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await rename(shards.pathOf(hash), join(folder, hash))
+}
+
+async function stillMissing(missing: ReadonlySet<string>, shards: Shards, directory: string): Promise<DataFault[]> {
+  if (missing.size === 0) return []
+  const { blobs: recorded } = verifyDatabase(directory)
+  const faults: DataFault[] = []
+  for (const hash of missing) {
+    if (!recorded.has(hash)) continue
+    const isThere = await stat(shards.pathOf(hash)).then(
+      () => true,
+      () => false,
+    )
+    if (!isThere) faults.push({ kind: 'missing', what: hash })
+  }
+  return faults
+}

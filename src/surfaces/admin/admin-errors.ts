@@ -1,0 +1,82 @@
+/** Refusals in the envelope of the admin API. The table is total; anything that is not a refusal is a defect and logged once. */
+
+import type { Log } from '../../../lib/log.ts'
+import { type Refusal, ServiceError } from '../../domain/errors.ts'
+import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
+
+const STATUS: Readonly<Record<Refusal, number>> = {
+  invalid_request: 400,
+  invalid_field: 422,
+  invalid_metadata_filter: 400,
+  invalid_cursor: 400,
+  metadata_invalid: 422,
+  unauthorized: 401,
+  forbidden: 403,
+  forbidden_origin: 403,
+  forbidden_host: 403,
+  not_found: 404,
+  wrong_method: 405,
+  blob_not_found: 404,
+  output_unavailable: 404,
+  hash_mismatch: 409,
+  asset_in_use: 409,
+  payload_too_large: 413,
+  range_not_satisfiable: 416,
+  invalid_workflow: 422,
+  workflow_format_ui: 422,
+  missing_asset: 422,
+  idempotency_key_reuse: 422,
+  queue_full: 429,
+  rate_limited: 429,
+  too_many_streams: 429,
+  storage_full: 507,
+  insufficient_credits: 402,
+  subscription_inactive: 403,
+  deployment_not_ready: 429,
+  deployment_stopped: 422,
+  link_invalid: 403,
+  overloaded: 503,
+  shutting_down: 503,
+}
+
+export function createAdminAnswerError(log: Log): AnswerError {
+  return (error, requestId) => {
+    const refusal = error instanceof ServiceError ? error : toRefusal(error)
+    if (refusal !== null) return answerRefusal(refusal, requestId)
+    log.error({ err: error, requestId }, 'an admin request failed unexpectedly')
+    const message = 'something went wrong on our side; the request id helps to find out what'
+    return toAnswer(500, { type: 'internal_error', message, field: null, request_id: requestId })
+  }
+}
+
+interface ErrorBody {
+  readonly type: string
+  readonly message: string
+  readonly field: string | null
+  readonly request_id: string
+}
+
+function answerRefusal({ refusal, message, details, retryAfterSeconds }: ServiceError, requestId: string): ErrorAnswer {
+  const field = typeof details?.['field'] === 'string' ? details['field'] : null
+  const answer = toAnswer(STATUS[refusal], { type: refusal, message, field, request_id: requestId })
+  const headers = { ...answer.headers }
+  if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
+  if (answer.status === 429 || answer.status === 503) {
+    headers['Retry-After'] = String(Math.max(1, Math.ceil(retryAfterSeconds ?? 1)))
+  }
+  return { ...answer, headers }
+}
+
+/** What the framework itself refuses: an address or a request that cannot be read. */
+function toRefusal(error: unknown): ServiceError | null {
+  const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as {
+    readonly code?: unknown
+    readonly statusCode?: number
+  }
+  const isOfFramework = typeof code === 'string' && code.startsWith('FST_') && (statusCode ?? 500) < 500
+  return isOfFramework ? new ServiceError('invalid_request', 'the request is malformed') : null
+}
+
+function toAnswer(status: number, error: ErrorBody): ErrorAnswer {
+  return { status, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ error }) }
+}

@@ -1,0 +1,135 @@
+/** Accounts and the tiers that they may have. */
+import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../../../../lib/clock.ts'
+import type { AccountRecord, AccountStatus } from '../../../domain/accounts/account.ts'
+import type { AccountStore } from '../../../domain/accounts/account-store.ts'
+import type { AccountChange, Accounts } from '../../../domain/accounts/accounts.ts'
+import { readOverrides } from '../../../domain/accounts/read-limits.ts'
+import type { LedgerStore } from '../../../domain/credits/ledger-store.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { toAccountView, toBalanceView, toEntryView, toHoldView, toUsageView } from '../account-view.ts'
+import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { readLimit, readNumber, readParameters } from '../page-query.ts'
+
+interface AccountOperationDeps {
+  readonly kit: AdminKit
+  readonly accounts: Accounts
+  readonly readDetail: ReadAccountDetail
+}
+
+interface NewAccountBody {
+  readonly id: string
+  readonly name?: string
+  readonly tier?: string
+  readonly limits?: object
+}
+
+export function createAccount(app: FastifyInstance, { kit, accounts, readDetail }: AccountOperationDeps): void {
+  app.post(`${ADMIN_PATH}/accounts`, async (request, reply) => {
+    const body = await kit.readBody<NewAccountBody>(request, 'NewAccount')
+    const { id, name = id, tier = null, limits = {} } = body
+    const { directory } = kit.audited(request, { action: 'account.create', subject: id, details: { ...body } })
+    const account = await accounts.create({ id, name, tier, overrides: readOverrides(limits) }, directory)
+    return send(reply, 201, await readDetail(account))
+  })
+}
+
+export function listAccounts(app: FastifyInstance, { accounts }: Pick<AccountOperationDeps, 'accounts'>): void {
+  app.get(`${ADMIN_PATH}/accounts`, (request, reply) => {
+    const parameters = readParameters(request, ['limit', 'after'])
+    const [limit, after] = [readLimit(parameters), parameters.get('after') ?? '']
+    const rest = accounts.list().filter(({ id }) => id > after)
+    const page = rest.slice(0, limit)
+    const next = rest.length > limit ? (page.at(-1)?.id ?? null) : null
+    return send(reply, 200, { accounts: page.map(toAccountView), next })
+  })
+}
+
+const USAGE_DAYS = { fallback: 30, max: 3660 }
+
+export function getAccount(app: FastifyInstance, { accounts, readDetail }: AccountOperationDeps): void {
+  app.get(`${ADMIN_PATH}/accounts/:id`, async (request, reply) => {
+    const usageDays = readNumber(readParameters(request, ['usage_days']), 'usage_days', USAGE_DAYS)
+    return send(reply, 200, await readDetail(mustFindAccount(accounts, idOf(request)), { usageDays }))
+  })
+}
+
+interface AccountChangeBody {
+  readonly name?: string
+  readonly tier?: string
+  readonly status?: AccountStatus
+  readonly limits?: object
+  readonly subscription_active?: boolean
+}
+
+export function updateAccount(app: FastifyInstance, { kit, accounts, readDetail }: AccountOperationDeps): void {
+  app.patch(`${ADMIN_PATH}/accounts/:id`, async (request, reply) => {
+    const id = idOf(request)
+    const body = await kit.readBody<AccountChangeBody>(request, 'AccountChange')
+    const change = toChange(mustFindAccount(accounts, id), body)
+    const { directory } = kit.audited(request, { action: 'account.update', subject: id, details: { ...body } })
+    return send(reply, 200, await readDetail(await accounts.change(id, change, directory)))
+  })
+}
+
+function toChange({ overrides }: AccountRecord, body: AccountChangeBody): AccountChange {
+  const { limits, subscription_active: subscriptionActive, ...rest } = body
+  if (limits === undefined && subscriptionActive === undefined) return rest
+  const own = limits === undefined ? overrides : readOverrides(limits)
+  return { ...rest, overrides: subscriptionActive === undefined ? own : { ...own, subscriptionActive } }
+}
+
+export function listTiers(app: FastifyInstance, { accounts }: Pick<AccountOperationDeps, 'accounts'>): void {
+  app.get(`${ADMIN_PATH}/tiers`, (_request, reply) => {
+    const { byName, defaultName } = accounts.tiers()
+    const tiers = [...byName].map(([name, limits]) => ({ name, is_default: name === defaultName, limits }))
+    return send(reply, 200, { tiers })
+  })
+}
+
+/** Throws not_found. */
+export function mustFindAccount(accounts: Pick<Accounts, 'find'>, id: string): AccountRecord {
+  const account = accounts.find(id)
+  if (account === null) throw new ServiceError('not_found', 'there is no account with this id')
+  return account
+}
+
+/** Everything about one account: its limits, what it uses, its balance and what it spent. */
+type ReadAccountDetail = (account: AccountRecord, options?: { readonly usageDays?: number }) => Promise<object>
+
+interface AccountDetailDeps {
+  readonly accounts: Pick<Accounts, 'limitsOf'>
+  readonly use: Pick<AccountStore, 'findUse'>
+  readonly streamsOf: (accountId: string) => number
+  readonly ledger: Pick<LedgerStore, 'balance' | 'usage' | 'holds' | 'entries'>
+  readonly clock: Clock
+}
+
+const DAY_MS = 86_400_000
+const SHOWN_HOLDS = 100
+const SHOWN_ENTRIES = 20
+
+export function createReadAccountDetail(deps: AccountDetailDeps): ReadAccountDetail {
+  const { accounts, use, streamsOf, ledger, clock } = deps
+  return async (account, { usageDays = USAGE_DAYS.fallback } = {}) => {
+    const { id } = account
+    const to = clock.now()
+    const period = { from: new Date(to.getTime() - usageDays * DAY_MS), to }
+    const [counted, balance, usage, holds, entries] = await Promise.all([
+      use.findUse(id),
+      ledger.balance(id),
+      ledger.usage(id, period),
+      ledger.holds(id, SHOWN_HOLDS),
+      ledger.entries(id, { limit: SHOWN_ENTRIES, before: null }),
+    ])
+    return {
+      ...toAccountView(account),
+      limits: accounts.limitsOf(id),
+      use: { running: counted?.running ?? 0, queued: counted?.queued ?? 0, streams: streamsOf(id) },
+      balance: balance === null ? null : toBalanceView(balance),
+      usage: toUsageView(usage, period),
+      holds: holds.map(toHoldView),
+      entries: entries.map(toEntryView),
+    }
+  }
+}

@@ -1,0 +1,88 @@
+/** Which operations there are: some only on the kinds with many accounts, some only in a running service. */
+import type { FastifyInstance } from 'fastify'
+import type { AccountStore } from '../../domain/accounts/account-store.ts'
+import type { Accounts } from '../../domain/accounts/accounts.ts'
+import type { ApiKeys } from '../../domain/accounts/api-keys.ts'
+import type { LedgerStore } from '../../domain/credits/ledger-store.ts'
+import type { Deployments } from '../../domain/deployments/deployments.ts'
+import type { AdminKit, AdminOperation } from './admin-operation.ts'
+import {
+  createAccount,
+  createReadAccountDetail,
+  getAccount,
+  listAccounts,
+  listTiers,
+  updateAccount,
+} from './operations/accounts.ts'
+import { checkLedger, grantCredits, listEntries, listHolds, refundCharge } from './operations/credits.ts'
+import {
+  createDeployment,
+  createShowDeployments,
+  type DeploymentViewDeps,
+  getDeployment,
+  listDeployments,
+  startDeployment,
+  stopDeployment,
+  updateDeployment,
+} from './operations/deployments.ts'
+import {
+  cordonEngine,
+  drainEngine,
+  type EngineParts,
+  getEngine,
+  getEngineCatalog,
+  listEngines,
+  resumeEngine,
+} from './operations/engines.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
+
+export interface SharedParts {
+  readonly accounts: Accounts
+  readonly apiKeys: ApiKeys
+  readonly ledger: LedgerStore
+  readonly use: Pick<AccountStore, 'findUse'>
+  readonly streamsOf: (accountId: string) => number
+  readonly deployments: Deployments
+  readonly deploymentView: DeploymentViewDeps
+  /** How many jobs a new deployment runs at once unless its request says so. */
+  readonly defaultWorkers: number
+}
+
+const SHARED_OPERATIONS = [
+  createAccount,
+  listAccounts,
+  getAccount,
+  updateAccount,
+  listTiers,
+  listEntries,
+  listHolds,
+  grantCredits,
+  refundCharge,
+  checkLedger,
+  createKey,
+  listKeys,
+  rotateKey,
+  revokeKey,
+  createDeployment,
+  listDeployments,
+  getDeployment,
+  updateDeployment,
+  startDeployment,
+  stopDeployment,
+]
+
+/** Accounts, keys, credits and deployments: for the kinds with many accounts. */
+export function registerShared(app: FastifyInstance, kit: AdminKit, parts: SharedParts): void {
+  const readDetail = createReadAccountDetail({ ...parts, clock: kit.clock })
+  const show = createShowDeployments(parts.deploymentView)
+  for (const register of SHARED_OPERATIONS) register(app, { ...parts, kit, readDetail, show })
+}
+
+const ENGINE_OPERATIONS = [listEngines, getEngineCatalog, getEngine, cordonEngine, drainEngine, resumeEngine]
+
+/** The engines of the fleet: for a running service. */
+export function createEngineOperations(parts: EngineParts): AdminOperation {
+  return (app, kit) => {
+    for (const register of ENGINE_OPERATIONS) register(app, { ...parts, kit })
+  }
+}

@@ -1,0 +1,54 @@
+/** Routes that ComfyUI's editor uses: the lines that the account's latest run printed, and the names of its files. */
+import type { FastifyRequest } from 'fastify'
+import { readFolder, toBaseName } from '../files/file-names.ts'
+import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../legacy-operation.ts'
+import { readLooseJson } from '../lenient-body.ts'
+
+interface LogEntry {
+  readonly t: string
+  readonly m: string
+}
+
+const TERMINAL_SIZE = { cols: 80, rows: 24 }
+
+/** The log lines of the account's latest run; nothing of the service's own log. */
+export function logs(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
+  async function read(request: FastifyRequest): Promise<LogEntry[]> {
+    const accountId = accountOf(request)
+    const [newest] = await jobs.records.history(accountId, { maxItems: 1, offset: null })
+    const log = newest === undefined ? null : await jobs.reader.log(accountId, newest.job.id)
+    if (log === null) return []
+    const t = log.capturedAt.toISOString()
+    return log.text.split('\n').flatMap((line) => (line === '' ? [] : [{ t, m: `${line}\n` }]))
+  }
+
+  api.both('GET', '/internal/logs', async (request, reply) => {
+    const entries = await read(request)
+    return sendJsonText(reply, JSON.stringify(entries.map(({ t, m }) => `${t} - ${m}`).join('')))
+  })
+  api.both('GET', '/internal/logs/raw', async (request, reply) =>
+    sendJson(reply, { entries: await read(request), size: TERMINAL_SIZE }),
+  )
+  // Log lines are never sent over the socket, so a subscriber gets none, as from a server that prints nothing.
+  api.both('PATCH', '/internal/logs/subscribe', async (request, reply) => {
+    await readLooseJson(request, limits.maxBodyBytes)
+    return sendJson(reply, {})
+  })
+}
+
+const MAX_FILES = 1000
+
+/** Names of the account's files in one of the three folders, the newest first. Where they are stored is never told. */
+export function internalFiles(api: Api, { assets, accountOf }: OperationDeps): void {
+  api.both('GET', '/internal/files/:folder', async (request, reply) => {
+    const folder = readFolder(paramOf(request, 'folder'))
+    if (folder === null) return sendJson(reply, { error: 'Invalid directory type' }, 400)
+    const files = await assets.list(accountOf(request), folder, MAX_FILES)
+    const names = [...new Set(files.map(({ filePath }) => toBaseName(filePath ?? '')))]
+    return sendJson(
+      reply,
+      names.filter((name) => name !== '' && !name.startsWith('.')).map((name) => `${name} [${folder}]`),
+    )
+  })
+  api.both('GET', '/internal/folder_paths', async (_request, reply) => sendJson(reply, {}))
+}

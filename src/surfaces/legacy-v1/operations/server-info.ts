@@ -1,0 +1,99 @@
+/** What clients ask a server about itself, mostly when they connect. The shapes are ComfyUI's. */
+import { describeReplacements } from '../../../../engine/graph/replace-classes.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { placeOf } from '../../kit/guard-hooks.ts'
+import { loadOpenApi, type ServedDocument } from '../../kit/openapi-document.ts'
+import { type Api, type OperationDeps, sendJson, sendJsonText, sendText } from '../legacy-operation.ts'
+import { readLooseJson } from '../lenient-body.ts'
+
+/** The version of ComfyUI whose behaviour this surface follows. */
+const COMFYUI_VERSION = '0.33.0'
+const NONE = 'none'
+
+/** A figure without a true answer here is zero or "none"; the host's memory and command line are not told. */
+export function getSystemStats(api: Api, { version }: OperationDeps): void {
+  const stats = {
+    system: {
+      os: process.platform,
+      ram_total: 0,
+      ram_free: 0,
+      comfyui_version: COMFYUI_VERSION,
+      required_frontend_version: NONE,
+      installed_templates_version: null,
+      required_templates_version: NONE,
+      comfy_package_versions: [],
+      python_version: NONE,
+      pytorch_version: NONE,
+      embedded_python: false,
+      deploy_environment: 'atelier',
+      argv: ['atelier'],
+      cloud_version: version,
+      comfyui_frontend_version: NONE,
+      workflow_templates_version: NONE,
+    },
+    devices: [
+      {
+        name: 'cpu',
+        type: 'cpu',
+        index: null,
+        vram_total: 0,
+        vram_free: 0,
+        torch_vram_total: 0,
+        torch_vram_free: 0,
+      },
+    ],
+  }
+  api.both('GET', '/system_stats', async (_request, reply) => sendJson(reply, stats))
+}
+
+/** What this server can do; the socket answers the same to a client that asks there. */
+export function getFeatures(api: Api, { features }: OperationDeps): void {
+  api.both('GET', '/features', async (_request, reply) => sendJson(reply, features))
+}
+
+const CONTRACT = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
+
+/** The contract as it is served here: with this service's brands, and with or without credentials. */
+export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'brands'>): ServedDocument {
+  return loadOpenApi(CONTRACT, { brands, needsCredentials: gate.hasCredentials })
+}
+
+/** The contract, with the address at which this caller reached us. */
+export function getOpenapi(api: Api, deps: OperationDeps): void {
+  const { textFor } = loadContract(deps)
+  api.apiOnly('GET', '/openapi.json', async (request, reply) => {
+    const { origin, mountPrefix } = placeOf(request)
+    return sendJsonText(reply, textFor(origin + mountPrefix))
+  })
+}
+
+/** The address of the socket, asked for without a handshake: the refusal says what to send. Handshakes never come here. */
+export function getWs(api: Api): void {
+  api.both('GET', '/ws', async () => {
+    throw new ServiceError('invalid_request', 'this address speaks WebSocket only: send a handshake (RFC 6455)')
+  })
+}
+
+const EMPTY_MAPS = ['/workflow_templates', '/i18n', '/global_subgraphs']
+const ASSETS_DISABLED = {
+  error: {
+    code: 'SERVICE_DISABLED',
+    message: 'The asset API of this version is not offered; use /api/v2/assets.',
+    details: {},
+  },
+}
+
+/** Routes that clients call when they start, and whose answer never changes. */
+export function fixedAnswers(api: Api, { limits }: OperationDeps): void {
+  for (const path of EMPTY_MAPS) api.both('GET', path, async (_request, reply) => sendJson(reply, {}))
+  api.both('GET', '/extensions', async (_request, reply) => sendJson(reply, []))
+  api.both('GET', '/node_replacements', async (_request, reply) => sendJson(reply, describeReplacements()))
+  // Results are cached per account and bounded by memory: there is nothing that a caller could or should unload.
+  api.both('POST', '/free', async (request, reply) => {
+    await readLooseJson(request, limits.maxBodyBytes)
+    return sendJson(reply, {})
+  })
+  for (const path of ['/assets', '/tags'])
+    api.apiOnly('GET', path, async (_request, reply) => sendJson(reply, ASSETS_DISABLED, 503))
+  api.both('GET', '/health', async (_request, reply) => sendText(reply, 200, 'OK'))
+}

@@ -1,0 +1,184 @@
+/**
+ * From the bus to the sockets: the moves of jobs through the queue, which every socket of the account hears, and the events of
+ * their runs, which may be for one client only. The end of a run comes twice, first as a move and then as the last event of the
+ * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
+ */
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import type { Log } from '../../../../lib/log.ts'
+import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
+import { failureOf } from '../jobs/prompt-view.ts'
+import type { JobClients } from '../prompts/job-clients.ts'
+import type { AccountChannel } from './account-channel.ts'
+import type { Batch } from './batch.ts'
+import { notificationMessage, statusMessage } from './messages.ts'
+import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
+
+export interface FollowJobsDeps {
+  readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
+  readonly runs: RunMessages
+  readonly channelOf: (accountId: string) => AccountChannel | undefined
+  readonly jobClients: JobClients
+  /** The events of a run are for the client that submitted the job, where one was named; otherwise for the whole account. */
+  readonly isPerClient: boolean
+  /** Rejects for a job that is gone. */
+  readonly findJob: (accountId: string, jobId: string) => Promise<Job>
+  readonly log: Log
+}
+
+// Ends whose move has not come yet. Our bus sends the move first, so there are none unless the order is lost.
+const MAX_EARLY_ENDS = 1000
+// Messages of a run that wait until the store has said whose it is; beyond this the oldest are dropped.
+const MAX_HELD_BACK = 1000
+const RETURNED =
+  'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
+
+/** Returns a function that stops it. */
+export function followJobs(deps: FollowJobsDeps): () => void {
+  const { bus, runs, channelOf, jobClients, isPerClient, findJob, log } = deps
+  const endings = new Map<string, NodeJS.Immediate>()
+  const earlyEnds = new Set<string>()
+  const heldBack = new Map<string, Write[]>()
+
+  const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
+    queued({ jobId }, channel) {
+      // A prompt of this surface would be remembered already, so this job names no client.
+      if (!jobClients.has(jobId)) jobClients.remember(jobId, null)
+      if (channel === undefined) return
+      channel.moved(1)
+      channel.waiting++
+      sayStatus(channel)
+    },
+    taken(_key, channel) {
+      if (channel === undefined) return
+      leaveQueue(channel)
+      channel.moved(0)
+      sayStatus(channel)
+    },
+    returned(key, channel) {
+      const { jobId } = key
+      runs.forget(jobId)
+      if (channel === undefined) return
+      channel.moved(0)
+      channel.waiting++
+      sayStatus(channel)
+      tell(key, (batch) => batch.addText(notificationMessage(jobId, RETURNED)))
+    },
+    dropped({ jobId }, channel) {
+      jobClients.forget(jobId)
+      if (channel === undefined) return
+      channel.moved(-1)
+      leaveQueue(channel)
+      sayStatus(channel)
+      // ComfyUI sends another status when its queue becomes empty.
+      if (channel.waiting === 0) sayStatus(channel)
+    },
+    ended(key, channel) {
+      if (earlyEnds.delete(key.jobId)) return
+      channel?.moved(-1)
+      const ending = setImmediate(() => void tellLostEnd(key))
+      endings.set(key.jobId, ending)
+    },
+  }
+
+  function onChanged({ jobId, accountId, move }: JobChanged): void {
+    if (move !== undefined) moves[move]({ jobId, accountId }, channelOf(accountId))
+  }
+
+  function onLive({ jobId, accountId, event }: JobLive<EngineEvent>): void {
+    const key = { jobId, accountId }
+    // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
+    if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
+    if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
+    else runs.take(key, event, (write) => tell(key, write))
+  }
+
+  /** To the client of this run. While the store is asked who that is, all messages of the run wait. */
+  function tell(key: RunKey, write: Write): void {
+    const channel = channelOf(key.accountId)
+    if (channel === undefined) return
+    const waiting = heldBack.get(key.jobId)
+    if (waiting !== undefined) {
+      waiting.push(write)
+      if (waiting.length > MAX_HELD_BACK) waiting.shift()
+      return
+    }
+    const clientId = isPerClient ? jobClients.find(key.accountId, key.jobId) : null
+    if (clientId instanceof Promise) void holdBack(key, write, clientId)
+    else channel.say(write, clientId)
+  }
+
+  async function holdBack({ jobId, accountId }: RunKey, first: Write, asking: Promise<string | null>): Promise<void> {
+    const waiting = [first]
+    heldBack.set(jobId, waiting)
+    const clientId = await asking
+    heldBack.delete(jobId)
+    for (const write of waiting) channelOf(accountId)?.say(write, clientId)
+  }
+
+  function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
+    const ending = endings.get(key.jobId)
+    if (ending !== undefined) clearImmediate(ending)
+    else noteEarlyEnd(key.jobId, channel)
+    endings.delete(key.jobId)
+    tell(key, runs.end(key, event, channel?.live ?? 0))
+    jobClients.forget(key.jobId)
+  }
+
+  function noteEarlyEnd(jobId: string, channel: AccountChannel | undefined): void {
+    channel?.moved(-1)
+    earlyEnds.add(jobId)
+    const [oldest] = earlyEnds
+    if (earlyEnds.size > MAX_EARLY_ENDS && oldest !== undefined) earlyEnds.delete(oldest)
+  }
+
+  async function tellLostEnd(key: RunKey): Promise<void> {
+    try {
+      const job = await findJob(key.accountId, key.jobId)
+      const event = toEndEvent(job)
+      const hasRun = runs.has(key.jobId) || job.startedAt !== null
+      if (event !== null && (hasRun || job.status === 'expired')) {
+        tellEnd(key, event, channelOf(key.accountId))
+        return
+      }
+    } catch (error) {
+      log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
+    }
+    endings.delete(key.jobId)
+    runs.forget(key.jobId)
+    jobClients.forget(key.jobId)
+    const channel = channelOf(key.accountId)
+    if (channel !== undefined) sayStatus(channel)
+  }
+
+  const stops = [bus.onChanged(onChanged), bus.onLive(onLive)]
+  return () => {
+    for (const stop of stops) stop()
+    for (const ending of endings.values()) clearImmediate(ending)
+    endings.clear()
+    heldBack.clear()
+  }
+}
+
+type Write = (batch: Batch) => void
+
+function sayStatus(channel: AccountChannel): void {
+  const { live } = channel
+  channel.say((batch) => batch.addText(statusMessage(live)))
+}
+
+function leaveQueue(channel: AccountChannel): void {
+  channel.waiting = Math.max(0, channel.waiting - 1)
+}
+
+function isEnd(event: EngineEvent): event is EndEvent {
+  return event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted'
+}
+
+function toEndEvent(job: Job): EndEvent | null {
+  if (job.status === 'succeeded') return { type: 'succeeded' }
+  if (job.status === 'canceled') return { type: 'interrupted' }
+  const error = failureOf(job)
+  if (error === null) return null
+  return { type: 'failed', failure: { ...error, exceptionType: error.code } }
+}

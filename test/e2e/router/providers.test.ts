@@ -1,0 +1,135 @@
+/** The whole service with a real provider's rules against its fake: what a caller of the router gets, byte for byte. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
+import { elevenlabsFake, openaiFake } from '../../support/providers/fake-providers/direct.ts'
+import {
+  type FakeCard,
+  type FakeProvider,
+  PNG_BYTES,
+  startFakeProvider,
+} from '../../support/providers/fake-providers/fake-card.ts'
+import { xaiFake } from '../../support/providers/fake-providers/queues.ts'
+import { createLoopbackNetwork } from '../../support/providers/loopback-network.ts'
+
+let app: TestApp
+let fakes: ReadonlyMap<FakeCard, FakeProvider>
+const stack = new AsyncDisposableStack()
+
+before(async () => {
+  const cards = [bflFake, openaiFake, elevenlabsFake, xaiFake]
+  fakes = new Map(await Promise.all(cards.map(async (card) => [card, await startFakeProvider(card)] as const)))
+  for (const fake of fakes.values()) stack.use(fake)
+  const directory = await mkdtemp(path.join(tmpdir(), 'atelier-test-'))
+  stack.defer(() => rm(directory, { recursive: true, force: true }))
+  const file = path.join(directory, 'providers.json')
+  const settings = [...fakes].map(([card, fake]) => [card.provider, { key: card.key, base_url: fake.baseUrl }])
+  await writeFile(file, JSON.stringify(Object.fromEntries(settings)))
+  const overrides = { models: { network: createLoopbackNetwork() } }
+  app = stack.use(await startTestApp({ settings: { providers: file }, overrides }))
+})
+after(() => stack.disposeAsync())
+
+function play(card: FakeCard, scenario = 'success'): FakeProvider {
+  const fake = fakes.get(card)
+  if (fake === undefined) throw new Error(`no fake for ${card.provider}`)
+  fake.reset(scenario)
+  fake.pendingPolls = 0
+  return fake
+}
+
+function run(model: string, input: object, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${app.url}/v2/models/${model}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(input),
+  })
+}
+
+test('a polled model gives its finished document, with the asset on our own storage and no key at the asset host', async () => {
+  const fake = play(bflFake)
+  const answer = await run('bfl/flux-2-pro', { prompt: 'a lighthouse' })
+  assert.equal(answer.status, 200)
+  const { status, result } = (await answer.json()) as { status: string; result: { sample: string; seed: number } }
+  assert.equal(status, 'Ready')
+  assert.ok(result.sample.startsWith(`${app.url}/content/`), result.sample)
+  const picture = await fetch(result.sample)
+  assert.deepEqual(Buffer.from(await picture.arrayBuffer()), PNG_BYTES)
+  assert.equal(picture.headers.get('content-type'), 'image/png')
+  const delivery = fake.requests.filter((request) => request.path.startsWith('/assets/'))
+  assert.equal(delivery.length, 1)
+  assert.equal(delivery[0].headers['x-key'], undefined)
+})
+
+test('one asset that cannot be copied keeps its address, and the call succeeds', async () => {
+  play(bflFake, 'one asset gone')
+  const answer = await run('bfl/flux-2-pro', { prompt: 'a lighthouse' })
+  const { result } = (await answer.json()) as { result: { sample: string; draft_cache: string } }
+  assert.equal(answer.status, 200)
+  assert.match(result.sample, /\/content\//)
+  assert.match(result.draft_cache, /^http:\/\/delivery\.bfl\.ai:\d+\/assets\/draft$/)
+})
+
+test('a page in the place of a picture is not kept', async () => {
+  play(bflFake, 'assets are pages')
+  const { result } = (await (await run('bfl/flux-2-pro', { prompt: 'x' })).json()) as {
+    result: { sample: string }
+  }
+  assert.match(result.sample, /^http:\/\/delivery\.bfl\.ai/)
+})
+
+test('a direct model: the input leaves with the model filled in, and the answer comes back as it was written', async () => {
+  const fake = play(openaiFake)
+  const answer = await run('openai/gpt-image-1', { prompt: 'a fox', n: 1, mask: 'https://x.example/m.png' })
+  assert.equal(answer.status, 200)
+  assert.deepEqual(fake.requests[0].json, { model: 'gpt-image-1', prompt: 'a fox', n: 1, stream: false })
+  assert.equal(fake.requests[0].path, '/v1/images/generations')
+  const { data } = (await answer.json()) as { data: { b64_json: string }[] }
+  assert.equal(data[0].b64_json, 'iVBORw0KGgo=')
+})
+
+test('bytes come back under the type of the provider', async () => {
+  play(elevenlabsFake)
+  const input = { inputs: [{ text: 'Hello', voice_id: 'v1' }] }
+  const answer = await run('elevenlabs/eleven_v3', input)
+  assert.equal(answer.headers.get('content-type'), 'audio/mpeg')
+  assert.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+  assert.equal(await answer.text(), 'ID3 sound')
+})
+
+test('a refusal that hides in a success is a refusal, recorded and told again without a second generation', async () => {
+  const fake = play(xaiFake, 'policy')
+  const headers = { 'idempotency-key': 'one' }
+  const first = await run('xai/grok-imagine-image', { prompt: 'x' }, headers)
+  assert.equal(first.status, 400)
+  assert.equal(first.headers.get('x-service-error-type'), 'content_policy_violation')
+  assert.equal(first.headers.get('x-service-upstream-status'), '200')
+  const asked = fake.requests.length
+  const again = await run('xai/grok-imagine-image', { prompt: 'x' }, headers)
+  assert.equal(again.headers.get('idempotent-replayed'), 'true')
+  assert.equal(fake.requests.length, asked)
+})
+
+test("a provider's own list of what is wrong is passed on unchanged", async () => {
+  play(bflFake, 'invalid')
+  const answer = await run('bfl/flux-2-pro', { prompt: 'x' })
+  assert.equal(answer.status, 422)
+  const { detail } = (await answer.json()) as { detail: unknown }
+  assert.deepEqual(detail, [{ loc: ['body', 'prompt'], msg: 'prompt is empty', type: 'value_error', input: '' }])
+})
+
+test('a provider without a key is not enabled, and one whose key is refused is a failure of the provider', async () => {
+  const fake = play(bflFake)
+  const without = await run('luma/photon-1', { prompt: 'x' })
+  assert.equal(without.status, 403)
+  assert.equal(without.headers.get('x-service-error-type'), 'not_enabled')
+  fake.reset('arrears')
+  const arrears = await run('bfl/flux-2-pro', { prompt: 'x' })
+  assert.equal(arrears.status, 502)
+  assert.equal(arrears.headers.get('x-service-upstream-status'), '402')
+  assert.doesNotMatch(await arrears.text(), /fake-bfl-key|credits/)
+})

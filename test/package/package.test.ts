@@ -1,0 +1,76 @@
+/** What somebody has who was given the packed file and nothing else. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, test } from 'node:test'
+import { spawnServer } from '../support/app/spawn-server.ts'
+import { type PackedPackage, packProject, project, runIn } from './packed.ts'
+
+const { version } = JSON.parse(readFileSync(path.join(project, 'package.json'), 'utf8')) as { version: string }
+
+let packed: PackedPackage
+let bin: string
+before(() => {
+  packed = packProject()
+  bin = path.join(packed.folder, 'node_modules/atelier/scripts/atelier.js')
+})
+after(() => packed[Symbol.dispose]())
+
+test('the packed file is named by its version and holds the program, its data and its papers, and no sources or tests', () => {
+  assert.equal(path.basename(packed.file), `atelier-${version}.tgz`)
+  for (const name of ['dist/src/bin.js', 'dist/engine/graph/graph.js', 'dist/spec/jobs-v2.openapi.json', 'LICENSE']) {
+    assert.ok(packed.names.includes(name), name)
+  }
+  const unwanted = packed.names.filter(
+    (name) => (/\.ts$/.test(name) && !/\.d\.ts$/.test(name)) || /(^|\/)(test|bench|node_modules)\/|\.test\./.test(name),
+  )
+  assert.deepEqual(unwanted, [])
+})
+
+test('the installed command tells its version and finds everything in place', async () => {
+  assert.deepEqual(await runIn(packed.folder, [process.execPath, bin, '--version']), {
+    code: 0,
+    output: `${version}\n`,
+  })
+  const doctor = await runIn(packed.folder, [process.execPath, bin, 'doctor'])
+  assert.match(doctor.output, /packages\W+\d+ dependencies in place/)
+  assert.match(doctor.output, /pictures\W+sharp/)
+})
+
+test('the installed command serves, and runs a workflow with a node of the user into a picture', async () => {
+  const nodes = path.join(packed.folder, 'nodes')
+  cpSync(path.join(project, 'examples/nodes'), nodes, { recursive: true })
+  const flags = ['--data-dir', path.join(packed.folder, 'data'), '--nodes', nodes]
+  await using server = await spawnServer(flags, {}, { bin })
+  const workflow = path.join(project, 'examples/vignette.json')
+  const results = path.join(packed.folder, 'results')
+  const run = await runIn(packed.folder, [process.execPath, bin, 'run', workflow, '--out', results], {
+    ATELIER_BASE_URL: server.url,
+  })
+  assert.equal(run.code, 0, run.output)
+  const pictures = readdirSync(results).filter((name) => name.endsWith('.png'))
+  assert.ok(pictures.length > 0, run.output)
+  assert.equal(readFileSync(path.join(results, pictures[0])).subarray(1, 4).toString(), 'PNG')
+  assert.equal(await server.terminate(), 0)
+})
+
+/** npm's cache for reading, with a place of its own for what `npx` installs: that would stay behind. */
+function borrowCache(folder: string): string {
+  const cache = path.join(folder, 'cache')
+  mkdirSync(cache)
+  const known = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim()
+  symlinkSync(path.join(known, '_cacache'), path.join(cache, '_cacache'))
+  return cache
+}
+
+test('`npx` runs the packed file', async (t) => {
+  const folder = path.dirname(packed.file)
+  const command = ['npx', '--yes', '--offline', '--', path.basename(packed.file), '--version']
+  const ran = await runIn(folder, command, { npm_config_cache: borrowCache(folder) })
+  if (/ENOTCACHED|EOFFLINE/.test(ran.output)) {
+    return t.skip('npm has not kept the packages that this needs, and a test fetches nothing')
+  }
+  assert.equal(ran.code, 0, ran.output)
+  assert.match(ran.output, new RegExp(`^${version.replaceAll('.', '\\.')}$`, 'm'))
+})

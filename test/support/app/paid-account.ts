@@ -1,0 +1,33 @@
+/** An account that pays, with a key and some credit, put into a data folder before the service opens it. */
+
+import { systemClock } from '../../../lib/clock.ts'
+import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
+import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
+import { createApiKeys } from '../../../src/domain/accounts/api-keys.ts'
+import { openKeyRing } from '../../../src/domain/accounts/key-ring.ts'
+import { DEFAULT_TIERS, type LimitOverrides } from '../../../src/domain/accounts/tiers.ts'
+
+export interface PaidAccount {
+  readonly accountId: string
+  /** The API key. */
+  readonly key: string
+}
+
+export interface PaidAccountOptions {
+  readonly id?: string
+  readonly micros: number
+  readonly overrides?: LimitOverrides
+}
+
+export async function addPaidAccount(dataDir: string, options: PaidAccountOptions): Promise<PaidAccount> {
+  const { id = 'payer', micros, overrides = {} } = options
+  await using store = await openSqliteStore({ directory: dataDir })
+  const clock = systemClock
+  const accounts = await openAccounts({ directory: store.directory, tiers: DEFAULT_TIERS, clock })
+  await accounts.create({ id, name: id, tier: null, overrides: { requestsPerMinute: null, ...overrides } })
+  if (micros > 0) await store.ledger.grant({ id: `first-${id}`, accountId: id, micros, at: clock.now(), memo: 'test' })
+  const ring = await openKeyRing({ store: store.apiKeys, clock })
+  const keys = createApiKeys({ store: store.apiKeys, ring, clock })
+  const { text } = await keys.create({ accountId: id, name: 'test', scopes: null, expiresAt: null })
+  return { accountId: id, key: text }
+}

@@ -1,0 +1,99 @@
+/** The real command in a process of its own: what a user starts, and what a test may kill without warning. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+const BIN = fileURLToPath(new URL('../../../src/bin.ts', import.meta.url))
+const READY_WITHIN_MS = 30_000
+
+export interface SpawnedServer extends AsyncDisposable {
+  readonly url: string
+  readonly pid: number
+  readonly exited: Promise<number | null>
+  output(): string
+  /** No warning, no clean-up: as if the power went. */
+  killNow(): Promise<void>
+  terminate(): Promise<number | null>
+}
+
+export interface SpawnOptions {
+  /** What the command is started by, such as a shell that prepares its surroundings and then becomes it. */
+  readonly prefix?: readonly string[]
+  /** Another program than that of this checkout. */
+  readonly bin?: string
+}
+
+export async function spawnServer(
+  flags: readonly string[],
+  env: Record<string, string> = {},
+  { prefix = [], bin = BIN }: SpawnOptions = {},
+): Promise<SpawnedServer> {
+  const [program, ...args] = [...prefix, process.execPath, bin, 'serve', '--port', '0', ...flags]
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { PATH: process.env['PATH'] ?? '', ...env },
+  })
+  const exited = once(child, 'exit').then(([code]) => code as number | null)
+  const output = collectOutput(child)
+  const url = await waitForAddress(child, output, exited)
+  return {
+    url,
+    pid: child.pid ?? 0,
+    exited,
+    output: output.text,
+    async killNow() {
+      child.kill('SIGKILL')
+      await exited
+    },
+    async terminate() {
+      child.kill('SIGTERM')
+      return exited
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+function collectOutput(child: ChildProcess): { text(): string; onChunk(listener: () => void): void } {
+  let text = ''
+  let listener = () => {}
+  const collect = (chunk: Buffer) => {
+    text = (text + chunk.toString()).slice(-100_000)
+    listener()
+  }
+  child.stdout?.on('data', collect)
+  child.stderr?.on('data', collect)
+  return {
+    text: () => text,
+    onChunk(next) {
+      listener = next
+    },
+  }
+}
+
+function waitForAddress(
+  child: ChildProcess,
+  output: ReturnType<typeof collectOutput>,
+  exited: Promise<number | null>,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      reject(new Error(`no address within ${READY_WITHIN_MS} ms:\n${output.text()}`))
+    }, READY_WITHIN_MS)
+    const look = () => {
+      const url = /http:\/\/127\.0\.0\.1:(\d+)/.exec(output.text())?.[0]
+      if (url === undefined) return
+      clearTimeout(timer)
+      resolve(url)
+    }
+    output.onChunk(look)
+    look()
+    exited.then((code) => {
+      clearTimeout(timer)
+      reject(new Error(`the server stopped with ${code} before it listened:\n${output.text()}`))
+    })
+  })
+}

@@ -1,0 +1,50 @@
+/** The whole service, in this process, on a port of its own and in a folder that goes with it. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Log, silentLog } from '../../../lib/log.ts'
+import { type App, type AppOverrides, startApp } from '../../../src/app.ts'
+import { loadConfig } from '../../../src/config/config.ts'
+
+export interface TestApp extends AsyncDisposable {
+  readonly url: string
+  readonly app: App
+  readonly dataDir: string
+  /** Stops the service and starts it again over the same folder. */
+  restart(): Promise<TestApp>
+}
+
+export interface TestAppOptions {
+  /** Settings as they would stand on the command line, without the dashes. */
+  readonly settings?: Readonly<Record<string, string>>
+  readonly overrides?: AppOverrides
+  readonly log?: Log
+  readonly dataDir?: string
+}
+
+export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'atelier-test-')))
+  const { config, secrets } = loadConfig({
+    flags: { port: '0', dataDir, ...options.settings },
+    env: {},
+    cwd: dataDir,
+  })
+  const app = await startApp(config, secrets, {
+    log: options.log ?? silentLog,
+    version: 'test',
+    overrides: options.overrides,
+  })
+  return {
+    url: app.url,
+    app,
+    dataDir,
+    async restart() {
+      await app[Symbol.asyncDispose]()
+      return startTestApp({ ...options, dataDir })
+    },
+    async [Symbol.asyncDispose]() {
+      await app[Symbol.asyncDispose]()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

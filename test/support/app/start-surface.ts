@@ -1,0 +1,94 @@
+/** The real listener with the real Jobs API over jobs in memory, on a port of its own. */
+
+import { systemClock } from '../../../lib/clock.ts'
+import { type Log, silentLog } from '../../../lib/log.ts'
+import { createLocalAuthenticate } from '../../../src/domain/accounts/caller.ts'
+import { ServiceError } from '../../../src/domain/errors.ts'
+import { createDocs } from '../../../src/surfaces/docs/index.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/content-links.ts'
+import { createAnswerError } from '../../../src/surfaces/jobs-v2/errors.ts'
+import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../../src/surfaces/jobs-v2/index.ts'
+import { loadSpec } from '../../../src/surfaces/jobs-v2/spec.ts'
+import { createGate, type GateOptions } from '../../../src/surfaces/kit/gate.ts'
+import { createOperatorSurface } from '../../../src/surfaces/kit/health.ts'
+import { createHeldPlaces } from '../../../src/surfaces/kit/held-places.ts'
+import { DEFAULT_BRANDS } from '../../../src/surfaces/kit/request-id.ts'
+import { openServer, type RunningServer, type ServerOptions } from '../../../src/surfaces/server.ts'
+import { createMemoryJobs, type MemoryJobs } from './memory-jobs.ts'
+
+export interface TestSurface extends AsyncDisposable {
+  readonly url: string
+  readonly server: RunningServer
+  readonly api: JobsV2Surface
+  readonly jobs: MemoryJobs
+}
+
+export interface TestSurfaceOptions {
+  readonly gate?: Partial<GateOptions>
+  readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes'>> & { readonly maxStreamsPerAccount?: number }
+  readonly server?: Partial<ServerOptions>
+  readonly notReadyReason?: string | null
+  /** The static token of the local kind. */
+  readonly token?: string
+  readonly log?: Log
+}
+
+const GATE: Omit<GateOptions, 'hasCredentials' | 'authenticate'> = {
+  brands: DEFAULT_BRANDS,
+  bindHost: '127.0.0.1',
+  allowedHosts: [],
+  corsOrigins: [],
+  publicUrl: null,
+  mountPrefix: '',
+  trustedProxies: [],
+}
+
+export async function startSurface(options: TestSurfaceOptions = {}): Promise<TestSurface> {
+  const token = options.token ?? null
+  const gate = createGate({
+    ...GATE,
+    hasCredentials: token !== null,
+    authenticate: createLocalAuthenticate(token),
+    ...options.gate,
+  })
+  const answerError = createAnswerError(options.log ?? silentLog)
+  const spec = loadSpec({ brands: options.gate?.brands, needsCredentials: gate.hasCredentials })
+  const jobs = createMemoryJobs()
+  const api = createJobsV2({
+    gate,
+    spec,
+    answerError,
+    clock: systemClock,
+    maxBodyBytes: 1024 * 1024,
+    places: createHeldPlaces(options.api?.maxStreamsPerAccount ?? 100),
+    cursorSecret: Buffer.alloc(32, 1),
+    contentLinks: createDirectLinks(systemClock),
+    ...options.api,
+    jobs: jobs.operations,
+    assets: noAssets,
+  })
+  const operator = createOperatorSurface({
+    guardMetrics: (request) => gate.authenticate(request, 'bearer'),
+    notReadyReason: async () => options.notReadyReason ?? null,
+    metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
+  })
+  const docs = createDocs({ gate, document: spec.document })
+  const surfaces = [api, operator, docs]
+  const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
+  return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }
+}
+
+async function unknownAsset(): Promise<never> {
+  throw new ServiceError('not_found', 'there is no asset with this id')
+}
+
+const noAssets: JobsV2Options['assets'] = {
+  maxUploadBytes: 1024,
+  uploadAsset: unknownAsset,
+  assetFromHash: unknownAsset,
+  assetFromPath: unknownAsset,
+  hasBlob: async () => false,
+  findAsset: unknownAsset,
+  removeAsset: unknownAsset,
+  openContent: unknownAsset,
+}

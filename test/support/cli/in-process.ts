@@ -1,0 +1,36 @@
+/** A command in this very process: the same code as the real one, without the price of a new process for each call. */
+import { Writable } from 'node:stream'
+import { main } from '../../../src/cli/main.ts'
+import type { Terminal } from '../../../src/cli/terminal.ts'
+import type { CommandResult } from './atelier.ts'
+
+export async function runInProcess(
+  args: readonly string[],
+  { env = {}, cwd }: { readonly env?: Readonly<Record<string, string>>; readonly cwd: string },
+): Promise<CommandResult> {
+  const [stdout, stderr] = [new Captured(), new Captured()]
+  const terminal: Terminal = {
+    program: '',
+    args,
+    env,
+    cwd,
+    stdout: stdout as unknown as Terminal['stdout'],
+    stderr: stderr as unknown as Terminal['stderr'],
+    onSignal: () => () => {},
+    onHangup: () => () => {},
+    exitNow(code) {
+      throw new Error(`the command ended the process with ${code}`)
+    },
+  }
+  const code = await main(terminal)
+  return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+class Captured extends Writable {
+  text = ''
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    this.text += chunk.toString()
+    done()
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * Runs one line of the fault matrix through the whole service: its three points side by side, each with two servers of its own
+ * that share weights nobody else has. The first has the fault; the second joins when the fault has struck.
+ */
+import assert from 'node:assert/strict'
+import { performance } from 'node:perf_hooks'
+import { DEFAULT_BOUNDS } from '../../../../src/adapters/engines/comfyui/bounds.ts'
+import { promptIdOf } from '../../../../src/adapters/engines/comfyui/prompt-id.ts'
+import { CANCEL_GRACE_MS, type FleetApp, pictureGraph, SHORT_BOUNDS, startFleetApp } from '../../app/fleet-app.ts'
+import { call } from '../../clients/call.ts'
+import { assetRef, CheckedClient } from '../../clients/checked-client.ts'
+import type { Phase } from '../fake-comfyui/executor.ts'
+import type { Execution, FakeComfy } from '../fake-comfyui/fake-comfyui.ts'
+import { toPng } from '../fake-comfyui/picture.ts'
+import { endOf, type FaultRow, PHASES, sumOf } from './row.ts'
+
+const BOUNDS = { ...DEFAULT_BOUNDS, ...SHORT_BOUNDS, cancelGraceMs: CANCEL_GRACE_MS }
+/** What a machine that is busy with other tests may add to every bound. */
+const BUSY_MACHINE_MS = 15_000
+const ATTEMPTS = [1, 2, 3]
+const ROUNDS = [0, 1, 2]
+
+export async function runRow(row: FaultRow): Promise<void> {
+  await using app = await startFleetApp({
+    ...(row.bounds !== undefined && { bounds: row.bounds }),
+    servers: PHASES.flatMap((phase) => {
+      const checkpoints = [weightsOf(phase)]
+      return [{ checkpoints, ...(row.since === 'birth' && { faults: row.faults ?? {} }) }, { checkpoints }]
+    }),
+  })
+  const cells = PHASES.map((phase, index) => new Cell(app, row, { phase, at: 2 * index }))
+  const results = await Promise.allSettled(cells.map((cell) => cell.run()))
+  for (const [index, result] of results.entries()) {
+    if (result.status === 'rejected') throw new Error(`${row.name}, ${PHASES[index]}`, { cause: result.reason })
+  }
+}
+
+function weightsOf(phase: Phase): string {
+  return `${phase}.safetensors`
+}
+
+interface Place {
+  readonly phase: Phase
+  /** The first of its servers. */
+  readonly at: number
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a job as the API shows it
+type Job = any
+
+class Cell {
+  readonly #app: FleetApp
+  readonly #row: FaultRow
+  readonly #phase: Phase
+  readonly #faulty: FakeComfy
+  readonly #sound: FakeComfy
+  readonly #faultyId: string
+  readonly #soundId: string
+
+  constructor(app: FleetApp, row: FaultRow, { phase, at }: Place) {
+    this.#app = app
+    this.#row = row
+    this.#phase = phase
+    this.#faulty = app.fakes[at] as FakeComfy
+    this.#sound = app.fakes[at + 1] as FakeComfy
+    this.#faultyId = `gpu${at + 1}`
+    this.#soundId = `gpu${at + 2}`
+  }
+
+  async run(): Promise<void> {
+    const { fleet } = this.#app.service.app
+    // The job begins on the faulty server: the other one may join only then.
+    fleet.cordon(this.#soundId)
+    const graph = await this.#toGraph()
+    if (this.#row.graph === 'text') await this.#fillCache(graph)
+    this.#faulty.hold(this.#phase)
+    const isEarly = this.#row.since !== 'point' && this.#canStrike
+    if (isEarly) await this.#strike()
+    let beganAt = performance.now()
+    const id = await this.#app.submit(graph)
+    const ended = this.#untilEnded(id)
+    if (isEarly) fleet.resume(this.#soundId)
+    // A fault of the submit may keep the run from getting there.
+    await Promise.race([this.#faulty.held(this.#phase), ended])
+    if (!isEarly) {
+      await this.#strike()
+      fleet.resume(this.#soundId)
+      beganAt = performance.now()
+    }
+    if (this.#row.isCanceled) await this.#cancel(id)
+    if (this.#row.isKept && this.#canStrike) await ended
+    this.#faulty.release(this.#phase)
+    await this.#check(await ended, performance.now() - beganAt)
+  }
+
+  get #canStrike(): boolean {
+    return this.#row.never?.[this.#phase] === undefined
+  }
+
+  async #strike(): Promise<void> {
+    const { faults, act, since, isEverywhere } = this.#row
+    for (const fake of isEverywhere ? [this.#faulty, this.#sound] : [this.#faulty]) {
+      // A copy: counts of what still has to strike are kept in it.
+      if (since !== 'birth') Object.assign(fake.faults, structuredClone(faults ?? {}))
+      await act?.(fake)
+    }
+  }
+
+  async #fillCache(graph: object): Promise<void> {
+    await this.#app.until(await this.#app.submit(graph), 'succeeded')
+    ;(this.#faulty.executions as Execution[]).length = 0
+  }
+
+  async #cancel(id: string): Promise<void> {
+    const { status } = await call(this.#app.url, `/api/v2/jobs/${id}/cancel`, { method: 'POST' })
+    assert.equal(status, 200)
+  }
+
+  #untilEnded(id: string): Promise<Job> {
+    return this.#app.until(id, 'succeeded', 'failed', 'canceled', 'expired')
+  }
+
+  async #toGraph(): Promise<Record<string, object>> {
+    const weights = weightsOf(this.#phase)
+    const picture = pictureGraph(this.#color(), weights)
+    const { '3': loader } = picture as { '3': object }
+    if (this.#row.graph === 'text') return { '3': loader, '4': node('PreviewAny', { source: ['3', 0] }) }
+    if (this.#row.graph === 'raising' && this.#canStrike) {
+      const inputs = { image: ['1', 0], exception_type: 'ValueError', message: 'no good' }
+      return {
+        ...picture,
+        '2': node('DemoRaise', inputs),
+        '4': node('SaveImage', { images: ['2', 0], filename_prefix: 'x' }),
+      }
+    }
+    if (this.#row.graph !== 'loaded') return picture
+    const client = new CheckedClient(this.#app.url)
+    const { id } = await client.uploaded(`${this.#phase}.png`, toPng({ width: 2, height: 2, color: this.#color() }))
+    return { ...picture, '1': node('LoadImage', { image: assetRef(id) }) }
+  }
+
+  #color(): number {
+    return 0x336600 + PHASES.indexOf(this.#phase)
+  }
+
+  async #check(job: Job, tookMs: number): Promise<void> {
+    const ending = endOf(this.#row, this.#phase)
+    const [status, code] = ending.split(':')
+    const isDone = ending === 'moved' || ending === 'again' || ending === 'succeeded'
+    assert.deepEqual(
+      [job.status, job.error?.code],
+      [isDone ? 'succeeded' : status, code],
+      `it ended ${job.status}: ${JSON.stringify(job.error)}`,
+    )
+    if (isDone) await this.#checkBytes(job)
+    this.#checkExecutions(job.id, ending)
+    if (this.#row.quarantines?.includes(this.#phase)) await this.#untilQuarantined()
+    const boundMs = sumOf(this.#row.within, { ...BOUNDS, ...this.#row.bounds }) + BUSY_MACHINE_MS
+    assert.ok(tookMs < boundMs, `it took ${tookMs} ms of ${boundMs}`)
+  }
+
+  /** After the job's end: the slot is given back when its engine has been dealt with. */
+  async #untilQuarantined(): Promise<void> {
+    const { fleet } = this.#app.service.app
+    while (fleet.find(this.#faultyId).state !== 'quarantined') await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+
+  async #checkBytes(job: Job): Promise<void> {
+    assert.equal(job.outputs.length, 1)
+    const [output] = job.outputs
+    const content = await call(this.#app.url, new URL(output.url).pathname)
+    assert.equal(content.status, 200)
+    assert.equal(content.bytes.length, output.size_bytes)
+    assert.deepEqual(content.bytes, this.#expectedBytes())
+  }
+
+  #expectedBytes(): Buffer {
+    if (this.#row.graph === 'text') return Buffer.from(weightsOf(this.#phase))
+    if (this.#row.graph !== 'loaded') return toPng({ width: 8, height: 8, color: this.#color() })
+    // What the server made of the file: the same on both.
+    const { files } = this.#sound.executions.length > 0 ? this.#sound : this.#faulty
+    const path = files.paths().find((each) => each.startsWith('output/'))
+    return files.get(path ?? '') ?? Buffer.alloc(0)
+  }
+
+  /** Prompts that were begun, each by its attempt: no attempt has two, however often the job was moved. */
+  #checkExecutions(jobId: string, ending: string): void {
+    const begun = [...this.#faulty.executions, ...this.#sound.executions]
+    const attempts = begun.map((execution) => attemptOf(jobId, execution))
+    assert.equal(new Set(attempts).size, attempts.length, `attempts with two executions: ${attempts}`)
+    const { executions } = this.#row
+    const usual = ending === 'moved' || ending === 'again' ? 2 : 1
+    const expected = typeof executions === 'object' ? executions[this.#phase] : (executions ?? usual)
+    assert.equal(begun.length, expected, `executions: ${attempts}`)
+    if (ending === 'moved') assert.equal(this.#sound.executions.length, 1, 'the other server ran it')
+    if (ending === 'succeeded') assert.equal(this.#sound.executions.length, 0, 'it never left its server')
+  }
+}
+
+function node(classType: string, inputs: object): object {
+  return { class_type: classType, inputs }
+}
+
+/** `attempt.round`: from the prompt's id, or where the server gave its own, from the folder that the attempt saves into. */
+function attemptOf(jobId: string, { promptId, graph }: Execution): string {
+  for (const attempt of ATTEMPTS) {
+    for (const round of ROUNDS) if (promptIdOf({ jobId, attempt, round }) === promptId) return `${attempt}.${round}`
+  }
+  const folder = Object.values(graph).map(({ inputs }) => String(inputs.filename_prefix ?? ''))
+  const own = folder.flatMap((path) => new RegExp(`^atelier/${jobId}-(\\d+)/`).exec(path)?.[1] ?? [])
+  assert.equal(own.length, 1, `an execution of nobody: ${promptId}`)
+  return `${own[0]}.0`
+}
