@@ -4,8 +4,8 @@
  */
 export interface Doorbell {
   ring(): void
-  /** Forgets a ring that nobody waited for: whoever is about to look need not be told to. */
-  hush(): void
+  /** Forgets a ring that nobody waited for, for a loop that is about to look anyway. */
+  forget(): void
   /** Resolves at the next ring (or at once after a remembered one), after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
@@ -18,7 +18,7 @@ export function createDoorbell(): Doorbell {
       rung = true
       wake?.()
     },
-    hush() {
+    forget() {
       rung = false
     },
     async wait(ms, signal) {

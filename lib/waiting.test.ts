@@ -20,7 +20,7 @@ test('settlesWithin tells whether work ended in time, however it ended', async (
   assert.equal(await settlesWithin(new Promise(() => {}), 1), false)
 })
 
-test('a bell rung while nobody waits is heard by the next who does, once, unless it was hushed', async () => {
+test('a bell rung while nobody waits wakes the next who does, once, unless the ring was forgotten', async () => {
   const bell = createDoorbell()
   const ending = new AbortController()
   bell.ring()
@@ -35,15 +35,15 @@ test('a bell rung while nobody waits is heard by the next who does, once, unless
   bell.ring()
   await waiting
   bell.ring()
-  bell.hush()
+  bell.forget()
   isWoken = false
-  const hushed = bell.wait(1_000_000, ending.signal).then(() => {
+  const forgotten = bell.wait(1_000_000, ending.signal).then(() => {
     isWoken = true
   })
   await turn()
   assert.equal(isWoken, false)
   ending.abort()
-  await hushed
+  await forgotten
   await bell.wait(1_000_000, ending.signal)
 })
 

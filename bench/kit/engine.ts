@@ -4,7 +4,7 @@ import { readGraph } from '../../engine/graph/read-graph.ts'
 import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openEmbeddedEngine } from '../../src/adapters/engines/embedded/engine.ts'
-import type { Engine, EngineInput } from '../../src/domain/engine/engine.ts'
+import type { Engine, EngineInput } from '../../src/domain/engine/engine-port.ts'
 
 export interface BenchEngine extends AsyncDisposable {
   readonly engine: Engine

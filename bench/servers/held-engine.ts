@@ -2,7 +2,7 @@
 
 import type { NodeCatalog, NodeDefinition } from '../../engine/graph/node-catalog.ts'
 import type { EngineEvent } from '../../engine/graph/run-event.ts'
-import type { Engine } from '../../src/domain/engine/engine.ts'
+import type { Engine } from '../../src/domain/engine/engine-port.ts'
 
 export interface HeldEngine extends Engine {
   readonly started: Promise<void>

@@ -1,10 +1,10 @@
 /** What the events of a run mean without a service: the progress, the outputs and the end that a job of the same graph has. */
 import type { Graph } from '../../engine/graph/graph.ts'
 import type { EngineEvent } from '../../engine/graph/run-event.ts'
-import { applyEngineEvent, type RunOutcome, startRunState } from '../domain/jobs/apply-engine-event.ts'
 import type { Progress } from '../domain/jobs/job.ts'
-import { type OutputDraft, toOutputDraft } from '../domain/jobs/output.ts'
-import { toProgress } from '../domain/jobs/progress.ts'
+import { type OutputDraft, toOutputDraft } from '../domain/jobs/outputs/output-draft.ts'
+import { applyEngineEvent, type RunOutcome, startFold } from '../domain/jobs/run/apply-engine-event.ts'
+import { toProgress } from '../domain/jobs/run/progress.ts'
 
 export type LocalDraft = Pick<OutputDraft, 'name' | 'nodeId' | 'read'>
 export type LocalOutcome = RunOutcome
@@ -15,14 +15,14 @@ export type LocalRunStep =
   | { readonly kind: 'ended'; readonly outcome: LocalOutcome }
 
 export async function* readLocalRun(events: AsyncIterable<EngineEvent>, graph: Graph): AsyncGenerator<LocalRunStep> {
-  let state = startRunState({ graph, earlierProgress: null })
+  let state = startFold({ graph, earlierProgress: null })
   for await (const event of events) {
     const before = state
     state = applyEngineEvent(before, event)
     if (state.progress !== before.progress) yield { kind: 'progress', progress: toProgress(state.progress) }
     for (const reported of state.fresh) {
       const output = toOutputDraft(reported, { previewOutputs: false })
-      if (output !== null && output.place?.isUnlisted !== true) yield { kind: 'output', output }
+      if (output !== null && output.location?.isUnlisted !== true) yield { kind: 'output', output }
     }
     if (state.outcome !== null) yield { kind: 'ended', outcome: state.outcome }
   }

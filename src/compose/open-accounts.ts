@@ -18,7 +18,7 @@ import { type AccountLimits, DEFAULT_TIERS, mustHaveSubscription } from '../doma
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
-import type { Chore } from '../domain/jobs/housekeeping.ts'
+import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { NodeRules } from '../domain/workflows/node-rules.ts'
 import type { Store } from './storage/open-store.ts'
 

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { readGraph } from '../../engine/graph/read-graph.ts'
 import type { EngineEvent, ReportedFile } from '../../engine/graph/run-event.ts'
 import { type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
-import type { Engine, EngineInput, EngineRun } from '../../src/domain/engine/engine.ts'
+import type { Engine, EngineInput, EngineRun } from '../../src/domain/engine/engine-port.ts'
 
 export interface EngineUnderTest extends AsyncDisposable {
   readonly engine: Engine

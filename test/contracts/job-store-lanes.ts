@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { EngineOffer, LaneRank } from '../../src/domain/engine/lanes.ts'
+import type { EngineOffer, LaneRank } from '../../src/domain/engine/fleet/lane-offers.ts'
 import type { Claim } from '../../src/domain/jobs/job-store.ts'
 import { at, START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
 

@@ -2,7 +2,7 @@
 
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { PoolWorkers } from '../../domain/deployments/lifecycle.ts'
-import type { Worker } from '../../domain/jobs/worker.ts'
+import type { Worker } from '../../domain/jobs/claim/worker.ts'
 import type { CreatePoolWorker } from '../job-actions.ts'
 
 export interface LocalPoolWorkers extends PoolWorkers {

@@ -4,7 +4,7 @@ import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openComfyEngine } from '../../adapters/engines/comfyui/engine.ts'
 import type { FleetConfig } from '../../config/fleet-config.ts'
-import { weightsOf } from '../../domain/engine/fleet-member.ts'
+import { installedWeights } from '../../domain/engine/fleet/engine-weights.ts'
 
 export type EngineCondition =
   | { readonly state: 'ready'; readonly id: string; readonly says: string; readonly lastError: string | null }
@@ -40,7 +40,7 @@ async function inspectServer(url: string, withinMs: number): Promise<EngineCondi
     ...(device === null ? [] : [device.name]),
     `${queueRemaining ?? 0} in its queue`,
     `${catalog.classTypes().length} node classes`,
-    `${weightsOf(catalog).size} weights`,
+    `${installedWeights(catalog).size} weights`,
   ]
   return { state: 'ready', id, says: says.join(', '), lastError: lastError?.message ?? null }
 }

@@ -1,6 +1,6 @@
 /** What an operator can watch, as Prometheus text. Counting hangs on the domain's observer; gauges are read when asked for. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/engine-status.ts'
+import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'

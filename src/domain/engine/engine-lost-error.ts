@@ -1,6 +1,6 @@
 /**
  * Thrown by the iterator of a run, or by the reading of a file it reported, when this engine cannot bring the run to an end:
- * the attempt is lost, not the job. `code` is the stable word for `job.error.code` should no later attempt fare better.
+ * the attempt is lost, not the job. `code` says in a stable word what happened.
  */
 export type EngineLossCode =
   | 'engine_unreachable' // no answer within the stated bound

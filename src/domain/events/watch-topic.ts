@@ -12,7 +12,7 @@ export interface WatchSource<Key, Snapshot> {
   versionOf(snapshot: Snapshot): number
   /** Whether a watcher who knows `before` learns something from `after`, both being of the same version. */
   isNews(before: Snapshot, after: Snapshot): boolean
-  /** How long a snapshot may stand without a notice before it is read again; null: for good. */
+  /** How long a snapshot is good without a notice before it is read again; null: for ever. */
   freshMs(snapshot: Snapshot): number | null
 }
 
@@ -41,7 +41,7 @@ export interface TopicOptions {
   onEmpty(): void
 }
 
-interface Seat<Snapshot> {
+interface Subscriber<Snapshot> {
   readonly watcher: Watcher<Snapshot>
   /** What this watcher has been given; null until its caller has the first snapshot. */
   given: Snapshot | null
@@ -52,7 +52,7 @@ export function createTopic<Key, Snapshot>(
   key: Key,
   { log, retryMs, onEmpty }: TopicOptions,
 ): Topic<Snapshot> {
-  const seats = new Set<Seat<Snapshot>>()
+  const subscribers = new Set<Subscriber<Snapshot>>()
   let snapshot: Snapshot | null = null
   /** The highest version that was noticed. */
   let wanted = 0
@@ -79,13 +79,13 @@ export function createTopic<Key, Snapshot>(
         const found = await source.read(key, asked)
         if (found === null) return lose()
         accept(found)
-        // A source that answers with less than it was asked for is left alone until the next notice or re-read.
+        // A source that answers with an older version than it was asked for is not asked again before the next notice or re-read.
       } while (wanted > asked && isBehind())
     } catch (error) {
       dueAtMs = uptimeMs() + retryMs
       throw error
     } finally {
-      // In the same breath as the last look at `wanted`: a notice that comes next must find the way free.
+      // In the same turn as the last look at `wanted`: the next notice must be able to start a read.
       reading = null
     }
   }
@@ -95,26 +95,26 @@ export function createTopic<Key, Snapshot>(
     dueAtMs = freshMs === null ? Number.POSITIVE_INFINITY : uptimeMs() + freshMs
     if (snapshot !== null && source.versionOf(found) < source.versionOf(snapshot)) return
     snapshot = found
-    for (const seat of seats) give(seat, found)
+    for (const subscriber of subscribers) give(subscriber, found)
   }
 
-  function give(seat: Seat<Snapshot>, found: Snapshot): void {
-    if (seat.given === null) return
-    const step = source.versionOf(found) - source.versionOf(seat.given)
-    if (step < 0 || (step === 0 && !source.isNews(seat.given, found))) return
-    seat.given = found
-    guard(() => seat.watcher.onSnapshot(found))
+  function give(subscriber: Subscriber<Snapshot>, found: Snapshot): void {
+    if (subscriber.given === null) return
+    const step = source.versionOf(found) - source.versionOf(subscriber.given)
+    if (step < 0 || (step === 0 && !source.isNews(subscriber.given, found))) return
+    subscriber.given = found
+    guard(() => subscriber.watcher.onSnapshot(found))
   }
 
   function lose(): void {
     snapshot = null
-    const told = [...seats]
-    seats.clear()
+    const told = [...subscribers]
+    subscribers.clear()
     onEmpty()
-    for (const seat of told) if (seat.given !== null) guard(() => seat.watcher.onGone())
+    for (const subscriber of told) if (subscriber.given !== null) guard(() => subscriber.watcher.onGone())
   }
 
-  /** One watcher that throws must not cost its neighbours the news. */
+  /** A watcher that throws must not keep the others from the news. */
   function guard(tell: () => void): void {
     try {
       tell()
@@ -123,31 +123,31 @@ export function createTopic<Key, Snapshot>(
     }
   }
 
-  function leave(seat: Seat<Snapshot>): void {
-    if (seats.delete(seat) && seats.size === 0) onEmpty()
+  function leave(subscriber: Subscriber<Snapshot>): void {
+    if (subscribers.delete(subscriber) && subscribers.size === 0) onEmpty()
   }
 
   async function join(watcher: Watcher<Snapshot>): Promise<Watch<Snapshot> | null> {
-    const seat: Seat<Snapshot> = { watcher, given: null }
-    // Seated before the first read: what is noticed from here on is not missed.
-    seats.add(seat)
+    const subscriber: Subscriber<Snapshot> = { watcher, given: null }
+    // Before the first read, so that no notice from here on is missed.
+    subscribers.add(subscriber)
     try {
       if (isBehind()) await refresh()
     } catch (error) {
-      leave(seat)
+      leave(subscriber)
       throw error
     }
     const first = snapshot
     if (first === null) return null
-    // The caller runs on before anything newer may reach its watcher: otherwise it could write the older one last.
+    // The caller gets this snapshot before its watcher gets a newer one: otherwise it could write the older one last.
     const begin = setImmediate(() => {
-      seat.given = first
-      if (!seats.has(seat)) guard(() => watcher.onGone())
-      else if (snapshot !== null) give(seat, snapshot)
+      subscriber.given = first
+      if (!subscribers.has(subscriber)) guard(() => watcher.onGone())
+      else if (snapshot !== null) give(subscriber, snapshot)
     })
     const stop = () => {
       clearImmediate(begin)
-      leave(seat)
+      leave(subscriber)
     }
     return { snapshot: first, stop }
   }

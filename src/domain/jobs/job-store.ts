@@ -1,14 +1,14 @@
 /**
- * The store as jobs need it. Written for one SQLite file and for Postgres alike: a claim is one statement, every write of a
- * worker carries its lease (the fencing token), limits live inside the transaction, a page is found by key and not by offset.
- * The store moves states only as it is told; which moves exist stands in transitions.ts, and every write is a compare-and-set.
+ * The store as jobs need it. A submit or a claim is one transaction with the limits that it checks, every write of a worker carries
+ * its lease (the fencing token), and a page is found by key and not by offset.
+ * A write of a worker counts only while its lease stands and, for an end, while the job is in one of the states that `from` lists;
+ * cancel, release, reap and expire choose the next state from the present one. All of these moves stand in transitions.ts.
  */
 import type { PoolPrice } from '../credits/prices.ts'
-import type { EngineOffer } from '../engine/lanes.ts'
+import type { EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
-import type { Job, JobError, JobInput, JobLog, Output, Progress } from './job.ts'
-import type { RunRecord } from './run-record.ts'
-import type { Submission } from './submission.ts'
+import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
+import type { RunRecord } from './run/run-record.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface NewJob {
@@ -50,11 +50,10 @@ export interface ClaimRequest {
   readonly leaseId: string
   readonly leaseUntil: Date
   readonly now: Date
-  /** The engines that have room, each with the lanes it serves; at equal rank the earlier one takes the job. */
+  /** The engines that have a free slot, each with the lanes it serves; at equal rank the earlier one takes the job. */
   readonly engines: readonly EngineOffer[]
   /**
-   * How far a lane of better rank may reach past the job that would be next: a job is overtaken, for the sake of loaded
-   * weights, by at most this many that were submitted after it.
+   * A job is overtaken, for the sake of loaded weights, by at most this many jobs that were submitted after it.
    */
   readonly maxOvertakes: number
 }
@@ -68,10 +67,10 @@ export interface Claim {
   readonly workflow: string
   readonly inputs: readonly JobInput[]
   readonly needsExtraData: boolean
-  /** Handed over with every claim: what ends the job erases it. */
+  /** Handed over with every claim; erased when the job ends. */
   readonly sealedExtraData: Uint8Array | null
   readonly notes: string | null
-  /** What the attempt before had shown, and what is off the job now. */
+  /** Outputs of earlier attempts, which are no longer listed with the job. */
   readonly earlierOutputs: readonly Output[]
 }
 
@@ -86,7 +85,7 @@ export interface RunChange {
   readonly outputs?: readonly Output[]
   readonly outputsReused?: boolean
   readonly log?: JobLog
-  /** The last write: ends the lease and gives the account its room back. */
+  /** The last write: ends the lease and no longer counts the job as running for its account. */
   readonly finish?: {
     readonly status: Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
     readonly from: readonly JobStatus[]
@@ -97,7 +96,7 @@ export interface RunChange {
   }
 }
 
-/** `lost`: another owner has the job, or it ended; stop and discard. */
+/** `lost`: another worker has the job, or it has ended; the run is discarded. */
 export type CommitOutcome =
   | {
       readonly outcome: 'committed'
@@ -151,15 +150,16 @@ export interface JobStore {
   list(accountId: string, query: ListQuery): Promise<Job[]>
 
   /**
-   * The best queued job whose account has room, with an engine that can run it, or null. Accounts with the fewest running jobs
-   * come first, then priority inside the account; among equals the engines' ranks decide within `maxOvertakes`, then submit
-   * order. Costs the same whatever the backlog: it looks at the head of each lane. Outputs of an earlier attempt are off the job
-   * from here on; their assets live on to the end of its retention, for whoever was told of them.
+   * The best queued job whose account may run one more, with an engine that can run it, or null. Accounts with the fewest running
+   * jobs come first, then those that were served longest ago, then priority inside the account; among equals the engines' ranks
+   * decide within `maxOvertakes`, then submit order. Costs the same whatever the backlog: it looks at the head of each lane.
+   * Outputs of an earlier attempt are no longer listed from here on; their assets stay readable until the end of the job's
+   * retention, for clients that know them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
   /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
   findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
-  /** Puts waiting jobs that stand in no lane into this one, in every pool, and says how many they were. */
+  /** Puts waiting jobs that have no lane into this one, in every pool; returns how many. */
   joinLane(lane: string): Promise<number>
   /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */
   renew(

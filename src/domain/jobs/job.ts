@@ -11,15 +11,15 @@ export interface Output {
   readonly contentType: string
   readonly sizeBytes: number
   readonly hash: string
-  /** Where the engine had put it; only while it is being committed. */
-  readonly place?: OutputPlace
+  /** Where the engine had put it; present only while it is being committed. */
+  readonly location?: OutputLocation
 }
 
-export interface OutputPlace {
+export interface OutputLocation {
   readonly folder: 'output' | 'temp' | 'input'
   /** '' for none. */
   readonly subfolder: string
-  /** Kept readable by its name, but no output of the job: a preview. */
+  /** Readable by its name but not listed among the job's outputs: a preview file. */
   readonly isUnlisted: boolean
 }
 
@@ -62,7 +62,7 @@ export interface Job {
   readonly outputs: readonly Output[]
   readonly error: JobError | null
   readonly outputsReused: boolean
-  /** How many outputs of earlier attempts were shown and no longer count. */
+  /** How many outputs of earlier attempts were listed and no longer are. */
   readonly outputsReplaced: number
   readonly attempt: number
   /** Grows with every change of the job that a reader could see. */
@@ -83,4 +83,19 @@ export interface JobInput {
   readonly hash: string
   readonly sizeBytes: number
   readonly contentType: string
+}
+
+/** How a job was submitted, beyond what it needs to run. Never a credential. */
+export interface Submission {
+  /** The queue number that the caller asked for or was given, as the text of a JSON number. */
+  readonly number: string
+  /** The client that gets the events of the run; null: all clients of the account. */
+  readonly clientId: string | null
+  readonly workflowId: string | null
+  /** The caller's own data without credentials, as JSON text. */
+  readonly extraData: string
+  /** Output nodes that run. */
+  readonly outputs: readonly string[]
+  /** The whole graph as JSON text when only a part of it runs; null when all of it does. */
+  readonly wholeWorkflow: string | null
 }

@@ -32,7 +32,7 @@ export const silentObserver: JobObserver = {
   engineStuck() {},
 }
 
-/** Tells all of them, in order. */
+/** One observer that calls all of these, in order. */
 export function combineObservers(...observers: readonly Partial<JobObserver>[]): JobObserver {
   const tell =
     <Name extends keyof JobObserver>(name: Name) =>

@@ -1,4 +1,7 @@
-/** The one table of job states. No status changes anywhere except along these rows. */
+/**
+ * Which status of a job may follow which. Runs take from here the states in which they may end a job. The store writes its moves in
+ * SQL; a test with random histories (test/domain/jobs/model.test.ts) compares what it did with this table.
+ */
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'canceling' | 'canceled' | 'failed' | 'expired'
 
 const NEXT = {

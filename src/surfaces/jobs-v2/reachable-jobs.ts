@@ -2,9 +2,9 @@
  * Jobs as an address shows them: the address of a deployment only its own, any other address all of the account's. A job out
  * of reach looks exactly like one that does not exist.
  */
-import type { CancelJob } from '../../domain/jobs/cancel.ts'
+import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { Job, JobLog } from '../../domain/jobs/job.ts'
-import { type JobReader, noSuchJob } from '../../domain/jobs/read.ts'
+import { type JobReader, noSuchJob } from '../../domain/jobs/read/job-reader.ts'
 import type { ServiceAddress } from '../kit/guards/gate.ts'
 
 /** Which jobs a request can reach. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
-import type { EngineInput } from '../../../src/domain/engine/engine.ts'
+import type { EngineInput } from '../../../src/domain/engine/engine-port.ts'
 import { describeEngine } from '../../contracts/engine.ts'
 import { openRig, stepsGraph } from './support/harness.ts'
 

@@ -5,9 +5,9 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { openEmbeddedEngine } from '../../../src/adapters/engines/embedded/engine.ts'
-import type { Engine, EngineRun } from '../../../src/domain/engine/engine.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
-import type { ModelRequest, RunModel } from '../../../src/domain/engine/run-model.ts'
+import type { Engine, EngineRun } from '../../../src/domain/engine/engine-port.ts'
+import type { ModelRequest, RunModel } from '../../../src/domain/engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../../src/domain/errors.ts'
 
 const MEMORY = { threads: 1, memoryLimitBytes: 67_108_864 }

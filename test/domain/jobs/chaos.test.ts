@@ -37,7 +37,7 @@ async function makeTrouble(rig: Rig, random: SeededRandom, ids: readonly string[
 }
 
 for (const seed of [11, 12]) {
-  test(`trouble ${seed}: every job ends exactly once`, { timeout: 60_000 }, async () => {
+  test(`random faults ${seed}: every job ends exactly once`, { timeout: 60_000 }, async () => {
     const random = seededRandom(seed)
     const finished = new Map<string, number>()
     const rig = await openRig({

@@ -5,7 +5,7 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../lib/log.ts'
-import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet.ts'
+import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet/fleet.ts'
 import {
   createFakeFleetEngine,
   type FakeFleetEngine,
@@ -222,7 +222,7 @@ fleetTest(
   },
 )
 
-test('a job is not drawn back by its weights to the engine that broke it off', async () => {
+test('a job goes to another engine than the one that broke it off, though its weights are loaded there', async () => {
   const weights = ['a.safetensors']
   const engines = [createFakeFleetEngine({ id: 'one', weights }), createFakeFleetEngine({ id: 'two', weights })]
   await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, retryMs: 0 })
@@ -303,7 +303,7 @@ fleetTest(
   },
 )
 
-test('what waited across a restart is learnt from the jobs themselves', { timeout: 20_000 }, async () => {
+test('lanes of jobs that waited across a restart are learnt from the jobs', { timeout: 20_000 }, async () => {
   const weights = ['a.safetensors']
   const before = await openRig({ engines: [createFakeFleetEngine({ id: 'one', weights })] })
   const { id } = await before.submit(withWeights('a.safetensors'))

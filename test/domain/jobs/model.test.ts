@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { newUuidV4 } from '../../../lib/ids.ts'
-import { toJobError } from '../../../src/domain/jobs/end-of-run.ts'
+import { toJobError } from '../../../src/domain/jobs/end/end-of-run.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import type { Lease } from '../../../src/domain/jobs/job-store.ts'
 import { canMove, isHeld, isTerminal, type JobStatus, statesBefore } from '../../../src/domain/jobs/transitions.ts'

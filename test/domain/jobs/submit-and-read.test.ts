@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { ServiceError } from '../../../src/domain/errors.ts'
-import { createSubmit } from '../../../src/domain/jobs/submit.ts'
+import { createSubmit } from '../../../src/domain/jobs/submit/submit-job.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { ACCOUNT, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
 
@@ -169,7 +169,7 @@ test('pages show every job once, newest first, and the last page has no next', a
   })
 })
 
-test('a job that finds its engine idle is asked for while it is being recorded, and both are one write', async () => {
+test('an idle worker asks for a job while that is still being recorded', async () => {
   const steps: string[] = []
   const looked = Promise.withResolvers<void>()
   const idle = await openRig({

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import { createLocalBus } from '../../../src/adapters/bus/local.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
-import { createPreviews, type Preview } from '../../../src/domain/jobs/previews.ts'
+import { createPreviews, type Preview } from '../../../src/domain/jobs/read/job-previews.ts'
 import { isTerminal } from '../../../src/domain/jobs/transitions.ts'
 import { ACCOUNT, GATED, node, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
@@ -68,7 +68,7 @@ jobTest('a position in the queue is kept up to date without any notice for the j
   watch.stop()
 })
 
-jobTest('whoever comes after the end gets the end', async (rig) => {
+jobTest('a watcher that comes after the end gets the final snapshot', async (rig) => {
   rig.worker.start()
   const { id } = await rig.submit(SAVE)
   await rig.untilStatus(id, 'succeeded')
@@ -78,7 +78,7 @@ jobTest('whoever comes after the end gets the end', async (rig) => {
 })
 
 jobTest(
-  'the newest preview awaits whoever connects, and is forgotten at the end',
+  'a watcher that connects gets the newest preview, which is forgotten at the end',
   async (rig) => {
     rig.worker.start()
     const { id } = await rig.submit({ '1': node('FakeSampler', { steps: 4 }), ...{ '2': GATED['1'] } })
@@ -97,7 +97,7 @@ jobTest(
   { worker: { firstProgressMs: 1, progressEveryMs: 5 } },
 )
 
-jobTest('what is not there cannot be watched', async (rig) => {
+jobTest('a foreign, malformed or unknown id cannot be watched', async (rig) => {
   const { id } = await rig.submit(SAVE)
   for (const [account, jobId] of [
     ['other', id],

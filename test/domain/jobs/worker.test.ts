@@ -162,7 +162,7 @@ function createNumberingEngine() {
 
 let hasRoom = false
 jobTest(
-  'a job that finds the disk full waits its turn again, and succeeds once there is room',
+  'a job that finds the disk full goes back to the queue, and succeeds once there is room',
   async (rig) => {
     rig.worker.start()
     const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
@@ -180,7 +180,7 @@ jobTest(
 )
 
 jobTest(
-  'a disk without room for the next file number is no fault of the node',
+  'a disk that is too full to reserve a file number costs attempts, like one too full for the file',
   async (rig) => {
     rig.worker.start()
     const failed = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
@@ -311,7 +311,7 @@ jobTest(
 )
 
 jobTest(
-  'an interrupt that nobody here asked for fails the job',
+  'an interrupt that the service did not ask for fails the job',
   async (rig) => {
     rig.worker.start()
     const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')

@@ -4,9 +4,9 @@
  */
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { Job, JobLog } from '../../../src/domain/jobs/job.ts'
-import type { ListRequest } from '../../../src/domain/jobs/list.ts'
-import type { SubmitRequest } from '../../../src/domain/jobs/submit.ts'
-import type { JobWatch, JobWatcher, Preview } from '../../../src/domain/jobs/watch-job.ts'
+import type { ListRequest } from '../../../src/domain/jobs/read/list-jobs.ts'
+import type { JobWatch, JobWatcher, Preview } from '../../../src/domain/jobs/read/watch-job.ts'
+import type { SubmitRequest } from '../../../src/domain/jobs/submit/submit-job.ts'
 
 export const JOB_ID = '0199b3f4-1d2e-7a3b-8c4d-5e6f70819234'
 export const ASSET_ID = '7b0f4c1e-51f3-4c55-9f43-0d1f4c1e51f3'

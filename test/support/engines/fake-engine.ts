@@ -25,7 +25,7 @@ import type {
   ReportedFile,
   ReportedItem,
 } from '../../../engine/graph/run-event.ts'
-import type { Engine, EngineRun, RunOptions } from '../../../src/domain/engine/engine.ts'
+import type { Engine, EngineRun, RunOptions } from '../../../src/domain/engine/engine-port.ts'
 import { type FakeClass, fakeCatalog } from './fake-catalog.ts'
 
 export interface FakeFaults {

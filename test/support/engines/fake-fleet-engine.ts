@@ -6,8 +6,8 @@
 import type { NodeDefinition } from '../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../engine/graph/object-info.ts'
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
-import type { EngineRun, RunOptions } from '../../../src/domain/engine/engine.ts'
-import type { EngineHealth, FleetEngine } from '../../../src/domain/engine/fleet-engine.ts'
+import type { EngineRun, RunOptions } from '../../../src/domain/engine/engine-port.ts'
+import type { EngineHealth, FleetEngine } from '../../../src/domain/engine/fleet/fleet-engine.ts'
 import { fakeCatalog } from './fake-catalog.ts'
 import { createFakeEngine, type FakeEngine, type FakeFaults } from './fake-engine.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
-import type { EngineRun } from '../../../domain/engine/engine.ts'
+import type { EngineRun } from '../../../domain/engine/engine-port.ts'
 
 const SERVER_NAME: Readonly<Record<string, string>> = {
   api_key_service_org: 'api_key_comfy_org',

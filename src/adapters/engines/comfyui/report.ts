@@ -8,7 +8,7 @@ import type { NodeReport, ReportedFile, ReportedItem } from '../../../../engine/
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { isMediaType, typeFromName } from '../../../../lib/mime.ts'
 import { sleep } from '../../../../lib/sleep.ts'
-import type { EngineRun } from '../../../domain/engine/engine.ts'
+import type { EngineRun } from '../../../domain/engine/engine-port.ts'
 import type { ComfyApi, FilePlace } from './api.ts'
 import type { ComfyBounds } from './bounds.ts'
 import type { LeftFiles } from './left-files.ts'

@@ -5,7 +5,7 @@
 
 import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
 import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import type { EngineRun } from '../../../domain/engine/engine.ts'
+import type { EngineRun } from '../../../domain/engine/engine-port.ts'
 import { type EngineMessage, toText } from './frames.ts'
 import type { HistoryEntry } from './history.ts'
 import type { ToReport } from './report.ts'

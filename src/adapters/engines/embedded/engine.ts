@@ -11,9 +11,9 @@ import {
   readCatalog,
 } from '../../../../engine/index.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
-import type { Engine, EngineRun } from '../../../domain/engine/engine.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
-import type { RunModel } from '../../../domain/engine/run-model.ts'
+import type { Engine, EngineRun } from '../../../domain/engine/engine-port.ts'
+import type { RunModel } from '../../../domain/engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../../domain/errors.ts'
 
 export interface EmbeddedEngineOptions extends EngineOptions {

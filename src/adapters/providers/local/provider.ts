@@ -4,7 +4,7 @@
  */
 
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
-import type { Engine } from '../../../domain/engine/engine.ts'
+import type { Engine } from '../../../domain/engine/engine-port.ts'
 import type { JsonRecord } from '../../../domain/models/catalog/model.ts'
 import type { Provider, ProviderRefusal, SubmitOutcome } from '../../../domain/models/provider.ts'
 import { createRunWorkflow, type MadeFile, type WorkflowEnd } from '../../../domain/models/workflows/run-workflow.ts'

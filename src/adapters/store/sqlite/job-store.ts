@@ -3,7 +3,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { CancelOutcome, JobStore, ListQuery, TouchedJob } from '../../../domain/jobs/job-store.ts'
-import { endOfPage } from '../../../domain/jobs/list.ts'
+import { endOfPage } from '../../../domain/jobs/read/list-jobs.ts'
 import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
 import type { CancelAnswer } from './operations/cancel.ts'
 import { toClaim, toClaimInput } from './operations/claim.ts'

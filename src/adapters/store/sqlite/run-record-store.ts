@@ -1,7 +1,8 @@
 /** Run records on SQLite, as the main thread sees them. */
-import type { RunRecord } from '../../../domain/jobs/run-record.ts'
-import type { RecordedJob, RunRecordStore } from '../../../domain/jobs/run-records.ts'
-import type { Submission } from '../../../domain/jobs/submission.ts'
+
+import type { Submission } from '../../../domain/jobs/job.ts'
+import type { RecordedJob, RunRecordStore } from '../../../domain/jobs/read/recorded-jobs.ts'
+import type { RunRecord } from '../../../domain/jobs/run/run-record.ts'
 import { JOB_STATUSES } from '../../../domain/jobs/transitions.ts'
 import { toJob } from './operations/job-row.ts'
 import type { StoredRecord } from './operations/read-records.ts'

@@ -11,7 +11,7 @@ import {
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
 import { type Authenticate, type Caller, mustHaveScope } from '../../accounts/caller.ts'
-import type { ModelRequest, ModelWish, NodeModels } from '../../engine/run-model.ts'
+import type { ModelRequest, ModelWish, NodeModels } from '../../engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
 import type { Access } from '../access/model-access.ts'
 import type { CallBody, CallResult } from '../calls/call-store.ts'

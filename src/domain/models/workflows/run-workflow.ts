@@ -13,7 +13,7 @@ import { validate } from '../../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../../engine/graph/validate/validation-result.ts'
 import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { typeFromName } from '../../../../lib/mime.ts'
-import type { Engine, EngineInput, EngineRun } from '../../engine/engine.ts'
+import type { Engine, EngineInput, EngineRun } from '../../engine/engine-port.ts'
 import { ServiceError } from '../../errors.ts'
 import { asRefusal } from '../../workflows/graph-refusals.ts'
 

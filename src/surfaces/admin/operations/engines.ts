@@ -1,7 +1,7 @@
 /** What an operator can see and ask of the engines of the fleet. Only a running service has engines. */
 import type { FastifyInstance } from 'fastify'
-import type { EngineStatus } from '../../../domain/engine/engine-status.ts'
-import type { Fleet } from '../../../domain/engine/fleet.ts'
+import type { EngineStatus } from '../../../domain/engine/fleet/engine-status.ts'
+import type { Fleet } from '../../../domain/engine/fleet/fleet.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 
 export interface EngineParts {

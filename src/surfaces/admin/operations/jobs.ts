@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { CancelJob } from '../../../domain/jobs/cancel.ts'
+import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 

@@ -5,7 +5,7 @@
 
 import type { Work } from '../../../../lib/turns.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import type { JobWatcher, Preview } from '../../../domain/jobs/watch-job.ts'
+import type { JobWatcher, Preview } from '../../../domain/jobs/read/watch-job.ts'
 import type { EventStream, StreamSource } from '../../kit/streams/event-stream.ts'
 import type { ViewBase } from '../views/job-view.ts'
 import { createJobFrames } from './job-frames.ts'

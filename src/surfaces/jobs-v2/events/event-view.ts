@@ -1,7 +1,7 @@
 /** Event frames in the words of the wire, each made into bytes once for all its readers. Pure. */
 import type { Job, Progress } from '../../../domain/jobs/job.ts'
+import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
-import type { Preview } from '../../../domain/jobs/watch-job.ts'
 import { encodeFrame } from '../../kit/streams/sse.ts'
 import { toJobErrorView, toProgressView } from '../views/job-view.ts'
 

@@ -10,8 +10,8 @@
 
 import type { Work } from '../../../../lib/turns.ts'
 import type { Job, Output } from '../../../domain/jobs/job.ts'
+import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
-import type { Preview } from '../../../domain/jobs/watch-job.ts'
 import { toOutputText, type ViewBase } from '../views/job-view.ts'
 import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
 import { createFramePacer } from './frame-pacer.ts'

@@ -1,6 +1,6 @@
 /** A job in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
 import type { Job, JobError, Output, Progress } from '../../../domain/jobs/job.ts'
-import { labelOf } from '../../../domain/jobs/metadata.ts'
+import { labelOf } from '../../../domain/jobs/submit/job-metadata.ts'
 import { toWireHash } from './asset-view.ts'
 import { type ContentLinks, type JobLinkStyle, type LinkBase, toJobUrls } from './links.ts'
 

@@ -1,7 +1,7 @@
 /** Cancels several jobs and returns the ids of those that it canceled. Unknown ids, ended jobs and jobs of others are passed over. */
 import { ServiceError } from '../../../domain/errors.ts'
-import type { CancelJob } from '../../../domain/jobs/cancel.ts'
-import type { JobReader } from '../../../domain/jobs/read.ts'
+import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
+import type { JobReader } from '../../../domain/jobs/read/job-reader.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 
 export interface CancelDeps {

@@ -1,5 +1,5 @@
 /** The query of the job list, in both spellings that are in use. Its refusals are ComfyUI's own sentences. */
-import type { JobFilter } from '../../../domain/jobs/run-records.ts'
+import type { JobFilter } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { GROUP_WORDS, type GroupWord, statesOfGroup } from './status-words.ts'
 
 export type JobListQuery =

@@ -1,5 +1,5 @@
 /** A job in the lists under `/api/jobs`. Members that would be null are left out, as clients expect. */
-import type { RecordedJob } from '../../../domain/jobs/run-records.ts'
+import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { summarize, toOutputs } from './node-output.ts'
 import { type PromptViewDeps, toExecutionError, toHistoryStatus, toPromptParts } from './prompt-view.ts'

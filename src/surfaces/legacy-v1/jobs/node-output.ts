@@ -4,7 +4,7 @@
  */
 
 import { extensionOf } from '../../../../lib/mime.ts'
-import type { RunRecord, ShownItem, ShownNode } from '../../../domain/jobs/run-record.ts'
+import type { RunRecord, ShownItem, ShownNode } from '../../../domain/jobs/run/run-record.ts'
 
 export interface OutputSummary {
   readonly outputs_count: number

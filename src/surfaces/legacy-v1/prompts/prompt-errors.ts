@@ -1,5 +1,5 @@
 /** The one error shape of `POST /prompt`: clients show `error.message` and mark the nodes of `node_errors`. */
-import type { PromptNodeErrors } from '../../../domain/jobs/submit-prompt.ts'
+import type { PromptNodeErrors } from '../../../domain/jobs/submit/submit-prompt.ts'
 import type { AnswerError } from '../../kit/surface.ts'
 import { toRefusal } from '../legacy-errors.ts'
 

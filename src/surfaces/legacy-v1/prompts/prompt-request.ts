@@ -3,7 +3,7 @@
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { PRIORITY_LIMIT } from '../../../domain/jobs/submit.ts'
+import { PRIORITY_LIMIT } from '../../../domain/jobs/submit/submit-job.ts'
 import { INVALID_PROMPT_ID, NO_PROMPT, type PromptRefusal } from './prompt-errors.ts'
 import { CREDENTIAL } from './prompt-extra-data.ts'
 

@@ -10,7 +10,7 @@ import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
 import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
 import { createFakeEngine } from '../../../../test/support/engines/fake-engine.ts'
 import { RECORDINGS } from '../../../../test/support/recordings/replay-exchange.ts'
-import type { Engine } from '../../../domain/engine/engine.ts'
+import type { Engine } from '../../../domain/engine/engine-port.ts'
 
 const input = (name: string) => readFileSync(`${RECORDINGS}inputs/${name}`)
 

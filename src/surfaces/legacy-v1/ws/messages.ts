@@ -1,6 +1,6 @@
 /** Every text message of the socket, with exactly the keys that clients know, in their order. Pure. */
 import type { EngineEvent, EngineFailure, NodeRef } from '../../../../engine/graph/run-event.ts'
-import { toShownOutput } from '../../../domain/jobs/run-record.ts'
+import { toShownOutput } from '../../../domain/jobs/run/run-record.ts'
 import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from '../jobs/exception-types.ts'
 import type { RunProgress } from './run-progress.ts'
 

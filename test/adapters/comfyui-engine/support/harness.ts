@@ -10,7 +10,7 @@ import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../../lib/log.ts'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/engine.ts'
-import type { Engine, EngineInput, EngineRun } from '../../../../src/domain/engine/engine.ts'
+import type { Engine, EngineInput, EngineRun } from '../../../../src/domain/engine/engine-port.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../../../support/engines/fake-comfyui/fake-comfyui.ts'
 
 export const SHORT_BOUNDS: Partial<ComfyBounds> = {

@@ -4,7 +4,7 @@
  * are the lanes, and the statement matches their heads with what the engines offer to take.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { EngineOffer } from '../../../../domain/engine/lanes.ts'
+import type { EngineOffer } from '../../../../domain/engine/fleet/lane-offers.ts'
 import type { Claim, ClaimRequest } from '../../../../domain/jobs/job-store.ts'
 import {
   type CompleteJob,

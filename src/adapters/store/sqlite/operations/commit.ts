@@ -22,7 +22,7 @@ interface Finish {
   readonly record: string | null
 }
 
-/** An output with its place: the path of its record, its folder below the top, and whether it is listed. */
+/** An output with its location: the path of its record, its folder below the top, and whether it is listed. */
 type NewOutputRow = readonly [...output: OutputRow, filePath: string, subfolder: string | null, isListed: number]
 
 export interface CommitInput {
@@ -37,10 +37,10 @@ export interface CommitInput {
 }
 
 function toOutputRow(output: Output): NewOutputRow {
-  const { assetId, nodeId, name, type, contentType, sizeBytes, hash, place } = output
-  const filePath = place?.folder === 'temp' ? `temp/${name}` : name
-  const isListed = place?.isUnlisted === true ? 0 : 1
-  return [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, place?.subfolder || null, isListed]
+  const { assetId, nodeId, name, type, contentType, sizeBytes, hash, location } = output
+  const filePath = location?.folder === 'temp' ? `temp/${name}` : name
+  const isListed = location?.isUnlisted === true ? 0 : 1
+  return [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, location?.subfolder || null, isListed]
 }
 
 function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../domain/credits/ledger.ts'
-import { chargeOf } from '../../../../domain/jobs/charge.ts'
+import { chargeOf } from '../../../../domain/jobs/end/charge.ts'
 import type { JobError } from '../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { JOB_COLUMNS, type JobRow } from './job-row.ts'

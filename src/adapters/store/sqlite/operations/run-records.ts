@@ -1,6 +1,6 @@
 /** How jobs were submitted and what their runs showed: the writes that belong to other operations, and hiding. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Submission } from '../../../../domain/jobs/submission.ts'
+import type { Submission } from '../../../../domain/jobs/job.ts'
 import { prepareRows } from './statement.ts'
 
 export type SubmissionRow = readonly [workflowId: string | null, text: string]

@@ -18,7 +18,7 @@ import {
 } from '../../../../../test/support/recordings/recorded-runs.ts'
 import { type Replay, replay } from '../../../../../test/support/recordings/replay-recording.ts'
 import { openEmbeddedEngine } from '../../../../adapters/engines/embedded/engine.ts'
-import type { Engine } from '../../../../domain/engine/engine.ts'
+import type { Engine } from '../../../../domain/engine/engine-port.ts'
 
 /** The real engine, whose cache can be emptied between two recordings. */
 interface EngineWithFreshCache extends Engine {

@@ -1,0 +1,88 @@
+/**
+ * A unit of an engine's capacity while one run occupies it. The run reports how it went; the slot does what that calls for (a
+ * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine.
+ */
+import type { Log } from '../../../../lib/log.ts'
+import { settlesWithin } from '../../../../lib/sleep.ts'
+import type { Engine } from '../engine-port.ts'
+import type { FleetMember } from './fleet-member.ts'
+
+/** Codes of failures that say something about the engine and not only about the job. */
+export const OUT_OF_MEMORY = 'out_of_memory'
+export const CUDA_FAULT = 'cuda_fault'
+
+export interface RunReport {
+  /** It ignored an interrupt and may still be running, or it starts nothing. */
+  readonly isStuck: boolean
+  /** The code of the failure that the engine reported; null when there was none. */
+  readonly failureCode: string | null
+}
+
+export interface EngineSlot {
+  readonly engineId: string
+  readonly engine: Pick<Engine, 'run'>
+  /** It can free memory after a run had too little. */
+  readonly canFree: boolean
+  /** The engine broke off, or cannot be reached: it gets no work for a while. */
+  lose(reason: string): void
+  /** Never rejects, and settles within a bounded time. A second call does nothing. */
+  end(report: RunReport): Promise<void>
+}
+
+export interface SlotDeps {
+  readonly log: Log
+  onFreed(): void
+}
+
+const REPAIR_WITHIN_MS = 30_000
+
+export function createSlot(member: FleetMember, weights: readonly string[], { log, onFreed }: SlotDeps): EngineSlot {
+  const { id, engine } = member
+  let isOver = false
+  let lossReason: string | null = null
+  member.begin(weights)
+  const { incarnation } = member
+
+  /** What the engine needs before its next run; null in the ordinary case. */
+  function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
+    if (engine.isResident) return null
+    if (isStuck) return () => replace(lossReason ?? 'it ignored an interrupt')
+    if (failureCode === CUDA_FAULT) return () => replace('its graphics card reported a fault')
+    return failureCode === OUT_OF_MEMORY ? free : null
+  }
+
+  async function replace(reason: string): Promise<void> {
+    log.error({ engine: id, reason }, 'an engine is taken out of service')
+    if (member.isSupervised) await member.recycle(reason)
+    else member.quarantine(reason)
+  }
+
+  async function free(): Promise<void> {
+    member.loaded.clear()
+    await engine.free?.({ signal: AbortSignal.timeout(REPAIR_WITHIN_MS) })
+  }
+
+  return {
+    engineId: id,
+    engine,
+    canFree: engine.free !== undefined,
+    lose(reason) {
+      lossReason = reason
+      member.lose(reason, incarnation)
+    },
+    async end(report) {
+      if (isOver) return
+      isOver = true
+      if (report.failureCode !== null) member.countFailure()
+      const repair = findRepair(report)
+      if (repair !== null) {
+        const repaired = repair().catch((error) =>
+          log.error({ err: error, engine: id }, 'an engine could not be repaired'),
+        )
+        await settlesWithin(repaired, REPAIR_WITHIN_MS)
+      }
+      member.end({ isGood: lossReason === null && !report.isStuck })
+      onFreed()
+    },
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * An engine that may come and go, as a fleet needs it: beside running jobs it reports its health and can be repaired. How it is
+ * reached, probed and restarted is the adapter's business; who may give it work is the fleet's.
+ */
+import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import type { Engine } from '../engine-port.ts'
+
+/** What went wrong last, in words that an operator may read. */
+export interface EngineTrouble {
+  readonly message: string
+  readonly at: Date
+}
+
+export interface EngineHealth {
+  /** `starting`: not reached yet, or restarted on purpose; `lost`: it was there and is gone. Both are probed with backoff. */
+  readonly state: 'starting' | 'ready' | 'lost'
+  /** Counts the processes that were seen behind this engine: with a new one, everything that was loaded is gone. */
+  readonly incarnation: number
+  readonly lastError: EngineTrouble | null
+  /** Why it must not be given work although it answers, as long as that is so; null: it may. */
+  readonly unfit: string | null
+  /** The version that the engine states, such as `0.33.0`; null when it is not known. */
+  readonly version: string | null
+  /** How often the connection for its events had to be made anew. */
+  readonly reconnects: number
+  /** What its process occupies; null when that cannot be seen (an engine on another machine). */
+  readonly memoryBytes: number | null
+  /** Since when the present process runs; null when that is not known. */
+  readonly startedAt: Date | null
+}
+
+export interface FleetEngine extends Engine {
+  /** Stable over restarts of ours, for example its address: what was learnt about it is remembered under this name. */
+  readonly id: string
+  /** How many runs it is given at a time. */
+  readonly concurrency: number
+  /** It is a part of this process, so it is never paused, quarantined or replaced after a run. */
+  readonly isResident?: true
+  health(): EngineHealth
+  /** The listener is called after every change of health or of the object info. Returns the end of the subscription. */
+  onChange(listener: () => void): () => void
+  /** What it can run, as it said last; null as long as it has never been reached. */
+  objectInfo(): ObjectInfo | null
+  /** Unloads weights and caches, after a run had too little memory. Absent: it cannot. */
+  free?(options: { readonly signal: AbortSignal }): Promise<void>
+  /** Ends its process and starts a new one; resolves when that is under way. Absent: its process is not ours. */
+  recycle?(reason: string): Promise<void>
+}

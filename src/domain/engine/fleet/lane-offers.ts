@@ -1,0 +1,63 @@
+/**
+ * What engines with a free slot offer to the queue: the lanes that each can serve, ranked by how well its loaded weights fit. The
+ * store only compares keys and ranks.
+ */
+import type { FleetMember } from './fleet-member.ts'
+import type { LaneTable } from './lane-table.ts'
+
+/**
+ * 0: everything the lane needs is loaded here; 1: some of it is; 2: it is loaded nowhere; 3: another engine has it loaded, or
+ * this one broke off its latest run.
+ * Lower ranks are taken first, within the bound that `maxOvertakes` sets.
+ */
+export type LaneRank = 0 | 1 | 2 | 3
+
+export interface LaneOffer {
+  readonly lane: string
+  readonly rank: LaneRank
+}
+
+export interface EngineOffer {
+  readonly engineId: string
+  /** null: this engine takes whatever waits in the pool, in plain order. */
+  readonly lanes: readonly LaneOffer[] | null
+}
+
+/** `free`: the members that may be given a run now. `all`: every member of the fleet. */
+export function offerLanes(
+  free: readonly FleetMember[],
+  { all, lanes }: { readonly all: readonly FleetMember[]; readonly lanes: LaneTable },
+): EngineOffer[] {
+  const order = free.toSorted(
+    (one, other) =>
+      Number(one.brokeLatestRun) - Number(other.brokeLatestRun) ||
+      Number(one.loaded.hasAny()) - Number(other.loaded.hasAny()) ||
+      one.running - other.running,
+  )
+  return order.map((member) => ({
+    engineId: member.id,
+    lanes: servedLanes(member, lanes).map((lane) => ({ lane, rank: rankLane(member, lane, { all, lanes }) })),
+  }))
+}
+
+/** The lanes that an engine can serve with its catalog, whether or not it has a free slot. */
+export function servedLanes(member: FleetMember, lanes: LaneTable): readonly string[] {
+  const catalog = member.catalog()
+  return catalog === null ? [] : lanes.servedBy(catalog)
+}
+
+function rankLane(
+  member: FleetMember,
+  lane: string,
+  { all, lanes }: { readonly all: readonly FleetMember[]; readonly lanes: LaneTable },
+): LaneRank {
+  const weights = lanes.needsOf(lane)?.weights ?? []
+  // What it had loaded may be gone, and the job that it broke off should go to another engine.
+  if (member.brokeLatestRun) return 3
+  if (weights.length === 0 || member.loaded.hasAll(weights)) return 0
+  if (member.loaded.hasSome(weights)) return 1
+  const isElsewhere = all.some(
+    (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.loaded.hasAll(weights),
+  )
+  return isElsewhere ? 3 : 2
+}

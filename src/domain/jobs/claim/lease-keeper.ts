@@ -1,0 +1,71 @@
+/**
+ * Keeps the leases of a worker's runs: renews them in one write and tells each run what that write found (a cancel, or that the
+ * lease is lost), and gives jobs back to the queue.
+ */
+
+import type { Lease } from '../job-store.ts'
+import type { JobRun } from '../run/job-run.ts'
+import { announceTouched } from '../sweeps/announce-touched.ts'
+import { createRecover, type Recover } from '../sweeps/recover-jobs.ts'
+import type { WorkerDeps, WorkerOptions } from './worker-options.ts'
+
+type LeasedRun = Pick<JobRun, 'lease' | 'leaseUntil' | 'lose' | 'cancel'>
+
+export class LeaseKeeper {
+  readonly #deps: WorkerDeps
+  readonly #options: WorkerOptions
+  readonly #recover: Recover
+
+  constructor(deps: WorkerDeps, options: WorkerOptions) {
+    this.#deps = deps
+    this.#options = options
+    const { observer, limits } = options
+    this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
+  }
+
+  async renew(runs: readonly LeasedRun[]): Promise<void> {
+    const until = new Date(this.#deps.clock.now().getTime() + this.#options.leaseMs)
+    const leases = runs.map((run) => run.lease)
+    const held = await this.#deps.store.renew(leases, until)
+    const statusOf = new Map(held.map(({ jobId, status }) => [jobId, status]))
+    for (const run of runs) {
+      const status = statusOf.get(run.lease.jobId)
+      if (status === undefined) {
+        run.lose()
+        continue
+      }
+      run.leaseUntil = until
+      if (status === 'canceling') run.cancel()
+    }
+  }
+
+  /** Never rejects: while the store cannot be reached, a run goes on until its lease has run out. */
+  async tryToRenew(runs: readonly LeasedRun[]): Promise<void> {
+    if (runs.length === 0) return
+    try {
+      await this.renew(runs)
+    } catch (error) {
+      this.#deps.log.error({ err: error }, 'renewing leases failed')
+      const now = this.#deps.clock.now()
+      for (const run of runs) if (run.leaseUntil <= now) run.lose()
+    }
+  }
+
+  /** Lets the lease lapse here and now, which spends the attempt, and takes the job back like any other lapsed one. */
+  async surrender(lease: Lease): Promise<void> {
+    await this.#deps.store.renew([lease], new Date(0))
+    await this.#recover()
+  }
+
+  /** Gives jobs back to the queue without spending an attempt. Never rejects. */
+  async giveBack(leases: readonly Lease[]): Promise<void> {
+    if (leases.length === 0) return
+    const { store, clock, log } = this.#deps
+    try {
+      const touched = await store.release(leases, clock.now())
+      announceTouched({ ...this.#deps, observer: this.#options.observer }, touched, null)
+    } catch (error) {
+      log.error({ err: error }, 'leases could not be given back; they run out by themselves')
+    }
+  }
+}

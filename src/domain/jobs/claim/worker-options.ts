@@ -1,0 +1,113 @@
+/** What a worker needs and what may be set, with the reasons for the defaults. */
+import type { NewId } from '../../../../lib/ids.ts'
+import type { Turns } from '../../../../lib/turns.ts'
+import type { Fleet } from '../../engine/fleet/fleet.ts'
+import type { JobStore } from '../job-store.ts'
+import { type JobObserver, silentObserver } from '../observer.ts'
+import type { CommitPace } from '../run/committer.ts'
+import type { RunDeps, RunLimits } from '../run/run-deps.ts'
+import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
+
+/** What a worker uses of a fleet. */
+export type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
+
+export interface WorkerDeps
+  extends Pick<
+    RunDeps,
+    | 'storeBlob'
+    | 'storageLeft'
+    | 'blobs'
+    | 'bus'
+    | 'extraData'
+    | 'clock'
+    | 'log'
+    | 'onStored'
+    | 'mustBeActive'
+    | 'verdicts'
+  > {
+  readonly store: Pick<
+    JobStore,
+    'claim' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reap' | 'reserveOutputNumbers'
+  >
+  readonly fleet: WorkerFleet
+  /** For leases and for the assets of outputs. */
+  readonly newId: NewId
+  readonly observer?: JobObserver
+  /** Shared with all other long work on this thread; left out: the worker's own. */
+  readonly turns?: Turns
+
+  readonly pool: string
+  /** How many jobs run at a time, however many slots the engines have. */
+  readonly workers: number
+  readonly workerId?: string
+  /** Files of the engine's `temp` folder count as outputs. */
+  readonly previewOutputs?: boolean
+  readonly leaseMs?: number
+  readonly renewEveryMs?: number
+  readonly pollEveryMs?: number
+  readonly parallelIngests?: number
+  /** The pause after the storage had no room. It doubles while that goes on, so that jobs do not spend all attempts at once. */
+  readonly storageRetryMs?: number
+  readonly maxOvertakes?: number
+  readonly progressEveryMs?: number
+  readonly firstProgressMs?: number
+  readonly outputLingerMs?: number
+  readonly maxAttempts?: number
+  /** The same for everybody, or each account's own. */
+  readonly maxRunMs?: number | null | RunLimits['maxRunMs']
+  readonly cancelGraceMs?: number
+  readonly maxIngestMs?: number
+  readonly maxOutputs?: number
+  readonly maxOutputBytes?: number
+}
+
+/**
+ * Loading weights takes as long as a job or several. With four files of weights in even use this gives about sixteen jobs
+ * between two loads. No job is overtaken by more than this many.
+ */
+export const MAX_OVERTAKES = 64
+
+export interface WorkerOptions {
+  readonly pool: string
+  readonly workers: number
+  readonly workerId: string
+  readonly leaseMs: number
+  readonly renewEveryMs: number
+  readonly pollEveryMs: number
+  readonly parallelIngests: number
+  readonly storageRetryMs: number
+  readonly maxOvertakes: number
+  readonly observer: JobObserver
+  readonly pace: CommitPace
+  readonly limits: RunLimits
+}
+
+export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
+  const { maxRunMs = null } = deps
+  return {
+    pool: deps.pool,
+    workers: deps.workers,
+    workerId: deps.workerId ?? deps.newId(),
+    // Three renewals may fail before a lease lapses.
+    leaseMs: deps.leaseMs ?? 30_000,
+    renewEveryMs: deps.renewEveryMs ?? 10_000,
+    pollEveryMs: deps.pollEveryMs ?? 1000,
+    parallelIngests: deps.parallelIngests ?? 4,
+    storageRetryMs: deps.storageRetryMs ?? 1000,
+    maxOvertakes: deps.maxOvertakes ?? MAX_OVERTAKES,
+    observer: deps.observer ?? silentObserver,
+    pace: {
+      progressEveryMs: deps.progressEveryMs ?? 500,
+      firstProgressMs: deps.firstProgressMs ?? 100,
+      outputLingerMs: deps.outputLingerMs ?? 10,
+    },
+    limits: {
+      maxAttempts: deps.maxAttempts ?? MAX_ATTEMPTS,
+      maxRunMs: typeof maxRunMs === 'function' ? maxRunMs : () => maxRunMs,
+      cancelGraceMs: deps.cancelGraceMs ?? 10_000,
+      maxIngestMs: deps.maxIngestMs ?? 600_000,
+      maxOutputs: deps.maxOutputs ?? 10_000,
+      maxOutputBytes: deps.maxOutputBytes ?? 64 * 1024 ** 3,
+    },
+  }
+}

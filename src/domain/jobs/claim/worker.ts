@@ -1,0 +1,244 @@
+/**
+ * Claims jobs for engines that have a free slot and runs them there. It is woken by notices and also polls, so a lost notice costs
+ * a second. All its leases are renewed in one write; a run that loses its lease is discarded. Which job is next, for which of the
+ * engines, and whether its account may run one more, is decided by the store; the run itself is in job-run.ts.
+ */
+import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
+import { createDoorbell } from '../../../../lib/doorbell.ts'
+import { createSemaphore } from '../../../../lib/semaphore.ts'
+import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
+import { createTurns } from '../../../../lib/turns.ts'
+import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
+import type { JobChanged } from '../../events/event-bus.ts'
+import type { Claim } from '../job-store.ts'
+import { createEngineLossRetries } from '../run/engine-loss-retries.ts'
+import { JobRun } from '../run/job-run.ts'
+import type { RunDeps } from '../run/run-deps.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
+
+export interface WorkerStats {
+  readonly workers: number
+  readonly running: number
+  readonly isDraining: boolean
+}
+
+export interface Worker extends AsyncDisposable {
+  /** Harmless when called twice. */
+  start(): void
+  /** Claims nothing more, lets runs finish until the deadline, then gives the rest back to the queue. */
+  drain(options: { readonly deadline: Date }): Promise<void>
+  /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
+  evict(engineId: string): Promise<void>
+  stats(): WorkerStats
+  /** Looks for work at once: some may be on its way to the store. */
+  look(): void
+}
+
+export function createWorker(deps: WorkerDeps): Worker {
+  return new ClaimingWorker(deps)
+}
+
+// A full worker waits for a slot to be freed; the time only bounds the wait.
+const FULL_WAIT_MS = 60_000
+const MAX_STORAGE_PAUSE_MS = 30_000
+
+class ClaimingWorker implements Worker {
+  readonly #deps: WorkerDeps
+  readonly #options: WorkerOptions
+  readonly #runDeps: RunDeps
+  readonly #leases: LeaseKeeper
+  readonly #runs = new Map<string, JobRun>()
+  /** Runs, each together with the repair of its engine where one follows. */
+  readonly #busy = new Set<Promise<void>>()
+  readonly #bell = createDoorbell()
+  readonly #closing = new AbortController()
+  readonly #drainOver = new AbortController()
+  /** After the storage had no room for outputs: the next job would fare no better just now. */
+  readonly #storageBackoff: Backoff
+  readonly #storeBackoff = createBackoff({ firstMs: 250, maxMs: 10_000 })
+  #loops: Promise<void>[] = []
+  #subscriptions: (() => void)[] = []
+  #pauseMs = 0
+  #drained: Promise<void> | null = null
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps
+    this.#options = readWorkerOptions(deps)
+    const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
+    this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
+    this.#leases = new LeaseKeeper(deps, this.#options)
+    this.#runDeps = {
+      ...deps,
+      observer,
+      limits,
+      pace,
+      outputRules: { previewOutputs: deps.previewOutputs ?? false },
+      ingestLimit: createSemaphore(parallelIngests),
+      turns: deps.turns ?? createTurns(),
+      engineLossRetries: createEngineLossRetries(),
+      checkLease: ({ jobId }) => this.#leases.renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
+      surrender: (lease) => {
+        this.#runs.delete(lease.jobId)
+        return this.#leases.surrender(lease)
+      },
+      giveBack: (lease) => {
+        this.#runs.delete(lease.jobId)
+        return this.#leases.giveBack([lease])
+      },
+    }
+  }
+
+  start(): void {
+    if (this.#loops.length > 0 || this.#closing.signal.aborted) return
+    const { bus, fleet } = this.#deps
+    this.#subscriptions = [
+      bus.onWork(() => this.#bell.ring()),
+      bus.onChanged((notice) => this.#onChanged(notice)),
+      fleet.onChange(() => this.#bell.ring()),
+    ]
+    this.#loops = [this.#claimLoop(), this.#renewLoop()]
+  }
+
+  stats(): WorkerStats {
+    return {
+      workers: this.#options.workers,
+      running: this.#runs.size,
+      isDraining: this.#closing.signal.aborted,
+    }
+  }
+
+  look(): void {
+    this.#bell.ring()
+  }
+
+  drain({ deadline }: { readonly deadline: Date }): Promise<void> {
+    this.#drained ??= this.#drain(deadline)
+    return this.#drained
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.drain({ deadline: this.#deps.clock.now() })
+  }
+
+  async #claimLoop(): Promise<void> {
+    const { signal } = this.#closing
+    while (!signal.aborted) {
+      if (this.#busy.size >= this.#options.workers) {
+        await this.#bell.wait(FULL_WAIT_MS, signal)
+        continue
+      }
+      if (this.#pauseMs > 0) {
+        const pauseMs = this.#pauseMs
+        this.#pauseMs = 0
+        await sleep(pauseMs, signal)
+        continue
+      }
+      const { fleet } = this.#deps
+      this.#bell.forget()
+      const isClaimed = await fleet.claimExclusively(this, () => this.#claimOne())
+      // A paused engine may take work again as soon as its pause is over.
+      if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
+    }
+  }
+
+  /** Between one and two poll intervals, so that many workers do not ask in step. */
+  #pollMs(): number {
+    return this.#options.pollEveryMs * (1 + Math.random())
+  }
+
+  async #claimOne(): Promise<boolean> {
+    const { store, fleet, clock, newId, log } = this.#deps
+    const engines = fleet.offers()
+    if (engines.length === 0) return false
+    const now = clock.now()
+    const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
+    const { pool, workerId, maxOvertakes } = this.#options
+    try {
+      const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now, engines, maxOvertakes })
+      this.#storeBackoff.reset()
+      if (claim === null) return false
+      if (this.#closing.signal.aborted) await this.#leases.giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
+      else this.#begin(claim, leaseUntil)
+      return true
+    } catch (error) {
+      log.error({ err: error }, 'claiming a job failed')
+      this.#pauseMs = this.#storeBackoff.nextMs()
+      return true
+    }
+  }
+
+  #begin(claim: Claim, leaseUntil: Date): void {
+    const { job } = claim
+    const startedAtMs = (job.startedAt ?? this.#deps.clock.now()).getTime()
+    this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
+    const { fleet } = this.#deps
+    const { engineId, needs } = claim
+    this.#runDeps.onStored?.(job)
+    const slot = fleet.take(engineId, needs)
+    const assigned = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
+    const run = new JobRun(claim, assigned, { ...this.#runDeps, leaseUntil })
+    this.#runs.set(job.id, run)
+    const occupied = this.#occupy(run, slot).finally(() => {
+      this.#busy.delete(occupied)
+      this.#bell.ring()
+    })
+    this.#busy.add(occupied)
+    this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+  }
+
+  /** The slot stays taken while its engine is repaired: the next run must not meet one that hangs. */
+  async #occupy(run: JobRun, slot: EngineSlot): Promise<void> {
+    const end = await run.done
+    const { jobId } = run.lease
+    if (this.#runs.get(jobId) === run) this.#runs.delete(jobId)
+    if (end.isShortOfRoom) this.#pauseMs = this.#storageBackoff.nextMs()
+    else if (end.end === 'finished') this.#storageBackoff.reset()
+    if (end.isStuck) {
+      this.#options.observer.engineStuck({ jobId })
+      this.#deps.log.error({ jobId, engine: slot.engineId }, 'the engine was given up in the middle of a run')
+    }
+    await slot.end(end)
+  }
+
+  /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
+  #onChanged({ jobId, version }: JobChanged): void {
+    const run = this.#runs.get(jobId)
+    if (run === undefined || version <= run.version) return
+    this.#leases
+      .renew([run])
+      .catch((error) => this.#deps.log.warn({ err: error, jobId }, 'a lease could not be checked'))
+  }
+
+  async #renewLoop(): Promise<void> {
+    const { signal } = this.#closing
+    // Leases are kept alive while the worker drains, too: the loop ends with the last run.
+    while (!signal.aborted || this.#busy.size > 0) {
+      await sleep(this.#options.renewEveryMs, this.#drainOver.signal)
+      if (this.#drainOver.signal.aborted) return
+      await this.#leases.tryToRenew([...this.#runs.values()])
+    }
+  }
+
+  async #drain(deadline: Date): Promise<void> {
+    this.#closing.abort()
+    const [claimLoop, renewLoop] = this.#loops
+    await claimLoop
+    const slots = Promise.all(this.#busy)
+    if (!(await settlesWithin(slots, deadline.getTime() - this.#deps.clock.now().getTime()))) {
+      const runs = [...this.#runs.values()]
+      for (const run of runs) run.abandon()
+      await this.#leases.giveBack(runs.map((run) => run.lease))
+      await settlesWithin(slots, this.#options.limits.cancelGraceMs)
+    }
+    this.#drainOver.abort()
+    await renewLoop
+    for (const end of this.#subscriptions) end()
+  }
+
+  async evict(engineId: string): Promise<void> {
+    const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
+    for (const run of runs) run.abandon()
+    await this.#leases.giveBack(runs.map((run) => run.lease))
+  }
+}

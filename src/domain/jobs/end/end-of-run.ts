@@ -1,0 +1,99 @@
+/**
+ * How an attempt ends, given what the engine said and what we did to it. The engine's own outcome counts first: a run that
+ * finished before an interrupt took hold is finished. Pure: the run carries the verdict out.
+ */
+
+import { EngineLostError } from '../../engine/engine-lost-error.ts'
+import type { JobError } from '../job.ts'
+import type { RunOutcome } from '../run/apply-engine-event.ts'
+import { isHeld, type JobStatus, statesBefore } from '../transitions.ts'
+
+/** Why the worker interrupted the run. */
+export type StopCause =
+  | { readonly cause: 'cancel' }
+  | { readonly cause: 'timeout'; readonly limitMs: number }
+  /** An output could not be kept, so the job cannot succeed. `mayPass`: a later attempt may. */
+  | { readonly cause: 'failed'; readonly error: JobError; readonly mayPass: boolean }
+
+/** Why the engine cannot bring the run to an end. */
+export interface EngineLoss {
+  readonly reason: string
+  /** The engine needs a restart before it can run anything. */
+  readonly isUnfit: boolean
+  /** Another run took the engine down. */
+  readonly isBlameless: boolean
+  /** The engine was lost before the run began there. */
+  readonly isUntouched: boolean
+}
+
+export interface RunFacts {
+  readonly outcome: RunOutcome | null
+  readonly stop: StopCause | null
+  /** null: the engine was there to the end. */
+  readonly loss: EngineLoss | null
+  /** The failure may be the engine's fault and not the job's: the job is tried once more. */
+  readonly deservesRetry: boolean
+  readonly attempt: number
+  readonly maxAttempts: number
+}
+
+export type RunVerdict =
+  | {
+      readonly verdict: 'finish'
+      readonly status: 'succeeded' | 'failed' | 'canceled'
+      readonly from: readonly JobStatus[]
+      readonly error: JobError | null
+    }
+  /** The attempt is spent, and the job goes back to the queue. */
+  | { readonly verdict: 'requeue' }
+  /** The job goes back to the queue without having spent an attempt. */
+  | { readonly verdict: 'return' }
+
+export function decideEnd(facts: RunFacts): RunVerdict {
+  const { outcome, stop, loss, attempt, maxAttempts } = facts
+  if (stop?.cause === 'failed') {
+    return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : toFailure(stop.error)
+  }
+  if (outcome?.kind === 'succeeded') {
+    return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
+  }
+  if (outcome?.kind === 'failed') {
+    const isRetried = facts.deservesRetry && stop === null && attempt < maxAttempts
+    return isRetried ? { verdict: 'requeue' } : toFailure(outcome.error)
+  }
+  if (stop?.cause === 'cancel') {
+    return { verdict: 'finish', status: 'canceled', from: ['canceling'], error: null }
+  }
+  if (stop?.cause === 'timeout') {
+    return toFailure(
+      toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`),
+    )
+  }
+  if (loss === null) return toFailure(toJobError('interrupted', 'the engine stopped the run without being asked'))
+  if (loss.isBlameless || loss.isUntouched) return { verdict: 'return' }
+  if (attempt < maxAttempts) return { verdict: 'requeue' }
+  return toFailure(
+    toJobError(
+      'engine_lost',
+      `the engine was lost in each of ${attempt} attempts to run this job; the last time, ${loss.reason}`,
+    ),
+  )
+}
+
+export function toJobError(code: string, message: string): JobError {
+  return { code, message, nodeId: null, classType: null, traceback: null }
+}
+
+/** The verdict over a run that cannot begin, go on or end well. */
+export function toFailure(error: JobError): RunVerdict {
+  return { verdict: 'finish', status: 'failed', from: statesBefore('failed').filter(isHeld), error }
+}
+
+/** `cause`: what the iterator of a run, or the reading of a file it reported, has thrown. */
+export function toEngineLoss(cause: unknown): EngineLoss {
+  if (!(cause instanceof EngineLostError)) {
+    return { reason: 'the engine broke off', isUnfit: false, isBlameless: false, isUntouched: false }
+  }
+  const { message, isUnfit, isBlameless, isUntouched } = cause
+  return { reason: message, isUnfit, isBlameless, isUntouched }
+}

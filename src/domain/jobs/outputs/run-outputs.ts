@@ -1,0 +1,80 @@
+/**
+ * The part of a run that keeps what nodes report: items become drafts, drafts become stored outputs, and those go to the
+ * committer in the order of their report. It can be cut off, and then outputs that are not stored yet fail.
+ */
+import { EngineLostError } from '../../engine/engine-lost-error.ts'
+import { toJobError } from '../end/end-of-run.ts'
+import type { Job, JobError, Output } from '../job.ts'
+import type { Reported } from '../run/apply-engine-event.ts'
+import type { Committer } from '../run/committer.ts'
+import type { RunDeps } from '../run/run-deps.ts'
+import { toOutputDraft } from './output-draft.ts'
+import { createIngest, isShortOfRoom, toIngestError } from './output-ingest.ts'
+
+/** Why an output could not be kept. */
+export interface OutputFault {
+  readonly error: JobError
+  /** The fault is not the job's: a later attempt, or another engine, may succeed. */
+  readonly mayPass: boolean
+  /** The engine could not hand it out. */
+  readonly loss: EngineLostError | null
+}
+
+export interface RunOutputs {
+  add(reported: readonly Reported[]): void
+  /** Resolves when few enough outputs wait to be stored. */
+  hasRoom(): Promise<void>
+  /** Resolves when nothing is under way. */
+  allStored(): Promise<void>
+  /** What is still under way is given up. */
+  cut(reason: string): void
+  readonly isCut: boolean
+}
+
+export interface RunOutputsOptions {
+  readonly job: Job
+  readonly earlier: readonly Output[]
+  readonly committer: Pick<Committer, 'addOutput'>
+  onFault(cause: unknown, fault: OutputFault): void
+}
+
+export function createRunOutputs(deps: RunDeps, { job, earlier, committer, onFault }: RunOutputsOptions): RunOutputs {
+  const { observer, outputRules } = deps
+  const stop = new AbortController()
+  const ingest = createIngest({
+    storeBlob: deps.storeBlob,
+    newId: deps.newId,
+    limit: deps.ingestLimit,
+    maxBytes: deps.limits.maxOutputBytes,
+    storageLeft: async () => deps.storageLeft?.(job.accountId) ?? Number.POSITIVE_INFINITY,
+    signal: stop.signal,
+    earlier,
+    onReady(output) {
+      observer.outputStored({ jobId: job.id, type: output.type, sizeBytes: output.sizeBytes })
+      committer.addOutput(output)
+    },
+    onError: (cause) => onFault(cause, toFault(cause)),
+  })
+  return {
+    add(reported) {
+      for (const each of reported) {
+        const draft = toOutputDraft(each, outputRules)
+        if (draft !== null) ingest.add(draft)
+      }
+    },
+    hasRoom: () => ingest.hasRoom(),
+    allStored: () => ingest.allStored(),
+    cut: (reason) => stop.abort(new Error(reason)),
+    get isCut() {
+      return stop.signal.aborted
+    },
+  }
+}
+
+export function toFault(cause: unknown): OutputFault {
+  if (!(cause instanceof EngineLostError)) {
+    return { error: toIngestError(cause), mayPass: isShortOfRoom(cause), loss: null }
+  }
+  const error = toJobError('output_unreadable', `an output could not be read from the engine: ${cause.message}`)
+  return { error, mayPass: true, loss: cause }
+}

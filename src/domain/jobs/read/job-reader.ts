@@ -1,0 +1,91 @@
+/**
+ * Reads one job, from the cache while that is current and otherwise from the store; no engine is asked. An id that is not this
+ * account's gets exactly the answer of one that does not exist.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import { isUuid } from '../../../../lib/ids.ts'
+import { ServiceError } from '../../errors.ts'
+import type { EventBus, Unsubscribe } from '../../events/event-bus.ts'
+import type { Job, JobLog } from '../job.ts'
+import type { JobStore } from '../job-store.ts'
+import { isTerminal } from '../transitions.ts'
+import { createJobCache } from './job-cache.ts'
+
+export interface JobReader {
+  /** Synchronous, from the cache only; never a job past its retention. */
+  peek(accountId: string, jobId: string): Job | undefined
+  /** Throws `not_found`. */
+  find(accountId: string, jobId: string): Promise<Job>
+  /** Like `find`, but not served from anything older than `version`. */
+  findSince(accountId: string, jobId: string, version: number): Promise<Job>
+  /** The executed graph as JSON text. */
+  workflow(accountId: string, jobId: string): Promise<string>
+  /** null while the job runs, and for good when nothing was captured. */
+  log(accountId: string, jobId: string): Promise<JobLog | null>
+  /** Takes over a job that the store has just returned, so that the next reader need not ask the store. */
+  learn(job: Job): void
+  /** Drops jobs past their retention from the cache. */
+  sweep(): void
+  stop: Unsubscribe
+}
+
+export interface ReaderDeps {
+  readonly store: Pick<JobStore, 'find' | 'findWorkflow' | 'findLog'>
+  readonly bus: Pick<EventBus<never>, 'onChanged'>
+  readonly clock: Clock
+  readonly maxEntries?: number
+  readonly maxBytes?: number
+  readonly queuedFreshMs?: number
+  readonly liveFreshMs?: number
+}
+
+const DEFAULT_MAX_BYTES = 16 * 1024 * 1024
+
+export function createJobReader(deps: ReaderDeps): JobReader {
+  const { store, bus, clock, maxEntries = 10_000, queuedFreshMs = 500, liveFreshMs = 2000 } = deps
+  const { maxBytes = DEFAULT_MAX_BYTES } = deps
+  const cache = createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs })
+  const stop = bus.onChanged((notice) => cache.notice(notice.jobId, notice.version))
+
+  function peek(accountId: string, jobId: string): Job | undefined {
+    const job = cache.get(jobId, clock.now().getTime())
+    return job !== undefined && job.accountId === accountId ? job : undefined
+  }
+
+  async function find(accountId: string, jobId: string): Promise<Job> {
+    const cached = peek(accountId, jobId)
+    if (cached !== undefined) return cached
+    if (!isUuid(jobId)) throw noSuchJob()
+    const now = clock.now()
+    const job = await cache.load(jobId, accountId, () => store.find(accountId, jobId, now), now.getTime())
+    if (job === null) throw noSuchJob()
+    return job
+  }
+
+  return {
+    peek,
+    find,
+    async findSince(accountId, jobId, version) {
+      // The caller may have heard of this version before the cache's own listener did.
+      cache.notice(jobId, version)
+      return find(accountId, jobId)
+    },
+    async workflow(accountId, jobId) {
+      const text = isUuid(jobId) ? await store.findWorkflow(accountId, jobId, clock.now()) : null
+      if (text === null) throw noSuchJob()
+      return text
+    },
+    async log(accountId, jobId) {
+      const job = await find(accountId, jobId)
+      return isTerminal(job.status) ? store.findLog(accountId, jobId, clock.now()) : null
+    },
+    learn: (job) => cache.learn(job, clock.now().getTime()),
+    sweep: () => cache.sweep(clock.now().getTime()),
+    stop,
+  }
+}
+
+/** The one refusal for an id that is unknown, somebody else's or past its retention. */
+export function noSuchJob(): ServiceError {
+  return new ServiceError('not_found', 'there is no job with this id')
+}

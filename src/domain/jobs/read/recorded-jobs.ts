@@ -1,0 +1,105 @@
+/**
+ * Jobs together with how they were submitted and what their runs showed: the queue as it stands, and the history of what has
+ * run. A job that never ran is not part of the history, and one that was removed from it is still a job.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import { isUuid } from '../../../../lib/ids.ts'
+import type { Job, Submission } from '../job.ts'
+import type { RunRecord } from '../run/run-record.ts'
+import { isTerminal, type JobStatus } from '../transitions.ts'
+
+export interface RecordedJob {
+  readonly job: Job
+  /** The executed graph as JSON text. */
+  readonly workflow: string
+  /** null for a job that was submitted without one. */
+  readonly submission: Submission | null
+  /** null until the run has ended, and for good when it never began. */
+  readonly run: RunRecord | null
+  /** Its owner has removed it from the history. */
+  readonly isHidden: boolean
+}
+
+export interface HistoryRange {
+  readonly maxItems: number
+  /** null: the newest; otherwise counted from the oldest. */
+  readonly offset: number | null
+}
+
+export interface JobFilter {
+  readonly statuses: readonly JobStatus[] | null
+  readonly workflowId: string | null
+  readonly outputType: 'image' | 'video' | 'audio' | '3d' | null
+  readonly sortBy: 'created_at' | 'execution_duration'
+  readonly order: 'asc' | 'desc'
+  readonly limit: number
+  readonly offset: number
+}
+
+export interface JobSelection {
+  readonly jobs: readonly RecordedJob[]
+  readonly total: number
+}
+
+/** The store as run records need it. */
+export interface RunRecordStore {
+  findRecord(accountId: string, jobId: string, now: Date): Promise<RecordedJob | null>
+  /** Held jobs by their start, then waiting ones in the order of the queue; at most `limit` of each. */
+  listLive(accountId: string, limit: number): Promise<readonly RecordedJob[]>
+  countLive(accountId: string): Promise<number>
+  /** Ended runs in the order of their end. */
+  listHistory(accountId: string, range: HistoryRange, now: Date): Promise<readonly RecordedJob[]>
+  selectJobs(accountId: string, filter: JobFilter, now: Date): Promise<JobSelection>
+  /** null: everything that has ended until now. */
+  hideHistory(accountId: string, jobIds: readonly string[] | null, now: Date): Promise<void>
+}
+
+export interface RunRecords {
+  find(accountId: string, jobId: string): Promise<RecordedJob | null>
+  live(accountId: string): Promise<readonly RecordedJob[]>
+  /** Running and waiting together. */
+  countLive(accountId: string): Promise<number>
+  history(accountId: string, range: HistoryRange): Promise<readonly RecordedJob[]>
+  /** null when the job has not ended, never ran, or was removed from the history. */
+  historyOf(accountId: string, jobId: string): Promise<RecordedJob | null>
+  select(accountId: string, filter: JobFilter): Promise<JobSelection>
+  forget(accountId: string, jobIds: readonly string[] | null): Promise<void>
+}
+
+export interface RunRecordsDeps {
+  readonly store: RunRecordStore
+  readonly clock: Clock
+  readonly maxLive?: number
+}
+
+// Clients look for their own job in the whole queue; the store bounds the graphs that come along.
+const MAX_LIVE = 10_000
+
+export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecordsDeps): RunRecords {
+  async function find(accountId: string, jobId: string): Promise<RecordedJob | null> {
+    return isUuid(jobId) ? store.findRecord(accountId, jobId, clock.now()) : null
+  }
+  return {
+    find,
+    live: (accountId) => store.listLive(accountId, maxLive),
+    countLive: (accountId) => store.countLive(accountId),
+    history: (accountId, range) => store.listHistory(accountId, range, clock.now()),
+    async historyOf(accountId, jobId) {
+      const found = await find(accountId, jobId)
+      return found !== null && isHistory(found.job) && !found.isHidden ? found : null
+    },
+    select: (accountId, filter) => store.selectJobs(accountId, filter, clock.now()),
+    async forget(accountId, jobIds) {
+      const known = jobIds?.filter(isUuid) ?? null
+      if (known === null || known.length > 0) await store.hideHistory(accountId, known, clock.now())
+    },
+  }
+}
+
+/**
+ * The history holds jobs that have run and ended. An expired job counts too, though it may never have run: a client that waits
+ * for it by its id would otherwise wait for ever.
+ */
+export function isHistory({ status, startedAt }: Job): boolean {
+  return status === 'expired' || (isTerminal(status) && startedAt !== null)
+}

@@ -1,0 +1,263 @@
+/**
+ * One attempt at one job: starts the engine, has its outputs and progress written to the store, and ends the job with one fenced
+ * write. The states of a run and its moves are in run-moves.ts; this file reports what happens as moves and carries out their
+ * effects. How an attempt ends is decided in end-of-run.ts.
+ */
+
+import type { Log } from '../../../../lib/log.ts'
+import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
+import { CUDA_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/engine-slot.ts'
+import { decideEnd, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
+import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
+import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
+import { type Committer, createCommitter } from './committer.ts'
+import { EngineListener } from './engine-listener.ts'
+import { prepareRun } from './prepare-run.ts'
+import type { AssignedEngine, RunDeps, RunEnd } from './run-deps.ts'
+import { isDeaf, moveRun, type RunEffect, type RunMove, type RunState, START } from './run-moves.ts'
+import { type EndingRun, writeEnd } from './write-end.ts'
+
+export class JobRun {
+  readonly claim: Claim
+  readonly lease: Lease
+  leaseUntil: Date
+  /** The newest version that this run itself has written. */
+  version: number
+  readonly done: Promise<RunEnd>
+
+  readonly #deps: RunDeps
+  readonly #assigned: AssignedEngine
+  readonly #log: Log
+  readonly #interrupt = new AbortController()
+  readonly #gaveUp = Promise.withResolvers<void>()
+  readonly #committer: Committer
+  readonly #outputs: RunOutputs
+  readonly #listener: EngineListener
+  #state: RunState = START
+  #engineEnd: Promise<void> = Promise.resolve()
+  #timers: NodeJS.Timeout[] = []
+
+  constructor(
+    claim: Claim,
+    assigned: AssignedEngine,
+    { leaseUntil, ...deps }: RunDeps & { readonly leaseUntil: Date },
+  ) {
+    this.claim = claim
+    this.lease = { jobId: claim.job.id, leaseId: claim.leaseId }
+    this.leaseUntil = leaseUntil
+    this.version = claim.job.version
+    this.#deps = deps
+    this.#assigned = assigned
+    this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt, engine: claim.engineId })
+    this.#committer = createCommitter({
+      pace: deps.pace,
+      log: this.#log,
+      send: (change) => deps.store.commit(this.lease, change),
+      readState: () => this.#listener.readState(),
+      onOutcome: (outcome) => this.#onCommitted(outcome),
+      mayRetry: () => this.#state.holdsLease && this.leaseUntil > deps.clock.now(),
+    })
+    this.#outputs = createRunOutputs(deps, {
+      job: claim.job,
+      earlier: claim.earlierOutputs,
+      committer: this.#committer,
+      onFault: (cause, fault) => this.#onOutputFault(cause, fault),
+    })
+    this.#listener = new EngineListener(deps, {
+      job: claim.job,
+      outputs: this.#outputs,
+      committer: this.#committer,
+      log: this.#log,
+      isDeaf: () => isDeaf(this.#state),
+      move: (move) => this.#move(move),
+    })
+    deps.verdicts?.asked(claim.job.id)
+    this.done = this.#run()
+  }
+
+  /** Somebody canceled the job. Harmless once the run is at its end: what it reached counts. */
+  cancel(): void {
+    this.#move({ move: 'stop', stop: { cause: 'cancel' } })
+  }
+
+  /** The lease is lost: nothing of this attempt counts any more. */
+  lose(): void {
+    this.#move({ move: 'lease_lost' })
+  }
+
+  /** The lease is given back on purpose: nothing of this attempt counts either. */
+  abandon(): void {
+    this.#move({ move: 'lease_returned' })
+  }
+
+  #move(move: RunMove): void {
+    const { state, effects } = moveRun(this.#state, move)
+    this.#state = state
+    for (const effect of effects) this.#carryOut(effect)
+  }
+
+  #carryOut(effect: RunEffect): void {
+    switch (effect.effect) {
+      case 'interrupt':
+        this.#interrupt.abort()
+        this.#after(this.#deps.limits.cancelGraceMs, { move: 'grace_over' })
+        break
+      case 'cut_outputs':
+        this.#outputs.cut(effect.reason)
+        break
+      case 'stop_writing':
+        this.#committer.stop()
+        break
+      case 'pause_engine':
+        this.#assigned.slot.lose(effect.reason)
+        break
+      case 'give_up_engine':
+        this.#gaveUp.resolve()
+        break
+      case 'log_output_fault':
+        this.#log.error({ err: effect.cause }, 'an output could not be kept')
+        break
+      case 'observe_lease_lost':
+        this.#deps.observer.leaseLost({ jobId: this.lease.jobId })
+        break
+    }
+  }
+
+  async #run(): Promise<RunEnd> {
+    try {
+      const verdict = (await this.#start()) ?? (await this.#execute())
+      if (verdict !== null) await this.#fulfil(verdict)
+      return this.#toEnd(verdict)
+    } catch (error) {
+      // A defect of ours, or a store that is gone: the lease runs out by itself and the job gets its next attempt.
+      this.#log.error({ err: error }, 'a run broke off')
+      this.abandon()
+      return { ...this.#toEnd(null), isShortOfRoom: true }
+    } finally {
+      this.#deps.verdicts?.settled(this.lease.jobId)
+      this.#outputs.cut('the run is over')
+      this.#committer.stop()
+      for (const timer of this.#timers) clearTimeout(timer)
+    }
+  }
+
+  /** Starts the engine. The verdict over a job that must not run at all, or null when it may. */
+  async #start(): Promise<RunVerdict | null> {
+    const prepared = await prepareRun(this.claim, {
+      ...this.#deps,
+      log: this.#log,
+      onOutputFault: (cause, fault) => this.#onOutputFault(cause, fault),
+    })
+    if ('error' in prepared) return this.#decide(toFailure(prepared.error))
+    if (this.#isDiscarded()) return null
+    const { run } = prepared
+    this.#listener.expect(run.graph)
+    const limitMs = this.#deps.limits.maxRunMs(run.accountId)
+    if (limitMs !== null) this.#after(limitMs, { move: 'stop', stop: { cause: 'timeout', limitMs } })
+    this.#move({ move: 'engine_started' })
+    this.#engineEnd = this.#listener.listen(this.#assigned.slot.engine, run, this.#interrupt.signal)
+    return null
+  }
+
+  /** Waits until the engine has ended or is given up, and its outputs are stored. null: this attempt no longer counts. */
+  async #execute(): Promise<RunVerdict | null> {
+    await Promise.race([this.#engineEnd, this.#gaveUp.promise])
+    if (this.#isDiscarded()) return null
+    const { outcome } = this.#listener.fold
+    // We did not ask for the interrupt: perhaps a cancel came whose notice was lost. The store knows.
+    if (outcome?.kind === 'interrupted' && this.#state.stop === null) await this.#deps.checkLease(this.lease)
+    this.#after(this.#deps.limits.maxIngestMs, { move: 'storing_overdue' })
+    await this.#outputs.allStored()
+    const { stop, loss, outputs } = this.#state
+    const verdict = decideEnd({
+      outcome: outputs === 'incomplete' ? { kind: 'interrupted' } : this.#listener.fold.outcome,
+      stop,
+      loss,
+      deservesRetry: this.#deservesRetry(),
+      attempt: this.claim.job.attempt,
+      maxAttempts: this.#deps.limits.maxAttempts,
+    })
+    return this.#decide(verdict)
+  }
+
+  #onOutputFault(cause: unknown, { error, mayPass, loss }: OutputFault): void {
+    const stop = { cause: 'failed', error, mayPass } as const
+    this.#move({ move: 'output_failed', stop, loss: loss === null ? null : toEngineLoss(loss), cause })
+  }
+
+  /** Every commit also shows whether the lease still stands and whether a cancel came. */
+  #onCommitted(outcome: CommitOutcome): void {
+    if (outcome.outcome === 'lost') {
+      this.lose()
+      return
+    }
+    const { id: jobId, accountId } = this.claim.job
+    this.version = outcome.version
+    this.#deps.bus.publishChanged({ jobId, accountId, version: outcome.version })
+    if (outcome.status === 'canceling') this.cancel()
+  }
+
+  /** From here on the verdict stands. null: the attempt no longer counts, so there is nothing to decide. */
+  #decide(verdict: RunVerdict): RunVerdict | null {
+    if (this.#isDiscarded()) return null
+    this.#move({ move: 'decided' })
+    return verdict
+  }
+
+  async #fulfil(verdict: RunVerdict): Promise<void> {
+    if (verdict.verdict === 'finish') {
+      if ((await writeEnd(verdict, this.#toEndingRun(), this.#deps)) === 'refused') this.#move({ move: 'end_refused' })
+      return
+    }
+    this.#committer.stop()
+    if (this.#deservesRetry()) this.#deps.engineLossRetries.grant(this.lease.jobId)
+    if (verdict.verdict === 'return') return this.#deps.giveBack(this.lease)
+    this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
+    await this.#deps.surrender(this.lease)
+  }
+
+  #toEndingRun(): EndingRun {
+    return {
+      claim: this.claim,
+      lease: this.lease,
+      version: this.version,
+      committer: this.#committer,
+      heard: this.#listener,
+      onVersion: (version) => {
+        this.version = version
+      },
+    }
+  }
+
+  /** A failure that may have been the engine's and not the job's, once per job, where another try may well go better. */
+  #deservesRetry(): boolean {
+    const code = this.#listener.failureCode
+    const { slot, hasOther } = this.#assigned
+    const mayGoBetter = (code === OUT_OF_MEMORY && slot.canFree) || (code === CUDA_FAULT && hasOther())
+    return mayGoBetter && !this.#deps.engineLossRetries.wasGranted(this.lease.jobId)
+  }
+
+  #isDiscarded(): boolean {
+    return this.#state.phase === 'discarded'
+  }
+
+  #after(ms: number, move: RunMove): void {
+    this.#timers.push(setTimeout(() => this.#move(move), Math.min(ms, MAX_TIMER_MS)))
+  }
+
+  #toEnd(verdict: RunVerdict | null): RunEnd {
+    const { stop, loss, engine } = this.#state
+    return {
+      end: verdict === null || this.#isDiscarded() ? 'discarded' : END_OF[verdict.verdict],
+      isShortOfRoom: stop?.cause === 'failed' && stop.mayPass && loss === null,
+      isStuck: engine === 'stuck',
+      failureCode: this.#listener.failureCode,
+    }
+  }
+}
+
+const END_OF: Record<RunVerdict['verdict'], RunEnd['end']> = {
+  finish: 'finished',
+  requeue: 'requeued',
+  return: 'requeued',
+}

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { appendLog, EMPTY_LOG, keepTail, type LogTail, readLog } from './log-tail.ts'
+
+test('what fits is kept whole and in order', () => {
+  const tail = ['one\n', '', 'two\n', 'three'].reduce((log: LogTail, text) => appendLog(log, text, 100), EMPTY_LOG)
+  assert.deepEqual(readLog(tail, 100), { text: 'one\ntwo\nthree', truncated: false })
+})
+
+test('the beginning is dropped when the bound is exceeded, and that shows', () => {
+  const tail = appendLog(appendLog(EMPTY_LOG, 'abcdef', 8), 'ghij', 8)
+  assert.deepEqual(readLog(tail, 8), { text: 'cdefghij', truncated: true })
+})
+
+test('an earlier tail is not changed by what is appended to it', () => {
+  const before = appendLog(EMPTY_LOG, 'a', 10)
+  appendLog(before, 'b', 10)
+  assert.equal(readLog(before, 10).text, 'a')
+})
+
+test('one huge text costs no more than the bound', () => {
+  const { text, truncated } = readLog(appendLog(EMPTY_LOG, `${'x'.repeat(5_000_000)}end`))
+  assert.ok(truncated && text.length === 256 * 1024 && text.endsWith('xend'))
+})
+
+test('a cut never splits a character', () => {
+  assert.equal(keepTail('a😀', 4), '😀')
+  assert.equal(keepTail('a😀', 3), '')
+  assert.equal(keepTail('é'.repeat(3), 5), 'éé')
+  assert.equal(keepTail('xx😀', 1), '')
+})
+
+const texts = fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { maxLength: 60 })
+
+test('the tail is the end of everything printed, at most as long as the bound, nearly as long as it can be', () => {
+  fc.assert(
+    fc.property(texts, fc.integer({ min: 4, max: 200 }), (parts, maxBytes) => {
+      const whole = parts.join('')
+      const { text, truncated } = readLog(
+        parts.reduce((log: LogTail, part) => appendLog(log, part, maxBytes), EMPTY_LOG),
+        maxBytes,
+      )
+      assert.ok(whole.endsWith(text))
+      const bytes = Buffer.byteLength(text)
+      assert.ok(bytes <= maxBytes)
+      assert.equal(truncated, text.length < whole.length)
+      if (truncated) assert.ok(bytes > maxBytes - 4)
+    }),
+  )
+})

@@ -1,0 +1,215 @@
+/**
+ * The states of a run and the moves between them. A run is one attempt at a job under one lease:
+ *
+ *   preparing --engine_started--> executing --engine_silent, grace_over--> storing --decided--> ending
+ *       |                             |                                       |                   |
+ *       |-- decided --> ending        |                                       |                   | end_refused
+ *       |                             |                                       |                   v
+ *       '------ lease_lost, lease_returned (in any phase before `ending`) ----'-------------> discarded
+ *
+ * `moveRun` is pure: it returns the next state and the effects that the owner of the run has to carry out, in that order.
+ * A move that does not count in the present phase changes nothing, so callers may report what happens as it happens.
+ */
+import type { EngineLoss, StopCause } from '../end/end-of-run.ts'
+
+export type RunPhase =
+  | 'preparing' // the recorded job is read; the engine has not been asked yet
+  | 'executing' // the engine runs the graph
+  | 'storing' // the engine has ended or was given up; outputs that it reported are still being stored
+  | 'ending' // the verdict stands and is being written; nothing changes it any more
+  | 'discarded' // nothing of this attempt counts: somebody else has the job, or will have it
+
+export type RunEngineState =
+  | 'unasked'
+  | 'running'
+  | 'silent' // its events have ended
+  | 'stuck' // given up: it ignored an interrupt, or is unfit until it is restarted; what it still says is ignored
+
+export type RunOutputsState =
+  | 'open'
+  | 'cut' // what is not stored yet is given up
+  | 'incomplete' // something was given up after the run was told to stop, so the run cannot count as succeeded
+
+export interface RunState {
+  readonly phase: RunPhase
+  readonly engine: RunEngineState
+  readonly outputs: RunOutputsState
+  /** Why we told the run to stop; null: we did not. */
+  readonly stop: StopCause | null
+  readonly loss: EngineLoss | null
+  /** False once the lease is known to be lost or given back: a last write that failed is not repeated then. */
+  readonly holdsLease: boolean
+}
+
+export type RunMove =
+  | { readonly move: 'engine_started' }
+  /** The engine's events have ended, with an outcome or without one. */
+  | { readonly move: 'engine_silent' }
+  | { readonly move: 'engine_lost'; readonly loss: EngineLoss }
+  /** A cancel, the time limit, or outputs beyond the limit. */
+  | { readonly move: 'stop'; readonly stop: StopCause }
+  | {
+      readonly move: 'output_failed'
+      readonly stop: Extract<StopCause, { cause: 'failed' }>
+      /** The engine could not hand it out; null: the fault is elsewhere. */
+      readonly loss: EngineLoss | null
+      /** For our log. */
+      readonly cause: unknown
+    }
+  /** The engine had its time to react to an interrupt. */
+  | { readonly move: 'grace_over' }
+  /** Outputs had their time to be stored after the engine ended. */
+  | { readonly move: 'storing_overdue' }
+  | { readonly move: 'lease_lost' }
+  | { readonly move: 'lease_returned' }
+  | { readonly move: 'decided' }
+  /** The store did not take the end: the lease was lost by then. */
+  | { readonly move: 'end_refused' }
+
+export type RunEffect =
+  /** Abort the engine's signal and report `grace_over` when the grace period has passed. At most once in a run. */
+  | { readonly effect: 'interrupt' }
+  | { readonly effect: 'cut_outputs'; readonly reason: string }
+  /** No more progress and outputs are written. */
+  | { readonly effect: 'stop_writing' }
+  /** Tell the slot at once: the engine must not be offered again before the job is back in the queue. */
+  | { readonly effect: 'pause_engine'; readonly reason: string }
+  /** Do not wait for the engine any longer. */
+  | { readonly effect: 'give_up_engine' }
+  | { readonly effect: 'log_output_fault'; readonly cause: unknown }
+  | { readonly effect: 'observe_lease_lost' }
+
+export interface RunStep {
+  readonly state: RunState
+  readonly effects: readonly RunEffect[]
+}
+
+export const START: RunState = {
+  phase: 'preparing',
+  engine: 'unasked',
+  outputs: 'open',
+  stop: null,
+  loss: null,
+  holdsLease: true,
+}
+
+const BEFORE_THE_END: readonly RunPhase[] = ['preparing', 'executing', 'storing']
+const ALWAYS: readonly RunPhase[] = [...BEFORE_THE_END, 'ending', 'discarded']
+
+/** In which phases each move counts. */
+const COUNTS_IN: Record<RunMove['move'], readonly RunPhase[]> = {
+  engine_started: ['preparing'],
+  engine_silent: ALWAYS,
+  engine_lost: ['executing'],
+  stop: BEFORE_THE_END,
+  output_failed: ['executing', 'storing'],
+  grace_over: ALWAYS,
+  storing_overdue: ['storing'],
+  lease_lost: ALWAYS,
+  lease_returned: ALWAYS,
+  decided: BEFORE_THE_END,
+  end_refused: ['ending'],
+}
+
+export function moveRun(state: RunState, move: RunMove): RunStep {
+  return COUNTS_IN[move.move].includes(state.phase) ? apply(state, move) : to(state)
+}
+
+function apply(state: RunState, move: RunMove): RunStep {
+  switch (move.move) {
+    case 'engine_started':
+      return to({ ...state, phase: 'executing', engine: 'running' })
+    case 'engine_silent':
+      return leaveEngine({ ...state, engine: state.engine === 'stuck' ? 'stuck' : 'silent' })
+    case 'engine_lost':
+      return isDeaf(state) ? to(state) : loseEngine(state, move.loss)
+    case 'stop':
+      return interruptFor(state, move.stop)
+    case 'output_failed':
+      return failOutput(state, move)
+    case 'grace_over':
+      return giveUpEngine(state)
+    case 'storing_overdue':
+      return cut(state, 'storing outputs took too long')
+    case 'lease_lost': {
+      const step = discard(state)
+      return BEFORE_THE_END.includes(state.phase) ? also(step, { effect: 'observe_lease_lost' }) : step
+    }
+    case 'lease_returned':
+      return discard(state)
+    case 'decided':
+      return to({ ...state, phase: 'ending' })
+    case 'end_refused':
+      return to({ ...state, phase: 'discarded', holdsLease: false }, { effect: 'observe_lease_lost' })
+  }
+}
+
+/** Whether what the engine says is ignored. */
+export function isDeaf({ phase, engine }: RunState): boolean {
+  return phase === 'discarded' || engine === 'stuck'
+}
+
+function leaveEngine(state: RunState): RunStep {
+  if (state.phase !== 'executing') return to(state)
+  const storing: RunState = { ...state, phase: 'storing' }
+  return storing.loss === null ? to(storing) : cut(storing, 'the engine is gone')
+}
+
+function giveUpEngine(state: RunState): RunStep {
+  const engine = state.engine === 'running' ? 'stuck' : state.engine
+  return also(chain(cut({ ...state, engine }, 'the run was stopped'), leaveEngine), { effect: 'give_up_engine' })
+}
+
+function loseEngine(state: RunState, loss: EngineLoss): RunStep {
+  const lost: RunState = { ...state, loss, engine: loss.isUnfit ? 'stuck' : state.engine }
+  // A thread that another run took down has been replaced: there is nothing to wait for.
+  return loss.isBlameless ? to(lost) : to(lost, { effect: 'pause_engine', reason: loss.reason })
+}
+
+function failOutput(state: RunState, { stop, loss, cause }: Extract<RunMove, { move: 'output_failed' }>): RunStep {
+  // Files of an engine that is gone cannot be read either: the loss alone decides how the run ends.
+  if (state.loss !== null) return to(state)
+  if (state.stop !== null && state.outputs !== 'open') return to({ ...state, outputs: 'incomplete' })
+  const logged = to(state, { effect: 'log_output_fault', cause })
+  const lost = loss === null ? logged : chain(logged, (before) => loseEngine(before, loss))
+  return chain(lost, (before) => interruptFor(before, stop))
+}
+
+function interruptFor(state: RunState, stop: StopCause): RunStep {
+  // The first reason counts. Only an output that cannot be kept replaces a cancel or a limit: the job cannot succeed any more.
+  const isOutranked = state.stop !== null && (stop.cause !== 'failed' || state.stop.cause === 'failed')
+  return isOutranked ? to(state) : to({ ...state, stop }, ...interruptOnce(state))
+}
+
+function discard(state: RunState): RunStep {
+  if (!BEFORE_THE_END.includes(state.phase)) return to({ ...state, holdsLease: false })
+  const discarded: RunState = { ...state, phase: 'discarded', holdsLease: false }
+  const quiet = to(discarded, { effect: 'stop_writing' })
+  return also(
+    chain(quiet, (before) => cut(before, 'the run no longer counts')),
+    ...interruptOnce(state),
+  )
+}
+
+/** A run is interrupted when it is told to stop or when it is discarded, whichever comes first. */
+function interruptOnce(before: RunState): readonly RunEffect[] {
+  return before.stop === null ? [{ effect: 'interrupt' }] : []
+}
+
+function cut(state: RunState, reason: string): RunStep {
+  const outputs = state.outputs === 'open' ? 'cut' : state.outputs
+  return to({ ...state, outputs }, { effect: 'cut_outputs', reason })
+}
+
+function to(state: RunState, ...effects: readonly RunEffect[]): RunStep {
+  return { state, effects }
+}
+
+function also({ state, effects }: RunStep, ...more: readonly RunEffect[]): RunStep {
+  return { state, effects: [...effects, ...more] }
+}
+
+function chain(before: RunStep, next: (state: RunState) => RunStep): RunStep {
+  const { state, effects } = next(before.state)
+  return { state, effects: [...before.effects, ...effects] }
+}

@@ -1,0 +1,66 @@
+import type { RunVerdict } from '../end/end-of-run.ts'
+import type { JobLog } from '../job.ts'
+import type { Claim, Lease } from '../job-store.ts'
+import type { Committer } from './committer.ts'
+import type { EngineListener } from './engine-listener.ts'
+import { type LogTail, readLog } from './log-tail.ts'
+import type { RunDeps } from './run-deps.ts'
+import { toTerminalEvent } from './run-notices.ts'
+
+export interface EndingRun {
+  readonly claim: Claim
+  readonly lease: Lease
+  readonly version: number
+  readonly committer: Committer
+  readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'terminalEvent'>
+  /** Called before the notice of this version is published. */
+  onVersion(version: number): void
+}
+
+type FinishVerdict = Extract<RunVerdict, { verdict: 'finish' }>
+
+/** `refused`: the lease was lost, and nothing was written. */
+export async function writeEnd(
+  { status, from, error }: FinishVerdict,
+  run: EndingRun,
+  deps: RunDeps,
+): Promise<'written' | 'refused'> {
+  if (await withdraw(run, deps)) return 'written'
+  const { clock, bus, observer, extraData } = deps
+  const { id: jobId, accountId, startedAt } = run.claim.job
+  const at = clock.now()
+  const record = run.heard.recorder.finish(at.getTime())
+  const outcome = await run.committer.finish({ status, from, at, error, record }, toJobLog(run.heard.fold.log, at))
+  if (outcome.outcome === 'lost') return 'refused'
+  run.onVersion(outcome.version)
+  extraData.forget(jobId)
+  deps.engineLossRetries.forget(jobId)
+  if (outcome.job !== undefined) deps.onStored?.(outcome.job)
+  bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
+  bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, run.heard.terminalEvent) })
+  bus.publishWork()
+  const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()
+  observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
+  return 'written'
+}
+
+async function withdraw(run: EndingRun, { verdicts, store, clock, extraData, bus }: RunDeps): Promise<boolean> {
+  const { id: jobId, accountId } = run.claim.job
+  const { terminalEvent } = run.heard
+  const refusal = terminalEvent?.type === 'failed' ? terminalEvent.failure.refusal : undefined
+  if (refusal === undefined || verdicts?.hold(jobId) !== true) return false
+  if (!(await store.withdraw(run.lease, clock.now()))) return false
+  run.committer.stop()
+  const version = run.version + 1
+  run.onVersion(version)
+  extraData.forget(jobId)
+  bus.publishChanged({ jobId, accountId, version, move: 'ended' })
+  bus.publishWork()
+  verdicts.refused(jobId, refusal)
+  return true
+}
+
+function toJobLog(tail: LogTail, capturedAt: Date): JobLog | null {
+  const { text, truncated } = readLog(tail)
+  return text === '' && !truncated ? null : { text, truncated, capturedAt, complete: true }
+}

@@ -1,0 +1,69 @@
+/**
+ * Lets a submit answer with the engine's own refusal of its graph. Some classes check their inputs by rules that only their engine
+ * knows; when an engine has a free slot, it accepts or refuses the graph a moment after it got it, and a refusal can still be the
+ * answer to the submit. Every wait is bounded: after it the submit is accepted, and a later refusal fails the job.
+ */
+import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
+
+export interface Expectation extends Disposable {
+  /** null: the engine accepted the graph, or did not answer in time. */
+  answer(): Promise<GraphRefusal | null>
+}
+
+export interface EngineVerdicts {
+  /** Call it before the job is recorded: an engine may answer before the submit knows that the job was recorded. */
+  expect(jobId: string): Expectation
+  /** True: the submit still waits, and from now on for as long as it takes until `refused` or `settled`. */
+  hold(jobId: string): boolean
+  /** An engine has been chosen for the job and is being asked. */
+  asked(jobId: string): void
+  /** No refusal will follow: the engine runs the graph, or the attempt is over. */
+  settled(jobId: string): void
+  refused(jobId: string, refusal: GraphRefusal): void
+}
+
+export interface VerdictBounds {
+  /** How long the job may wait for its engine. An engine with a free slot takes it at once, unless its account is at a limit. */
+  readonly claimWithinMs: number
+  /** How long the engine may take; files of the job are brought to it first. */
+  readonly answerWithinMs: number
+}
+
+const BOUNDS: VerdictBounds = { claimWithinMs: 500, answerWithinMs: 5_000 }
+
+interface Waiting {
+  timer: NodeJS.Timeout
+  resolve(refusal: GraphRefusal | null): void
+}
+
+export function createEngineVerdicts({ claimWithinMs, answerWithinMs }: VerdictBounds = BOUNDS): EngineVerdicts {
+  const waiting = new Map<string, Waiting>()
+
+  function settle(jobId: string, refusal: GraphRefusal | null): void {
+    const entry = waiting.get(jobId)
+    if (entry === undefined) return
+    waiting.delete(jobId)
+    clearTimeout(entry.timer)
+    entry.resolve(refusal)
+  }
+
+  return {
+    expect(jobId) {
+      const { promise, resolve } = Promise.withResolvers<GraphRefusal | null>()
+      waiting.set(jobId, { resolve, timer: setTimeout(() => settle(jobId, null), claimWithinMs) })
+      return { answer: () => promise, [Symbol.dispose]: () => settle(jobId, null) }
+    },
+    hold(jobId) {
+      clearTimeout(waiting.get(jobId)?.timer)
+      return waiting.has(jobId)
+    },
+    asked(jobId) {
+      const entry = waiting.get(jobId)
+      if (entry === undefined) return
+      clearTimeout(entry.timer)
+      entry.timer = setTimeout(() => settle(jobId, null), answerWithinMs)
+    },
+    settled: (jobId) => settle(jobId, null),
+    refused: settle,
+  }
+}

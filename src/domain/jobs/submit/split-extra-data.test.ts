@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newKeyText } from '../../accounts/keys/api-key.ts'
+import { blankCredentials, isCredentialName, splitExtraData } from './split-extra-data.ts'
+
+test('credentials are separated from notes, and an unknown field is a credential', () => {
+  const data = {
+    api_key_comfy_org: 'a-secret',
+    something_new: 1,
+    extra_pnginfo: { workflow: { seed: 2n ** 64n - 1n } },
+  }
+  assert.deepEqual(splitExtraData(data), {
+    credentials: { api_key_comfy_org: 'a-secret', something_new: 1 },
+    notes: { extra_pnginfo: { workflow: { seed: 18_446_744_073_709_551_615n } } },
+  })
+  for (const empty of [null, {}]) assert.deepEqual(splitExtraData(empty), { credentials: null, notes: null })
+})
+
+test('names that leave no doubt are those of credentials, and no others', () => {
+  const telling =
+    'apiKey api-key API_KEY_COMFY_ORG x-api-key hfToken accessToken token password Authorization client_secret'
+  const innocent = 'key keyframes monkey keybinding tokens max_tokens token_normalization secretary bypass passes seed'
+  for (const name of telling.split(' ')) assert.ok(isCredentialName(name), name)
+  for (const name of innocent.split(' ')) assert.ok(!isCredentialName(name), name)
+})
+
+test('what holds no credential stays the very same value', () => {
+  const value = { a: [1, 'text', { password: '', token: null, secret: false, cookies: [] }], atl_: 'no key' }
+  assert.deepEqual(blankCredentials(value, { known: ['short', 'secret-value'] }), value)
+  const plain = { a: [{ b: 'text' }] }
+  assert.equal(blankCredentials(plain, { known: [] }), plain)
+})
+
+test('credentials are blanked by name, by value and by the form of our own keys, names of members included', () => {
+  const key = newKeyText('abcdefghijkl')
+  const value = JSON.parse(
+    `{"__proto__":{"password":12345},"x":["hidden-value!",{"hidden-value":1}],"note":"use ${key}.","credentials":{"user":"u"}}`,
+  )
+  assert.equal(
+    JSON.stringify(blankCredentials(value, { known: ['hidden-value', 5, null] })),
+    '{"__proto__":{"password":"[REDACTED]"},"x":["[REDACTED]!",{"[REDACTED]":1}],"note":"use [REDACTED].","credentials":"[REDACTED]"}',
+  )
+})

@@ -1,0 +1,206 @@
+/**
+ * Accepts a job: validated first, then recorded durably in one transaction with its idempotency key, its credit hold and the
+ * queue bound, and only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may
+ * submit, the body's size and the reading of its fields are the surface's business.
+ */
+
+import type { Graph } from '../../../../engine/graph/graph.ts'
+import { findModelNodes } from '../../../../engine/graph/model-nodes.ts'
+import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import type { NewId } from '../../../../lib/ids.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import { createTurns, type Turns } from '../../../../lib/turns.ts'
+import type { PoolPrice } from '../../credits/prices.ts'
+import type { ModelWish } from '../../engine/model-port.ts'
+import { invalidField, ServiceError } from '../../errors.ts'
+import type { EventBus } from '../../events/event-bus.ts'
+import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
+import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
+import type { Job, JobInput, Submission } from '../job.ts'
+import type { JobStore, NewJob } from '../job-store.ts'
+import { type JobObserver, silentObserver } from '../observer.ts'
+import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
+import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
+import { splitExtraData } from './split-extra-data.ts'
+
+export interface SubmitRequest {
+  readonly accountId: string
+  /** What the credential that submits may do; null: everything its account may. */
+  readonly scopes: ReadonlySet<string> | null
+  /** Left out or null: the common pool. */
+  readonly pool?: string | null
+  readonly workflow: JsonValue | undefined
+  readonly extraData: ExtraData | null
+  readonly metadata: Readonly<Record<string, string>>
+  readonly priority: number
+  readonly idempotencyKey: string | null
+  /** Chosen by the caller, who has checked that it is a canonical id. */
+  readonly id?: string | null
+  /** Validated already: `workflow` is not looked at. */
+  readonly prepared?: PreparedJob
+  readonly submission?: Submission
+}
+
+export type Submit = (request: SubmitRequest) => Promise<Job>
+
+/** The part of a prepared workflow that a job is made of. */
+export interface PreparedJob {
+  readonly text: string
+  /** What the text says. */
+  readonly graph: Graph
+  readonly inputs: readonly JobInput[]
+  /** The key of its lane. */
+  readonly needs: string
+  /** Some class of it has rules that only its engine knows. */
+  readonly isEngineJudged?: boolean
+}
+
+/** The engine refused the graph: the job is withdrawn, as if it had never been accepted. */
+export class EngineRefusedError extends ServiceError {
+  readonly graphRefusal: GraphRefusal
+
+  constructor(graphRefusal: GraphRefusal) {
+    const { message, details } = toEngineRefusal(graphRefusal)
+    super('invalid_workflow', message, { details: details ?? {} })
+    this.graphRefusal = graphRefusal
+  }
+}
+
+export interface SubmitDeps {
+  readonly store: Pick<JobStore, 'submit'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
+  readonly clock: Clock
+  readonly newJobId: NewId
+  readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
+  readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
+  readonly pool: string
+  /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
+  readonly mustTakeJobs?: (pool: string) => void
+  /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
+  readonly admit?: (accountId: string, pool: string) => PoolPrice | null
+  /** Throws forbidden where the nodes that run models would be refused; without it every job may run every model. */
+  readonly mustRunModels?: (wish: ModelWish) => Promise<void>
+  readonly retentionMs: number
+  readonly retryAfterSeconds: () => number
+  /** True while the process drains: new work is refused so that clients retry elsewhere or later. */
+  readonly isClosing?: () => boolean
+  /** Lets a submit wait for an engine's own check of the graph. Absent: what passes validation is accepted. */
+  readonly engineCheck?: {
+    readonly verdicts: EngineVerdicts
+    /** Whether an engine that can run jobs of this lane has a free slot now. */
+    hasRoomFor(lane: string): boolean
+  }
+  readonly observer?: JobObserver
+  /**
+   * Called while the record is on its way to the store. A worker of this process may claim at the same moment: the store
+   * keeps the order, so both become one write. The notice after the record is for everybody else.
+   */
+  readonly onRecording?: (pool: string) => void
+}
+
+export const PRIORITY_LIMIT = 1_000_000
+
+export function createSubmit(deps: SubmitDeps): Submit {
+  const { store, bus, clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing } = deps
+  const { observer = silentObserver, turns = createTurns() } = deps
+
+  return async function submit(request) {
+    if (isClosing?.()) {
+      throw new ServiceError('shutting_down', 'the service is shutting down; send the job again in a moment', {
+        retryAfterSeconds: retryAfterSeconds(),
+      })
+    }
+    if (!isPriority(request.priority)) {
+      throw invalidField('priority', `must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`)
+    }
+    const pool = request.pool ?? deps.pool
+    const price = deps.admit?.(request.accountId, pool) ?? null
+    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
+    await refuseModels(request, prepared.graph)
+    deps.mustTakeJobs?.(pool)
+    const chosenId = request.id ?? null
+    const id = chosenId ?? newJobId()
+    const createdAt = clock.now()
+    const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    // Held before the row is visible: a worker may claim the job before this call knows that it was recorded.
+    const { credentials, notes } = splitExtraData(request.extraData)
+    const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
+    const notesText = notes === null ? null : await write(notes)
+    const sealedExtraData =
+      credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
+    using expected = expectVerdict(id, prepared)
+    try {
+      const job = await record(request, {
+        id,
+        accountId: request.accountId,
+        pool,
+        priority: request.priority,
+        metadata: request.metadata,
+        createdAt,
+        expiresAt,
+        workflow: prepared.text,
+        inputs: prepared.inputs,
+        needs: prepared.needs,
+        needsExtraData: credentials !== null,
+        sealedExtraData,
+        notes: notesText,
+        price,
+        hasChosenId: chosenId !== null,
+        submission: request.submission ?? null,
+      })
+      const refusal = (await expected?.answer()) ?? null
+      if (refusal !== null) throw new EngineRefusedError(refusal)
+      return job
+    } catch (error) {
+      if (credentials !== null) extraData.forget(id)
+      throw error
+    }
+  }
+
+  async function refuseModels({ accountId, scopes, extraData: given }: SubmitRequest, graph: Graph): Promise<void> {
+    if (deps.mustRunModels === undefined) return
+    const nodes = findModelNodes(graph)
+    if (nodes.length > 0) await deps.mustRunModels({ accountId, scopes, extraData: given, nodes })
+  }
+
+  function expectVerdict(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
+    const { engineCheck } = deps
+    if (isEngineJudged !== true || engineCheck === undefined || !engineCheck.hasRoomFor(needs)) return null
+    return engineCheck.verdicts.expect(jobId)
+  }
+
+  async function record(request: SubmitRequest, job: NewJob): Promise<Job> {
+    const recorded = store.submit(job, toKeyClaim(request.idempotencyKey, job.createdAt))
+    deps.onRecording?.(job.pool)
+    const result = await recorded
+    switch (result.outcome) {
+      case 'queued':
+        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version, move: 'queued' })
+        bus.publishWork(job.pool)
+        observer.submitted(result.job)
+        return result.job
+      case 'key_reused':
+        throw keyReuse(result.holder)
+      case 'insufficient_credits':
+        throw new ServiceError('insufficient_credits', 'the account has not enough credits to run this job; add some', {
+          details: { required_micros: job.price?.holdMicros ?? 0 },
+        })
+      case 'id_taken':
+        throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
+          details: { field: 'id' },
+        })
+      case 'queue_full':
+        throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
+          retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),
+        })
+    }
+  }
+}
+
+export function isPriority(value: unknown): value is number {
+  return Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_LIMIT
+}
