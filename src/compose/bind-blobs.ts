@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StoreOpenError } from '../adapters/store/sqlite/store-open-error.ts'
+import { StoreOpenError } from '../adapters/store/sqlite/database/store-open-error.ts'
 import type { Store } from './open-store.ts'
 
 const META_KEY = 'blobs_id'

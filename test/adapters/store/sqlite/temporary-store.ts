@@ -6,7 +6,7 @@ import {
   openSqliteStore,
   type SqliteStore,
   type SqliteStoreOptions,
-} from '../../../../src/adapters/store/sqlite/open-store.ts'
+} from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import type { OperatorStoreUnderTest, StoreOpener } from '../../../contracts/store-under-test.ts'
 
 export function makeDirectory(): Promise<string> {

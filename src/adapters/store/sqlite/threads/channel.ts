@@ -5,8 +5,16 @@
  */
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
-import { StoreOpenError } from '../store-open-error.ts'
-import { type Answer, CLOSE, type Failure, type Greeting, LONG_LOG, MENDED, type Operations } from './protocol.ts'
+import { StoreOpenError } from '../database/store-open-error.ts'
+import {
+  type Answer,
+  CLOSE,
+  type Failure,
+  type Greeting,
+  LONG_LOG,
+  MENDED,
+  type Operations,
+} from './store-thread-protocol.ts'
 
 export interface ChannelStats {
   readonly batches: number

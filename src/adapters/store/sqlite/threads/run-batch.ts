@@ -7,11 +7,11 @@
  * the database and their input.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Synchronous } from '../connection.ts'
-import { isDamage, isDiskFull } from '../sqlite-error.ts'
-import { BeyondMending } from './damage.ts'
+import type { Synchronous } from '../database/sqlite-connections.ts'
+import { isDamage, isDiskFull } from '../database/sqlite-error.ts'
+import { BeyondMending } from './damage-control.ts'
 import type { DiskReserve } from './disk-reserve.ts'
-import type { Answer, Batch, Failure, Operations } from './protocol.ts'
+import type { Answer, Batch, Failure, Operations } from './store-thread-protocol.ts'
 
 export type RunBatch = (batch: Batch) => Answer
 

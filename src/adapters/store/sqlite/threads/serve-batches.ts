@@ -1,10 +1,10 @@
 /** The life of a store thread: greet, answer batches one after the other, close when told to. */
 import { parentPort } from 'node:worker_threads'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/idle-collection.ts'
-import { toOpenError } from '../sqlite-error.ts'
-import { StoreOpenError } from '../store-open-error.ts'
-import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './protocol.ts'
+import { toOpenError } from '../database/sqlite-error.ts'
+import { StoreOpenError } from '../database/store-open-error.ts'
 import type { RunBatch } from './run-batch.ts'
+import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './store-thread-protocol.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch

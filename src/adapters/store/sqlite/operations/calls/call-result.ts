@@ -1,0 +1,76 @@
+/** The stored end of a call: written once, read whenever its key or its request is asked for again. */
+import type { DatabaseSync } from 'node:sqlite'
+import type { CallEnd, StoredRefusal } from '../../../../../domain/models/call-store.ts'
+import { prepareOfferBlob } from '../assets/blob-references.ts'
+import { prepareRows } from '../statement.ts'
+
+export type ResultFields = readonly [
+  contentType: string | null,
+  body: Uint8Array | null,
+  hash: string | null,
+  sizeBytes: number,
+  costMicros: number | null,
+  refusal: string | null,
+]
+
+/** The same with the time until which it may be told again. */
+export type ResultRow = [...ResultFields, replayUntil: number | null]
+
+export function toResultFields(end: CallEnd): ResultFields {
+  if (end.kind === 'refusal') return [null, null, null, 0, null, JSON.stringify(end.refusal)]
+  const { contentType, body, sizeBytes, costMicros } = end.result
+  const [bytes, hash] = body.kind === 'inline' ? [body.bytes, null] : [null, body.hash]
+  return [contentType, bytes, hash, sizeBytes, costMicros, null]
+}
+
+export function toCallEnd([contentType, bytes, hash, sizeBytes, costMicros, refusal]: ResultFields): CallEnd {
+  if (refusal !== null) return { kind: 'refusal', refusal: JSON.parse(refusal) as StoredRefusal }
+  const body =
+    hash === null ? { kind: 'inline' as const, bytes: bytes ?? new Uint8Array() } : { kind: 'blob' as const, hash }
+  return { kind: 'result', result: { contentType: contentType ?? '', body, sizeBytes, costMicros } }
+}
+
+export interface NewResult {
+  readonly seq: number
+  readonly fields: ResultFields
+  readonly at: number
+  readonly replayUntil: number | null
+}
+
+export type FindResult = (seq: number) => ResultRow | null
+
+export interface CallResults {
+  insert(result: NewResult): void
+  readonly find: FindResult
+  /** Its bytes become a candidate for collection. */
+  remove(seq: number, now: number): void
+}
+
+export function prepareCallResults(database: DatabaseSync): CallResults {
+  const insert = database.prepare(`
+    INSERT OR REPLACE INTO router_result
+      (seq, content_type, body, hash, size_bytes, cost_micros, refusal, finished_at, replay_until, account_id)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT account_id FROM router_call WHERE seq = ?1))`)
+  const remove = prepareRows<[hash: string | null, sizeBytes: number]>(
+    database,
+    'DELETE FROM router_result WHERE seq = ? RETURNING hash, size_bytes',
+  )
+  const offerBlob = prepareOfferBlob(database)
+  return {
+    insert({ seq, fields, at, replayUntil }) {
+      insert.run(seq, ...fields, at, replayUntil)
+    },
+    find: prepareFindResult(database),
+    remove(seq, now) {
+      for (const [hash, sizeBytes] of remove.all(seq)) if (hash !== null) offerBlob({ hash, sizeBytes, now })
+    },
+  }
+}
+
+export function prepareFindResult(database: DatabaseSync): FindResult {
+  const select = prepareRows<ResultRow>(
+    database,
+    `SELECT content_type, body, hash, size_bytes, cost_micros, refusal, replay_until FROM router_result WHERE seq = ?`,
+  )
+  return (seq) => select.get(seq) ?? null
+}

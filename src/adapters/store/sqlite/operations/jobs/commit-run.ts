@@ -1,0 +1,151 @@
+/**
+ * What a worker writes. The lease id is the fencing token: no row with it and a live status means that the lease is lost,
+ * and nothing at all is written. Outputs become asset records in the same operation, so a job never shows one without bytes
+ * that are referenced.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import type { Output } from '../../../../../domain/jobs/job.ts'
+import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
+import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { prepareRows } from '../statement.ts'
+import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
+import { type CompleteJob, type OutputRow, type StoredJob, toJob, versionOf } from './job-row.ts'
+import { prepareAddRun } from './write-run-records.ts'
+
+type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
+
+interface Finish {
+  readonly status: EndStatus
+  readonly from: readonly JobStatus[]
+  readonly at: number
+  readonly error: string | null
+  readonly record: string | null
+}
+
+/** An output with its place: the path of its record, its folder below the top, and whether it is listed. */
+type NewOutputRow = readonly [...output: OutputRow, filePath: string, subfolder: string | null, isListed: number]
+
+export interface CommitInput {
+  readonly jobId: string
+  readonly leaseId: string
+  readonly now: number
+  readonly progress: string | null
+  readonly outputs: readonly NewOutputRow[]
+  readonly outputsReused: number | null
+  readonly log: LogFields | null
+  readonly finish: Finish | null
+}
+
+function toOutputRow(output: Output): NewOutputRow {
+  const { assetId, nodeId, name, type, contentType, sizeBytes, hash, place } = output
+  const filePath = place?.folder === 'temp' ? `temp/${name}` : name
+  const isListed = place?.isUnlisted === true ? 0 : 1
+  return [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, place?.subfolder || null, isListed]
+}
+
+function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
+  return {
+    status,
+    from,
+    at: at.getTime(),
+    error: error === null ? null : JSON.stringify(error),
+    record: record === null ? null : JSON.stringify(record),
+  }
+}
+
+export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now: Date): CommitInput {
+  const { progress, outputs = [], outputsReused, log, finish } = change
+  return {
+    jobId,
+    leaseId,
+    now: now.getTime(),
+    progress: progress === undefined ? null : JSON.stringify(progress),
+    outputs: outputs.map(toOutputRow),
+    outputsReused: outputsReused === undefined ? null : Number(outputsReused),
+    log: log === undefined ? null : [log.text, Number(log.truncated), log.capturedAt.getTime(), Number(log.complete)],
+    finish: finish === undefined ? null : toFinish(finish),
+  }
+}
+
+/** `ended`: the job, where this was its last write. */
+export type CommitAnswer =
+  | { readonly version: number; readonly status: JobStatus; readonly ended: StoredJob | null }
+  /** The lease is lost. */
+  | null
+
+export function toCommitOutcome(answer: CommitAnswer): CommitOutcome {
+  if (answer === null) return { outcome: 'lost' }
+  const { version, status, ended } = answer
+  return { outcome: 'committed', version, status, ...(ended !== null && { job: toJob(ended) }) }
+}
+
+type HeldRow = [seq: number, accountId: string, status: JobStatus, expiresAt: number, outputCount: number]
+
+export function prepareCommit(
+  database: DatabaseSync,
+  { completeJob }: { readonly completeJob: CompleteJob },
+): (input: CommitInput) => CommitAnswer {
+  const selectHeld = prepareRows<HeldRow>(
+    database,
+    `SELECT seq, account_id, status, expires_at, output_count FROM job
+     WHERE id = ? AND lease_id = ? AND status IN ('running', 'canceling')`,
+  )
+  const update = prepareRows<[version: number]>(
+    database,
+    `UPDATE job SET progress = coalesce(?2, progress), outputs_reused = coalesce(?3, outputs_reused),
+       output_count = ?4, version = version + ?5 WHERE seq = ?1 RETURNING version`,
+  )
+  const upsertLog = database.prepare(`
+    INSERT OR REPLACE INTO job_log (seq, text, truncated, captured_at, complete) VALUES (?, ?, ?, ?, ?)`)
+  const addOutputs = prepareAddOutputs(database)
+  const addRun = prepareAddRun(database)
+  const endJob: EndJob = prepareEndJob(database)
+  return (input) => {
+    const { progress, outputsReused, log, finish } = input
+    const held = selectHeld.get(input.jobId, input.leaseId)
+    if (held === undefined) return null
+    const [seq, accountId, status] = held
+    if (finish !== null && !finish.from.includes(status)) return null
+    const outputCount = input.outputs.length === 0 ? held[4] : addOutputs(held, input)
+    if (log !== null) upsertLog.run(seq, ...log)
+    // A finish raises the version itself.
+    const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
+    if (finish === null) return { version, status, ended: null }
+    const { status: to, at, error, record } = finish
+    if (record !== null) addRun(seq, record)
+    const row = endJob({ seq, accountId, from: status, to, at, error })
+    return { version: versionOf(row), status: to, ended: completeJob(row) }
+  }
+}
+
+/**
+ * Adds the outputs that are not there yet and returns how many the job has: a write repeated after an unknown outcome is harmless.
+ * One that an earlier attempt made already keeps its record, under the name that it has now.
+ */
+function prepareAddOutputs(database: DatabaseSync): (held: HeldRow, input: CommitInput) => number {
+  const insertAsset = database.prepare(`
+    INSERT INTO asset
+      (id, account_id, hash, size_bytes, content_type, file_path, subfolder, tags, created_at, expires_at, job_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
+  const insertOutput = database.prepare(`
+    INSERT INTO job_output (seq, position, asset_id, node_id, name, type, content_type, size_bytes, hash)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const findListed = prepareRows<[number]>(database, 'SELECT 1 FROM job_output WHERE seq = ? AND asset_id = ?')
+  const rename = database.prepare('UPDATE asset SET file_path = ?, subfolder = ? WHERE id = ? AND job_id = ?')
+  return ([seq, accountId, , expiresAt, outputCount], { jobId, outputs, now }) => {
+    let position = outputCount
+    for (const output of outputs) {
+      const [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, subfolder, isListed] = output
+      const bytes = [hash, sizeBytes, contentType] as const
+      const asset = insertAsset.run(assetId, accountId, ...bytes, filePath, subfolder, now, expiresAt, jobId)
+      if (isListed === 0) continue
+      if (asset.changes === 0) {
+        const isThere = findListed.get(seq, assetId) !== undefined
+        if (isThere || rename.run(filePath, subfolder, assetId, jobId).changes === 0) continue
+      }
+      insertOutput.run(seq, position, assetId, nodeId, name, type, contentType, sizeBytes, hash)
+      position += 1
+    }
+    return position
+  }
+}
