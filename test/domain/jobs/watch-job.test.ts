@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { createLocalBus } from '../../../src/adapters/bus/local.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import { createPreviews, type Preview } from '../../../src/domain/jobs/previews.ts'
@@ -112,7 +113,7 @@ jobTest('what is not there cannot be watched', async (rig) => {
 
 test('previews are paced per job, and the newest always arrives', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  const bus = createLocalBus<EngineEvent>()
+  const bus = createLocalBus<EngineEvent>({ log: silentLog })
   using previews = createPreviews({ bus, everyMs: 500 })
   const seen: string[] = []
   const stop = previews.listen('a', (preview) => seen.push(Buffer.from(preview.bytes).toString()))
