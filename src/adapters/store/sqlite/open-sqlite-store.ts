@@ -23,22 +23,23 @@ import { prepareDataDirectory, type StoreFiles } from './database/data-directory
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import type { Synchronous } from './database/sqlite-connections.ts'
-import { toAuditFields } from './operations/accounts/audited-writes.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
-import { createAccountDirectory } from './stores/account-directory.ts'
-import { createAccountStore } from './stores/account-store.ts'
-import { toAuditedChannels } from './stores/audited-channel.ts'
-import { createDeploymentStore } from './stores/deployment-store.ts'
-import { createIdempotencyStore } from './stores/idempotency-store.ts'
-import { createKeyStore } from './stores/key-store.ts'
-import { createLimitStore } from './stores/limit-store.ts'
-import { createLedgerStore } from './stores/sqlite-account-stores.ts'
+import {
+  createAccountDirectory,
+  createAccountStore,
+  createAuditStore,
+  createDeploymentStore,
+  createIdempotencyStore,
+  createKeyStore,
+  createLedgerStore,
+  createLimitStore,
+  createUserFileStore,
+} from './stores/sqlite-account-stores.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
-import type { StoreChannels } from './stores/store-channels.ts'
-import { createUserFileStore } from './stores/user-file-store.ts'
+import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, type ChannelStats, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
 import { createLogMover, type LogMover } from './threads/wal-checkpointer.ts'
@@ -203,10 +204,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     requests: createRequestStore(channels),
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
-    audit: {
-      list: (query) => read.call('listAudit', query),
-      note: (entry) => write.call('noteAudit', toAuditFields(entry)),
-    },
+    audit: createAuditStore(channels),
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),

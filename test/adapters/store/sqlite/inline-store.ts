@@ -11,12 +11,14 @@ import {
 } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
-import { createAccountDirectory } from '../../../../src/adapters/store/sqlite/stores/account-directory.ts'
-import { createAccountStore } from '../../../../src/adapters/store/sqlite/stores/account-store.ts'
-import { createIdempotencyStore } from '../../../../src/adapters/store/sqlite/stores/idempotency-store.ts'
-import { createKeyStore } from '../../../../src/adapters/store/sqlite/stores/key-store.ts'
-import { createLimitStore } from '../../../../src/adapters/store/sqlite/stores/limit-store.ts'
-import { createLedgerStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-account-stores.ts'
+import {
+  createAccountDirectory,
+  createAccountStore,
+  createIdempotencyStore,
+  createKeyStore,
+  createLedgerStore,
+  createLimitStore,
+} from '../../../../src/adapters/store/sqlite/stores/sqlite-account-stores.ts'
 import { createAssetStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-asset-store.ts'
 import { createJobStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-job-store.ts'
 import type { StoreChannels } from '../../../../src/adapters/store/sqlite/stores/store-channels.ts'

@@ -45,15 +45,8 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
     findNewestByHash: (accountId, wanted, now) =>
       findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),
     remove: (accountId, assetId, now) => write.call('removeAsset', { accountId, assetId, now: now.getTime() }),
-    async expire(now, limit) {
-      let removed = 0
-      await inSlices(limit, async (sliceLimit) => {
-        const count = await write.call('expireAssets', { now: now.getTime(), limit: sliceLimit })
-        removed += count
-        return count
-      })
-      return removed
-    },
+    expire: (now, limit) =>
+      inSlices(limit, (sliceLimit) => write.call('expireAssets', { now: now.getTime(), limit: sliceLimit })),
     async retireBlobs(cutoff, limit) {
       const hashes: string[] = []
       // Candidates that turn out to be in use are many and do not count: the walk ends when none is left or enough were found.

@@ -6,7 +6,7 @@ import { toCallEnd } from '../operations/calls/call-result.ts'
 import { toFinishInput, toFinishOutcome } from '../operations/calls/finish-call.ts'
 import type { EnqueueAnswer } from '../operations/calls/queued-calls.ts'
 import { toUnfinishedCall } from '../operations/calls/unfinished-calls.ts'
-import { inSlices, type StoreChannels } from './store-channels.ts'
+import { inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 
 export function createCallStore({ write, read }: StoreChannels): CallStore {
   return {
@@ -28,15 +28,7 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
       return { runningCalls, committedMicros }
     },
     canPay: (accountId, micros) => read.call('canPay', { accountId, micros }),
-    async sweep(now) {
-      let swept = 0
-      await inSlices(Number.POSITIVE_INFINITY, async (limit) => {
-        const count = await write.call('sweepCalls', { now: now.getTime(), limit })
-        swept += count
-        return count
-      })
-      return swept
-    },
+    sweep: (now) => inSlices(UNLIMITED, (limit) => write.call('sweepCalls', { now: now.getTime(), limit })),
   }
 }
 
@@ -78,15 +70,9 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
     accountsWaiting: () => read.call('accountsWaiting', null),
     cancel: (accountId, id, at, forgetAt) =>
       write.call('cancelCall', { accountId, id, at: at.getTime(), forgetAt: forgetAt.getTime() }),
-    async timeOut(before, at, forgetAt) {
-      let ended = 0
-      await inSlices(Number.POSITIVE_INFINITY, async (limit) => {
-        const times = { before: before.getTime(), at: at.getTime(), forgetAt: forgetAt.getTime() }
-        const count = await write.call('timeOutCalls', { ...times, limit })
-        ended += count
-        return count
-      })
-      return ended
+    timeOut(before, at, forgetAt) {
+      const times = { before: before.getTime(), at: at.getTime(), forgetAt: forgetAt.getTime() }
+      return inSlices(UNLIMITED, (limit) => write.call('timeOutCalls', { ...times, limit }))
     },
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
-import type { CancelOutcome, JobStore, ListQuery, TouchedJob } from '../../../../domain/jobs/job-store.ts'
+import type { CancelOutcome, JobStore, ListQuery } from '../../../../domain/jobs/job-store.ts'
 import { endOfPage } from '../../../../domain/jobs/list.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
 import type { CancelAnswer } from '../operations/jobs/cancel-job.ts'
@@ -13,7 +13,7 @@ import { toLeaseFields } from '../operations/jobs/leases.ts'
 import { BEFORE_NONE, type PageKey } from '../operations/jobs/list-job-rows.ts'
 import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
-import { inSlices, type StoreChannels } from './store-channels.ts'
+import { gatherInSlices, inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 
 export interface JobStoreDeps extends StoreChannels {
   readonly clock: Clock
@@ -112,39 +112,20 @@ type JobSweeps = Pick<JobStore, 'reap' | 'expire' | 'remove'>
 
 function createJobSweeps(write: StoreChannels['write']): JobSweeps {
   return {
-    async reap({ now, lapsedBefore = now, maxAttempts, error }) {
-      const touched: TouchedJob[] = []
+    reap({ now, lapsedBefore = now, maxAttempts, error }) {
       const input = {
         now: now.getTime(),
         lapsedBefore: lapsedBefore.getTime(),
         maxAttempts,
         error: JSON.stringify(error),
       }
-      await inSlices(Number.POSITIVE_INFINITY, async (limit) => {
-        const slice = await write.call('reap', { ...input, limit })
-        touched.push(...slice)
-        return slice.length
-      })
-      return touched
+      return gatherInSlices(UNLIMITED, (limit) => write.call('reap', { ...input, limit }))
     },
-    async expire(now, limit) {
-      const touched: TouchedJob[] = []
-      await inSlices(limit, async (sliceLimit) => {
-        const slice = await write.call('expireJobs', { now: now.getTime(), limit: sliceLimit })
-        touched.push(...slice)
-        return slice.length
-      })
-      return touched
-    },
-    async remove({ now, expiredBefore, limit }) {
-      let removed = 0
+    expire: (now, limit) =>
+      gatherInSlices(limit, (sliceLimit) => write.call('expireJobs', { now: now.getTime(), limit: sliceLimit })),
+    remove({ now, expiredBefore, limit }) {
       const input = { now: now.getTime(), expiredBefore: expiredBefore.getTime() }
-      await inSlices(limit, async (sliceLimit) => {
-        const count = await write.call('removeJobs', { ...input, limit: sliceLimit })
-        removed += count
-        return count
-      })
-      return removed
+      return inSlices(limit, (sliceLimit) => write.call('removeJobs', { ...input, limit: sliceLimit }))
     },
   }
 }

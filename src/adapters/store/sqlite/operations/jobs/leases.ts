@@ -5,7 +5,6 @@ import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
 import { versionOf } from './job-row.ts'
-import { prepareRequeueJob } from './requeue-job.ts'
 
 export type LeaseFields = readonly [jobId: string, leaseId: string]
 
@@ -82,4 +81,30 @@ export function prepareReap(database: DatabaseSync): (input: ReapInput) => Touch
       const version = versionOf(endJob({ seq, accountId, from, at: now, isLost: true, ...end }))
       return { jobId, accountId, version, status: end.to }
     })
+}
+
+interface JobRequeue {
+  readonly seq: number
+  readonly accountId: string
+  /** Attempts to give back: 1 when the run was not at fault. */
+  readonly refundedAttempts: 0 | 1
+}
+
+/**
+ * A held job goes back to its former position in the queue, also beyond the bound of the queue: it was accepted once. Returns
+ * its new version.
+ */
+function prepareRequeueJob(database: DatabaseSync): (requeue: JobRequeue) => number {
+  const update = prepareRows<[number]>(
+    database,
+    `UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - ?2, version = version + 1
+     WHERE seq = ?1 RETURNING version`,
+  )
+  const count = database.prepare('UPDATE account SET queued = queued + 1, running = running - 1 WHERE id = ?')
+  return ({ seq, accountId, refundedAttempts }) => {
+    const row = update.get(seq, refundedAttempts)
+    if (row === undefined) throw new Error(`No job at ${seq}.`)
+    count.run(accountId)
+    return row[0]
+  }
 }
