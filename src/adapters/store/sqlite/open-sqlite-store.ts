@@ -42,7 +42,7 @@ import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, type ChannelStats, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
-import { createLogMover, type LogMover } from './threads/wal-checkpointer.ts'
+import { createWalCheckpointer, type WalCheckpointer } from './threads/wal-checkpointer.ts'
 import type { WriterData, WriterOperations } from './threads/writer-thread.ts'
 
 export interface SqliteStoreOptions {
@@ -113,7 +113,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 }
 
 interface OpenChannels extends StoreChannels {
-  readonly mover: LogMover
+  readonly checkpointer: WalCheckpointer
 }
 
 async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Promise<OpenChannels> {
@@ -121,7 +121,9 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
   const log = options.log ?? silentLog
-  const mover = createLogMover(path, (error) => log.warn({ err: error }, 'the checkpointer failed; the writer goes on'))
+  const checkpointer = createWalCheckpointer(path, (error) =>
+    log.warn({ err: error }, 'the WAL checkpointer failed; the writer runs the checkpoints itself'),
+  )
   const { reserve, damageNote } = files
   const writerData: WriterData = {
     path,
@@ -138,7 +140,7 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
     script: new URL('./threads/writer-thread.ts', import.meta.url),
     workerData: writerData,
     maxPending,
-    onLongLog: mover.ask,
+    onLongWal: checkpointer.request,
     onMended: () => log.error({ path }, 'the database was damaged: its indexes were made anew, and all is well again'),
   })
   try {
@@ -149,7 +151,7 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
       workerData: readerData,
       maxPending,
     })
-    return { write, read: mendingReads(read, write), mover }
+    return { write, read: mendingReads(read, write), checkpointer }
   } catch (error) {
     await write.close()
     throw error
@@ -194,7 +196,7 @@ interface StoreParts {
 }
 
 function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts): SqliteStore {
-  const { write, read, mover } = channels
+  const { write, read, checkpointer } = channels
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
@@ -214,9 +216,9 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,
     async [Symbol.asyncDispose]() {
-      // The others go first, so that the writer is the last connection: closing it folds the log into the database.
+      // The others go first, so that the writer is the last connection: closing it copies the WAL into the database.
       await read.close()
-      await mover.close()
+      await checkpointer.close()
       await write.close()
       lock.release()
     },

@@ -16,9 +16,9 @@ const BUSY_TIMEOUT_MS = 5_000
 const WRITER_CACHE_KIB = 16_384
 // The reader's own cache is dropped whenever somebody wrote, so it reads through the system's page cache instead.
 const READER_MAP_BYTES = 268_435_456
-// A last resort: the log is moved into the database long before, by whom it delays least (threads/log-length.ts).
+// A last resort: checkpoints run long before, by the thread that they delay least (threads/wal-length.ts).
 const CHECKPOINT_PAGES = 32_768
-const LOG_LIMIT_BYTES = 67_108_864
+const WAL_LIMIT_BYTES = 67_108_864
 
 export function openWriter(path: string, { synchronous, maxPages }: WriterOptions): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: false })
@@ -38,13 +38,13 @@ export function openWriter(path: string, { synchronous, maxPages }: WriterOption
     PRAGMA temp_store = MEMORY;
     PRAGMA secure_delete = FAST;
     PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
-    PRAGMA journal_size_limit = ${LOG_LIMIT_BYTES};
+    PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES};
   `)
   if (maxPages !== null) database.exec(`PRAGMA max_page_count = ${maxPages}`)
   return database
 }
 
-/** For moving the log into the database, and for nothing else. */
+/** For checkpoints of the WAL only. */
 export function openCheckpointer(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0;')

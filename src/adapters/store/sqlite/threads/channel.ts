@@ -11,7 +11,7 @@ import {
   CLOSE,
   type Failure,
   type Greeting,
-  LONG_LOG,
+  LONG_WAL,
   MENDED,
   type Operations,
 } from './store-thread-protocol.ts'
@@ -31,7 +31,7 @@ export interface ChannelOptions {
   readonly workerData: unknown
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
-  readonly onLongLog?: () => void
+  readonly onLongWal?: () => void
   readonly onMended?: () => void
 }
 
@@ -121,12 +121,12 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending, onLongLog = () => {}, onMended = () => {} }: ChannelOptions) {
+  constructor(worker: Worker, { name, maxPending, onLongWal = () => {}, onMended = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (message: Answer | typeof LONG_LOG | typeof MENDED) => {
-      if (message === LONG_LOG) onLongLog()
+    worker.on('message', (message: Answer | typeof LONG_WAL | typeof MENDED) => {
+      if (message === LONG_WAL) onLongWal()
       else if (message === MENDED) onMended()
       else this.#onAnswer(message)
     })

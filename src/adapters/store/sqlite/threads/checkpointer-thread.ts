@@ -1,4 +1,4 @@
-/** Moves the log into the database whenever it is asked to, while the writer writes on. */
+/** Copies the WAL into the database whenever it is asked to, while the writer writes on. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { openCheckpointer } from '../database/sqlite-connections.ts'
 
@@ -10,7 +10,7 @@ const { path } = workerData as CheckpointerData
 const database = openCheckpointer(path)
 const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
 
-parentPort?.on('message', (message: 'move' | 'close') => {
+parentPort?.on('message', (message: 'checkpoint' | 'close') => {
   if (message === 'close') {
     database.close()
     parentPort?.close()
@@ -19,7 +19,7 @@ parentPort?.on('message', (message: 'move' | 'close') => {
   try {
     checkpoint.get()
   } catch {
-    // The log keeps everything; the next checkpoint tries again.
+    // The WAL keeps everything; the next checkpoint tries again.
   }
-  parentPort?.postMessage('moved')
+  parentPort?.postMessage('done')
 })

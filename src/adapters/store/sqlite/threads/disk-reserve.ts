@@ -16,7 +16,7 @@ export interface DiskReserve {
   restore(): void
 }
 
-// A cancel writes some ten pages to the log, and the log is used again from its beginning once it has been moved.
+// A cancel writes some ten pages to the WAL, which starts over from its beginning after a checkpoint.
 const RESERVE_BYTES = 4 * 1024 * 1024
 const PAGE_BYTES = 4096
 

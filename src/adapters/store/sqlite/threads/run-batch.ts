@@ -62,7 +62,7 @@ export function createWriteBatch(
   }: Partial<WriteBatchOptions> = {},
 ): RunBatch {
   let level = synchronous
-  // Without a sync a commit is in the log, where the next one that syncs carries it along.
+  // A commit without a sync lies in the WAL, and the next commit that syncs makes it durable too.
   function setLevel(names: readonly string[]): void {
     const wanted = names.every((name) => relaxed.has(name)) ? 'NORMAL' : synchronous
     if (wanted === level) return

@@ -4,13 +4,13 @@ import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/
 import { toOpenError } from '../database/sqlite-error.ts'
 import { StoreOpenError } from '../database/store-open-error.ts'
 import type { RunBatch } from './run-batch.ts'
-import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './store-thread-protocol.ts'
+import { type Batch, CLOSE, type Greeting, LONG_WAL, MENDED } from './store-thread-protocol.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
-  /** After each answer; true when the log is long. */
-  tidy?(): boolean
-  /** After each answer; true when damage was mended for it. */
+  /** Called after each answer; true when another thread should run a checkpoint. */
+  limitWal?(): boolean
+  /** Called after each answer; true when damage was mended for it. */
   wasMended?(): boolean
   /** While nobody asks for anything: gives back memory that only makes work quicker. */
   rest(): void
@@ -48,7 +48,7 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
   port.on('message', (batch: Batch | typeof CLOSE) => {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
-      if (body.tidy?.()) port.postMessage(LONG_LOG)
+      if (body.limitWal?.()) port.postMessage(LONG_WAL)
       if (body.wasMended?.()) port.postMessage(MENDED)
       return
     }

@@ -17,8 +17,8 @@ export interface Failure {
 /** Failures by the index of their operation; null when there were none. */
 export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMap<number, Failure> | null]
 
-/** Sent between answers: the log is long and somebody else should move it. */
-export const LONG_LOG = 'long log'
+/** Sent between answers: the WAL is long, and another thread should copy it into the database. */
+export const LONG_WAL = 'long WAL'
 
 /** Sent between answers: the database was damaged, and the writer has mended it. */
 export const MENDED = 'mended'

@@ -1,56 +1,57 @@
 /**
- * How long the log is, and what the writer does about it. Moving a long log into the database takes tens of milliseconds, so
- * another thread does it while writes go on; the writer moves only the last few pages, after which the log begins anew.
+ * How long the WAL is, and what the writer does about it. A checkpoint of a long WAL takes tens of milliseconds, so another
+ * thread runs it while writes go on; the writer itself copies only the last few pages. After that SQLite starts the WAL over
+ * from its beginning.
  */
 import type { DatabaseSync } from 'node:sqlite'
 
-export interface LogLength {
-  /** Between batches. True when somebody else should move the log. */
-  tidy(): boolean
-  /** When nobody has written for a moment, so that it delays no one. */
-  tidyAll(): void
+export interface WalLength {
+  /** To be called between batches. True when the other thread should run a checkpoint. */
+  limit(): boolean
+  /** Runs a checkpoint of all that is left. To be called when nobody has written for a moment, so that it delays no one. */
+  checkpoint(): void
 }
 
 const LOOK_EVERY_BATCHES = 4
-/** Pages that are not in the database yet, from which on they should be moved: 16 MiB. */
-const MOVE_FROM_PAGES = 4_096
-/** A log that should begin anew, which it does at the first write after its last page is moved. */
-const LONG_LOG_PAGES = 8_192
-/** What is left after somebody else has moved the rest. */
-const FEW = 1 / 8
-/** Nobody has moved it. */
-const ENDLESS_LOG_PAGES = 24_576
+/** Pages that are not in the database yet, from which on they should be copied: 16 MiB. */
+const LONG_PAGES = 4_096
+/** From here on the WAL should start over, which it does at the first write after its last page was copied. */
+const RESTART_FROM_PAGES = 8_192
+/** The share of pages that is left once the other thread has copied the rest. */
+const NEARLY_NONE = 1 / 8
+/** The other thread does not keep up, or is gone. */
+const NEGLECTED_PAGES = 24_576
 
-export function createLogLength(database: DatabaseSync): LogLength {
+export function createWalLength(database: DatabaseSync): WalLength {
   const look = database.prepare('PRAGMA wal_checkpoint(NOOP)')
-  const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+  const runCheckpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
   let batches = 0
 
   function measure(): { readonly pages: number; readonly left: number } {
-    const { log, checkpointed } = look.get() as { log: number; checkpointed: number }
-    return { pages: log, left: log - checkpointed }
+    const { log: pages, checkpointed } = look.get() as { log: number; checkpointed: number }
+    return { pages, left: pages - checkpointed }
   }
 
-  function move(): void {
+  function checkpoint(): void {
     try {
-      checkpoint.get()
+      runCheckpoint.get()
     } catch {
-      // The log keeps everything; the next checkpoint tries again.
+      // The WAL keeps everything; the next checkpoint tries again.
     }
   }
 
   return {
-    tidy() {
+    limit() {
       batches += 1
       if (batches % LOOK_EVERY_BATCHES !== 0) return false
       const { pages, left } = measure()
-      const isNearlyMoved = pages > LONG_LOG_PAGES && left < pages * FEW
-      if (!isNearlyMoved && left <= ENDLESS_LOG_PAGES) return left > MOVE_FROM_PAGES
-      move()
+      const isNearlyCopied = pages > RESTART_FROM_PAGES && left < pages * NEARLY_NONE
+      if (!isNearlyCopied && left <= NEGLECTED_PAGES) return left > LONG_PAGES
+      checkpoint()
       return false
     },
-    tidyAll() {
-      if (measure().left > 0) move()
+    checkpoint() {
+      if (measure().left > 0) checkpoint()
     },
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The one thread that writes. Its log is moved into the database by another thread while there is much to write, and by this
- * one as soon as nobody has written for a moment, when it delays no one.
+ * The one thread that writes. Its WAL is copied into the database by another thread while there is much to write, and by this
+ * one as soon as nobody has written for a moment, when that delays no one.
  */
 import { workerData } from 'node:worker_threads'
 import { applyMigrations, loadMigrations } from '../database/migrations.ts'
@@ -15,7 +15,7 @@ import { openDamageControl, prepareCheckDamage } from './damage-control.ts'
 import { openDiskReserve } from './disk-reserve.ts'
 import { createWriteBatch } from './run-batch.ts'
 import { serveBatches, type ThreadBody } from './serve-batches.ts'
-import { createLogLength } from './wal-length.ts'
+import { createWalLength } from './wal-length.ts'
 
 export interface WriterData extends WriterOptions {
   readonly path: string
@@ -27,7 +27,7 @@ export interface WriterData extends WriterOptions {
 
 export type WriterOperations = WriteOperations & { checkDamage(input: null): void }
 
-const IDLE_BEFORE_TIDYING_MS = 250
+const IDLE_BEFORE_CHECKPOINT_MS = 250
 const RESTORE_EVERY_MS = 5_000
 
 function openWriterThread(data: WriterData): ThreadBody {
@@ -55,16 +55,16 @@ function openWriterThread(data: WriterData): ThreadBody {
       synchronous: data.synchronous,
     },
   )
-  const log = createLogLength(database)
+  const wal = createWalLength(database)
   let timer: NodeJS.Timeout | null = null
   return {
     run(batch) {
       const answer = runBatch(batch)
-      if (timer === null) timer = setTimeout(() => log.tidyAll(), IDLE_BEFORE_TIDYING_MS)
+      if (timer === null) timer = setTimeout(() => wal.checkpoint(), IDLE_BEFORE_CHECKPOINT_MS)
       else timer.refresh()
       return answer
     },
-    tidy: () => log.tidy(),
+    limitWal: () => wal.limit(),
     wasMended() {
       const wasMended = isMended
       isMended = false
