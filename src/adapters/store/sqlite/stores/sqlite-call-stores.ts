@@ -1,10 +1,9 @@
 /** Model calls on SQLite, as the main thread sees them. */
-import type { CallStore } from '../../../../domain/models/call-store.ts'
-import type { EnqueueOutcome, RequestStore } from '../../../../domain/models/request-store.ts'
+import type { CallFinish, CallStore } from '../../../../domain/models/call-store.ts'
+import type { RequestStore } from '../../../../domain/models/request-store.ts'
 import { toAdmitInput, toAdmitOutcome } from '../operations/calls/admit-call.ts'
-import { toCallEnd } from '../operations/calls/call-result.ts'
+import { toCallBody, toCallEnd } from '../operations/calls/call-result.ts'
 import { toFinishInput, toFinishOutcome } from '../operations/calls/finish-call.ts'
-import type { EnqueueAnswer } from '../operations/calls/queued-calls.ts'
 import { toUnfinishedCall } from '../operations/calls/unfinished-calls.ts'
 import { inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 
@@ -15,10 +14,10 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
       const input = toAdmitInput(call, limits, isValid)
       return write.call('admitCall', input).then((answer) => toAdmitOutcome(accountId, answer))
     },
-    keepProgress: ({ seq, id }, progress) => write.call('keepProgress', [seq, id, JSON.stringify(progress)]),
+    keepProgress: ({ seq, id }, progress) =>
+      write.call('keepProgress', { seq, id, progress: JSON.stringify(progress) }),
     finish(ref, finish) {
-      const input = toFinishInput(ref, finish)
-      return write.call('finishCall', input, input[3]?.[1]?.byteLength).then(toFinishOutcome)
+      return write.call('finishCall', toFinishInput(ref, finish), bytesOf(finish.end)).then(toFinishOutcome)
     },
     async unfinished(after, limit) {
       return (await read.call('unfinishedCalls', { after, limit })).map(toUnfinishedCall)
@@ -37,7 +36,7 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
     async enqueue(request, { maxWaiting, isValid }) {
       const { body, createdAt, expiresAt, isCostly, modelId, ...rest } = request
       const [bytes, hash] = body.kind === 'inline' ? [body.bytes, null] : [null, body.hash]
-      const answer = await write.call('enqueueCall', {
+      return write.call('enqueueCall', {
         ...rest,
         model: modelId,
         now: createdAt.getTime(),
@@ -49,22 +48,18 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
         maxWaiting,
         isValid,
       })
-      return toEnqueueOutcome(answer)
     },
     async find(accountId, id) {
       const row = await read.call('findRequest', { accountId, id })
       if (row === null) return null
       const [requestId, modelId, state, position, result] = row
-      const end = result === null ? null : toCallEnd([result[0], result[1], result[2], result[3], result[4], result[5]])
-      return { id: requestId, modelId, state, position, end }
+      return { id: requestId, modelId, state, position, end: result === null ? null : toCallEnd(result) }
     },
     async take(accountId, limits, now) {
-      const row = await write.call('takeCall', { accountId, ...limits, now: now.getTime() })
-      if (row === null) return null
-      const [seq, id, key, modelId, baseUrl, , , bytes, hash, holdMicros] = row
-      const body =
-        hash === null ? { kind: 'inline' as const, bytes: bytes ?? new Uint8Array() } : { kind: 'blob' as const, hash }
-      return { ref: { seq, id, accountId }, modelId, baseUrl, isKeyed: key !== null, isPaid: holdMicros !== null, body }
+      const taken = await write.call('takeCall', { accountId, ...limits, now: now.getTime() })
+      if (taken === null) return null
+      const { seq, id, bytes, hash, ...call } = taken
+      return { ref: { seq, id, accountId }, body: toCallBody(bytes, hash), ...call }
     },
     putBack: ({ seq, id }) => write.call('putBackCall', { seq, id }),
     accountsWaiting: () => read.call('accountsWaiting', null),
@@ -77,8 +72,7 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
   }
 }
 
-function toEnqueueOutcome(answer: EnqueueAnswer): EnqueueOutcome {
-  if (answer[0] === 'queued') return { outcome: 'queued', position: answer[1] }
-  if (answer[0] === 'repeated') return { outcome: 'repeated', id: answer[1] }
-  return { outcome: answer[0] }
+/** What a message about this end weighs, apart from its few short fields. */
+function bytesOf(end: CallFinish['end']): number | undefined {
+  return end?.kind === 'result' && end.result.body.kind === 'inline' ? end.result.body.bytes.byteLength : undefined
 }

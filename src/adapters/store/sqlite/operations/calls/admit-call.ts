@@ -4,58 +4,50 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { AdmitOutcome, CallLimits, NewCall } from '../../../../../domain/models/call-store.ts'
+import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { type KeyHolder, type KeyVerdict, prepareFindKeyHolder } from './call-key.ts'
-import { type PoolLimits, prepareCallMoney, prepareCallPool, type Standing } from './call-pool.ts'
-import { type ResultRow, toCallEnd } from './call-result.ts'
+import { type PoolEntry, type PoolLimits, prepareCallMoney, prepareCallPool, type Standing } from './call-pool.ts'
+import { type ResultFields, toCallEnd } from './call-result.ts'
 
-/** Flat, as everything that travels to the writer for each request. */
-export type AdmitInput = readonly [
-  id: string,
-  accountId: string,
-  key: string | null,
-  fingerprint: string,
-  model: string,
-  baseUrl: string,
-  createdAt: number,
-  expiresAt: number,
-  holdMicros: number | null,
-  spendMicros: number,
-  costly: number,
-  mayResubmit: number,
-  isValid: number,
-  maxCalls: number | null,
-  maxCostlyCalls: number | null,
-  ceilingMicros: number | null,
-]
+interface Admission extends PoolLimits, PoolEntry {
+  readonly id: string
+  readonly key: string | null
+  readonly fingerprint: string
+  readonly model: string
+  readonly baseUrl: string
+  readonly createdAt: number
+  readonly expiresAt: number
+  readonly holdMicros: number | null
+  readonly mayResubmit: boolean
+  readonly isValid: boolean
+}
+
+const ADMISSION = createPacking<Admission>({
+  ...{ id: true, accountId: true, key: true, fingerprint: true, model: true, baseUrl: true, createdAt: true },
+  ...{ expiresAt: true, holdMicros: true, spendMicros: true, costly: true, mayResubmit: true, isValid: true },
+  ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true },
+})
 
 export type AdmitAnswer =
   | readonly ['admitted', seq: number, id: string, running: number, committedMicros: number]
-  | readonly ['done', id: string, result: ResultRow, running: number, committedMicros: number]
+  | readonly ['done', id: string, result: ResultFields, running: number, committedMicros: number]
   | readonly ['running', seq: number, id: string, model: string, running: number, committedMicros: number]
   | readonly ['waiting', seq: number, id: string]
   | readonly ['other_request' | 'unusable' | 'no_credits' | 'invalid']
   | readonly ['calls_exhausted' | 'spend_exhausted', running: number, committedMicros: number]
 
-export function toAdmitInput(call: NewCall, limits: CallLimits, isValid: boolean): AdmitInput {
-  return [
-    call.id,
-    call.accountId,
-    call.key,
-    call.fingerprint,
-    call.modelId,
-    call.baseUrl,
-    call.createdAt.getTime(),
-    call.expiresAt.getTime(),
-    call.holdMicros,
-    call.spendMicros,
-    Number(call.isCostly),
-    Number(call.mayResubmit),
-    Number(isValid),
-    limits.maxCalls,
-    limits.maxCostlyCalls,
-    limits.ceilingMicros,
-  ]
+export function toAdmitInput(call: NewCall, limits: CallLimits, isValid: boolean): Packed<Admission> {
+  const { id, accountId, key, fingerprint, baseUrl, holdMicros, spendMicros, mayResubmit } = call
+  const { maxCalls, maxCostlyCalls, ceilingMicros } = limits
+  return ADMISSION.pack({
+    ...{ id, accountId, key, fingerprint, baseUrl, holdMicros, spendMicros, mayResubmit, isValid },
+    ...{ maxCalls, maxCostlyCalls, ceilingMicros },
+    model: call.modelId,
+    createdAt: call.createdAt.getTime(),
+    expiresAt: call.expiresAt.getTime(),
+    costly: Number(call.isCostly),
+  })
 }
 
 export function toAdmitOutcome(accountId: string, answer: AdmitAnswer): AdmitOutcome {
@@ -64,45 +56,40 @@ export function toAdmitOutcome(accountId: string, answer: AdmitAnswer): AdmitOut
       const [outcome, seq, id, runningCalls, committedMicros] = answer
       return { outcome, ref: { seq, id, accountId }, standing: { runningCalls, committedMicros } }
     }
-    case 'done':
-      return {
-        outcome: 'done',
-        id: answer[1],
-        end: toCallEnd(dropTime(answer[2])),
-        standing: toStanding(answer[3], answer[4]),
-      }
-    case 'running': {
-      const [outcome, seq, id, modelId, running, committed] = answer
-      return { outcome, ref: { seq, id, accountId }, modelId, standing: toStanding(running, committed) }
+    case 'done': {
+      const [outcome, id, result, runningCalls, committedMicros] = answer
+      return { outcome, id, end: toCallEnd(result), standing: { runningCalls, committedMicros } }
     }
-    case 'waiting':
-      return { outcome: 'waiting', ref: { seq: answer[1], id: answer[2], accountId } }
+    case 'running': {
+      const [outcome, seq, id, modelId, runningCalls, committedMicros] = answer
+      return { outcome, ref: { seq, id, accountId }, modelId, standing: { runningCalls, committedMicros } }
+    }
+    case 'waiting': {
+      const [outcome, seq, id] = answer
+      return { outcome, ref: { seq, id, accountId } }
+    }
     case 'calls_exhausted':
-    case 'spend_exhausted':
-      return { outcome: answer[0], standing: { runningCalls: answer[1], committedMicros: answer[2] } }
+    case 'spend_exhausted': {
+      const [outcome, runningCalls, committedMicros] = answer
+      return { outcome, standing: { runningCalls, committedMicros } }
+    }
     case 'other_request':
     case 'unusable':
     case 'no_credits':
-    case 'invalid':
-      return { outcome: answer[0] }
+    case 'invalid': {
+      const [outcome] = answer
+      return { outcome }
+    }
   }
 }
 
-function toStanding(runningCalls: number, committedMicros: number) {
-  return { runningCalls, committedMicros }
-}
-
-function dropTime([contentType, body, hash, sizeBytes, costMicros, refusal]: ResultRow) {
-  return [contentType, body, hash, sizeBytes, costMicros, refusal] as const
-}
-
 /** What the key's record says, when that is the answer; null when the call may go on. */
-function answerFromKey(verdict: KeyVerdict, mayResubmit: number, standing: () => Standing): AdmitAnswer | null {
+function answerFromKey(verdict: KeyVerdict, mayResubmit: boolean, standing: () => Standing): AdmitAnswer | null {
   switch (verdict.use) {
     case 'free':
       return null
     case 'interrupted':
-      if (mayResubmit === 1) return null
+      if (mayResubmit) return null
       return verdict.result === null ? ['unusable'] : ['done', verdict.call.id, verdict.result, ...standing()]
     case 'done':
       return ['done', verdict.id, verdict.result, ...standing()]
@@ -116,35 +103,32 @@ function answerFromKey(verdict: KeyVerdict, mayResubmit: number, standing: () =>
   }
 }
 
-export function prepareAdmitCall(database: DatabaseSync): (input: AdmitInput) => AdmitAnswer {
+export function prepareAdmitCall(database: DatabaseSync): (input: Packed<Admission>) => AdmitAnswer {
   const findKeyHolder = prepareFindKeyHolder(database)
   const pool = prepareCallPool(database)
   const money = prepareCallMoney(database)
   const write = prepareWriteCall(database)
   return (input) => {
-    const [id, accountId, key, fingerprint, , , now, , holdMicros, spendMicros, costly, mayResubmit, isValid] = input
+    const call = ADMISSION.unpack(input)
+    const { accountId, key, fingerprint, createdAt: now, holdMicros } = call
     const verdict = findKeyHolder({ accountId, key, fingerprint, now })
-    const place = { accountId, costly, spendMicros }
-    const known = answerFromKey(verdict, mayResubmit, () => pool.look(place, toLimits(input)).standing)
+    const known = answerFromKey(verdict, call.mayResubmit, () => pool.look(call, call).standing)
     if (known !== null) return known
     if (holdMicros !== null && !money.canPay(accountId, holdMicros)) return ['no_credits']
-    if (isValid === 0) return ['invalid']
-    const found = pool.look(place, toLimits(input))
+    if (!call.isValid) return ['invalid']
+    const found = pool.look(call, call)
     if (found.verdict !== 'free') return [found.verdict, ...found.standing]
     const before = verdict.use === 'interrupted' ? verdict.call : null
-    const [running, committed]: Standing = pool.enter(place)
+    const id = before?.id ?? call.id
+    const [running, committed]: Standing = pool.enter(call)
     const attempt = before === null ? 0 : before.attempt + 1
-    money.hold({ id: before?.id ?? id, accountId, attempt, holdMicros }, now)
-    const seq = write(input, before)
-    return ['admitted', seq, before?.id ?? id, running, committed]
+    money.hold({ id, accountId, attempt, holdMicros }, now)
+    const seq = write(call, before)
+    return ['admitted', seq, id, running, committed]
   }
 }
 
-function toLimits(input: AdmitInput): PoolLimits {
-  return { maxCalls: input[13], maxCostlyCalls: input[14], ceilingMicros: input[15] }
-}
-
-function prepareWriteCall(database: DatabaseSync): (input: AdmitInput, before: KeyHolder | null) => number {
+function prepareWriteCall(database: DatabaseSync): (call: Admission, before: KeyHolder | null) => number {
   const insert = database.prepare(`
     INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
       started_at, hold_micros, spend_micros, costly)
@@ -154,25 +138,15 @@ function prepareWriteCall(database: DatabaseSync): (input: AdmitInput, before: K
     `UPDATE router_call SET state = 'running', attempt = attempt + 1, base_url = ?2, started_at = ?3, hold_micros = ?4,
        spend_micros = ?5, costly = ?6 WHERE seq = ?1 RETURNING seq`,
   )
-  return (input, before) => {
-    const [id, accountId, key, fingerprint, model, baseUrl, at, expiresAt, holdMicros, spendMicros, costly] = input
+  return (call, before) => {
+    const { baseUrl, createdAt, holdMicros, spendMicros, costly } = call
     if (before !== null) {
-      resume.get(before.seq, baseUrl, at, holdMicros, spendMicros, costly)
+      resume.get(before.seq, baseUrl, createdAt, holdMicros, spendMicros, costly)
       return before.seq
     }
-    const row = insert.run(
-      id,
-      accountId,
-      key,
-      fingerprint,
-      model,
-      baseUrl,
-      at,
-      expiresAt,
-      holdMicros,
-      spendMicros,
-      costly,
-    )
+    const { id, accountId, key, fingerprint, model, expiresAt } = call
+    const keyed = [id, accountId, key, fingerprint] as const
+    const row = insert.run(...keyed, model, baseUrl, createdAt, expiresAt, holdMicros, spendMicros, costly)
     return Number(row.lastInsertRowid)
   }
 }

@@ -1,7 +1,7 @@
-/** What a key was used for. A record past its life is taken away here, so that a late sweep makes no difference. */
+/** What a key was used for. A record past its life is removed here, so that a late sweep makes no difference. */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
-import { type CallResults, prepareCallResults, type ResultRow } from './call-result.ts'
+import { type CallResults, prepareCallResults, type ResultFields } from './call-result.ts'
 
 export interface KeyedRequest {
   readonly accountId: string
@@ -13,10 +13,10 @@ export interface KeyedRequest {
 export type KeyVerdict =
   | { readonly use: 'free' }
   | { readonly use: 'other_request' | 'unusable' }
-  | { readonly use: 'done'; readonly id: string; readonly result: ResultRow }
+  | { readonly use: 'done'; readonly id: string; readonly result: ResultFields }
   | { readonly use: 'running' | 'waiting'; readonly call: KeyHolder }
   /** `result`: what the provider answered; null: it said nothing. */
-  | { readonly use: 'interrupted'; readonly call: KeyHolder; readonly result: ResultRow | null }
+  | { readonly use: 'interrupted'; readonly call: KeyHolder; readonly result: ResultFields | null }
 
 export interface KeyHolder {
   readonly seq: number
@@ -62,7 +62,7 @@ export function prepareFindKeyHolder(database: DatabaseSync): (request: KeyedReq
     if (usedFor !== fingerprint) return { use: 'other_request' }
     const call = { seq, id, queued, model, attempt }
     if (state === 'running' || state === 'waiting') return { use: state, call }
-    if (state === 'interrupted') return { use: state, call, result: results.find(seq) }
+    if (state === 'interrupted') return { use: state, call, result: results.find(seq)?.fields ?? null }
     return state === 'done' ? toDone(results, call, now) : UNUSABLE
   }
 }
@@ -70,6 +70,6 @@ export function prepareFindKeyHolder(database: DatabaseSync): (request: KeyedReq
 function toDone(results: CallResults, { seq, id }: KeyHolder, now: number): KeyVerdict {
   const result = results.find(seq)
   if (result === null) return UNUSABLE
-  const replayUntil = result[6]
-  return replayUntil !== null && replayUntil <= now ? UNUSABLE : { use: 'done', id, result }
+  const { fields, replayUntil } = result
+  return replayUntil !== null && replayUntil <= now ? UNUSABLE : { use: 'done', id, result: fields }
 }

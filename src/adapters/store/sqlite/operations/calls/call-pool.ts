@@ -1,4 +1,4 @@
-/** The place of a call in its account's pool, and the money set aside for it: taken and given back together. */
+/** The entry of a call in its account's pool, and the money set aside for it: taken and given back together. */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { prepareRows } from '../statement.ts'
@@ -11,7 +11,7 @@ export interface PoolLimits {
   readonly ceilingMicros: number | null
 }
 
-export interface PoolPlace {
+export interface PoolEntry {
   readonly accountId: string
   readonly costly: number
   readonly spendMicros: number
@@ -22,9 +22,9 @@ export type PoolVerdict = 'free' | 'calls_exhausted' | 'spend_exhausted'
 type Row = [running: number, costly: number, committedMicros: number]
 
 export interface CallPool {
-  look(place: PoolPlace, limits: PoolLimits): { readonly verdict: PoolVerdict; readonly standing: Standing }
-  enter(place: PoolPlace): Standing
-  leave(place: PoolPlace): void
+  look(entry: PoolEntry, limits: PoolLimits): { readonly verdict: PoolVerdict; readonly standing: Standing }
+  enter(entry: PoolEntry): Standing
+  leave(entry: PoolEntry): void
 }
 
 export function prepareCallPool(database: DatabaseSync): CallPool {

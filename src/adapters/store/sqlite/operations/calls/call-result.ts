@@ -1,6 +1,6 @@
 /** The stored end of a call: written once, read whenever its key or its request is asked for again. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallEnd, StoredRefusal } from '../../../../../domain/models/call-store.ts'
+import type { CallBody, CallEnd, StoredRefusal } from '../../../../../domain/models/call-store.ts'
 import { prepareOfferBlob } from '../assets/blob-references.ts'
 import { prepareRows } from '../statement.ts'
 
@@ -13,8 +13,11 @@ export type ResultFields = readonly [
   refusal: string | null,
 ]
 
-/** The same with the time until which it may be told again. */
-export type ResultRow = [...ResultFields, replayUntil: number | null]
+export interface StoredResult {
+  readonly fields: ResultFields
+  /** Until when it may be told again; null: as long as it is stored. */
+  readonly replayUntil: number | null
+}
 
 export function toResultFields(end: CallEnd): ResultFields {
   if (end.kind === 'refusal') return [null, null, null, 0, null, JSON.stringify(end.refusal)]
@@ -25,9 +28,13 @@ export function toResultFields(end: CallEnd): ResultFields {
 
 export function toCallEnd([contentType, bytes, hash, sizeBytes, costMicros, refusal]: ResultFields): CallEnd {
   if (refusal !== null) return { kind: 'refusal', refusal: JSON.parse(refusal) as StoredRefusal }
-  const body =
-    hash === null ? { kind: 'inline' as const, bytes: bytes ?? new Uint8Array() } : { kind: 'blob' as const, hash }
+  const body = toCallBody(bytes, hash)
   return { kind: 'result', result: { contentType: contentType ?? '', body, sizeBytes, costMicros } }
+}
+
+/** Small bodies are stored in the row, large ones as a blob. */
+export function toCallBody(bytes: Uint8Array | null, hash: string | null): CallBody {
+  return hash === null ? { kind: 'inline', bytes: bytes ?? new Uint8Array() } : { kind: 'blob', hash }
 }
 
 export interface NewResult {
@@ -37,7 +44,7 @@ export interface NewResult {
   readonly replayUntil: number | null
 }
 
-export type FindResult = (seq: number) => ResultRow | null
+export type FindResult = (seq: number) => StoredResult | null
 
 export interface CallResults {
   insert(result: NewResult): void
@@ -68,9 +75,14 @@ export function prepareCallResults(database: DatabaseSync): CallResults {
 }
 
 export function prepareFindResult(database: DatabaseSync): FindResult {
-  const select = prepareRows<ResultRow>(
+  const select = prepareRows<[replayUntil: number | null, ...fields: ResultFields]>(
     database,
-    `SELECT content_type, body, hash, size_bytes, cost_micros, refusal, replay_until FROM router_result WHERE seq = ?`,
+    `SELECT replay_until, content_type, body, hash, size_bytes, cost_micros, refusal FROM router_result WHERE seq = ?`,
   )
-  return (seq) => select.get(seq) ?? null
+  return (seq) => {
+    const row = select.get(seq)
+    if (row === undefined) return null
+    const [replayUntil, ...fields] = row
+    return { fields, replayUntil }
+  }
 }

@@ -1,39 +1,43 @@
-/** Ends a call: its answer, its charge and its place in the pool, or nothing at all when it had ended before. */
+/** Ends a call: stores its answer, charges for it and takes it out of the pool; does nothing when it had ended before. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { CallFate, CallFinish, CallRef } from '../../../../../domain/models/call-store.ts'
 import { prepareOfferBlob } from '../assets/blob-references.ts'
+import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareCallMoney, prepareCallPool } from './call-pool.ts'
 import { prepareCallResults, type ResultFields, toResultFields } from './call-result.ts'
 
-export type FinishInput = readonly [
-  seq: number,
-  id: string,
-  fate: CallFate,
-  result: ResultFields | null,
-  chargeMicros: number,
-  memo: string,
-  at: number,
-  replayUntil: number | null,
-  expiresAt: number | null,
-]
+interface Finish {
+  readonly seq: number
+  readonly id: string
+  readonly fate: CallFate
+  readonly result: ResultFields | null
+  readonly chargeMicros: number
+  readonly memo: string
+  readonly at: number
+  readonly replayUntil: number | null
+  readonly expiresAt: number | null
+}
+
+const FINISH = createPacking<Finish>({
+  ...{ seq: true, id: true, fate: true, result: true, chargeMicros: true },
+  ...{ memo: true, at: true, replayUntil: true, expiresAt: true },
+})
 
 /** -1: nothing was charged to anybody; null: the call had ended already. */
 export type FinishAnswer = number | null
 const UNCHARGED = -1
 
-export function toFinishInput(ref: CallRef, finish: CallFinish): FinishInput {
-  return [
-    ref.seq,
-    ref.id,
-    finish.fate,
-    finish.end === null ? null : toResultFields(finish.end),
-    finish.chargeMicros ?? 0,
-    finish.memo,
-    finish.at.getTime(),
-    finish.replayUntil?.getTime() ?? null,
-    finish.expiresAt?.getTime() ?? null,
-  ]
+export function toFinishInput({ seq, id }: CallRef, finish: CallFinish): Packed<Finish> {
+  const { fate, end, memo } = finish
+  return FINISH.pack({
+    ...{ seq, id, fate, memo },
+    result: end === null ? null : toResultFields(end),
+    chargeMicros: finish.chargeMicros ?? 0,
+    at: finish.at.getTime(),
+    replayUntil: finish.replayUntil?.getTime() ?? null,
+    expiresAt: finish.expiresAt?.getTime() ?? null,
+  })
 }
 
 export function toFinishOutcome(answer: FinishAnswer): { readonly chargedMicros: number | null } | null {
@@ -56,7 +60,7 @@ const STATE: Readonly<Record<Exclude<CallFate, 'forget'>, string>> = {
   spend: 'unusable',
 }
 
-export function prepareFinishCall(database: DatabaseSync): (input: FinishInput) => FinishAnswer {
+export function prepareFinishCall(database: DatabaseSync): (input: Packed<Finish>) => FinishAnswer {
   const select = prepareRows<Row>(
     database,
     `SELECT account_id, key, queued, attempt, hold_micros, spend_micros, costly FROM router_call
@@ -71,14 +75,15 @@ export function prepareFinishCall(database: DatabaseSync): (input: FinishInput) 
   const results = prepareCallResults(database)
   const dropInput = prepareDropInput(database)
 
-  return ([seq, id, fate, result, chargeMicros, memo, at, replayUntil, expiresAt]) => {
+  return (input) => {
+    const { seq, id, fate, result, chargeMicros, memo, at, replayUntil, expiresAt } = FINISH.unpack(input)
     const row = select.get(seq, id)
     if (row === undefined) return null
     const [accountId, key, queued, attempt, holdMicros, spendMicros, costly] = row
     pool.leave({ accountId, costly, spendMicros })
     const charged = money.settle({ id, accountId, attempt, holdMicros }, { micros: chargeMicros, memo, at })
     if (queued === 1) dropInput(seq, at)
-    // Without a key nobody can ask for it again, so that nothing needs to be remembered.
+    // Nobody can ask for a call without a key again, so nothing of it needs to be remembered.
     if (fate === 'forget' || (key === null && queued === 0)) remove.run(seq)
     else {
       update.run(seq, STATE[fate], expiresAt)

@@ -1,11 +1,11 @@
-/** Calls that wait for a place: put in, found, taken out in order, called off, given up. */
+/** Calls that wait for room in their account's pool: put in, found, taken out in order, canceled, timed out. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoredRefusal } from '../../../../../domain/models/call-store.ts'
-import type { CancelRequestOutcome, RequestState } from '../../../../../domain/models/request-store.ts'
+import type { CancelRequestOutcome, EnqueueOutcome, RequestState } from '../../../../../domain/models/request-store.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareFindKeyHolder } from './call-key.ts'
 import { type PoolLimits, prepareCallMoney, prepareCallPool } from './call-pool.ts'
-import { prepareCallResults, prepareFindResult, type ResultRow } from './call-result.ts'
+import { prepareCallResults, prepareFindResult, type ResultFields } from './call-result.ts'
 import { prepareDropInput } from './finish-call.ts'
 
 export interface EnqueueInput {
@@ -27,12 +27,7 @@ export interface EnqueueInput {
   readonly isValid: boolean
 }
 
-export type EnqueueAnswer =
-  | readonly ['queued', position: number]
-  | readonly ['repeated', id: string]
-  | readonly ['other_request' | 'unusable' | 'no_credits' | 'invalid' | 'backlog_full']
-
-export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput) => EnqueueAnswer {
+export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput) => EnqueueOutcome {
   const findKeyHolder = prepareFindKeyHolder(database)
   const findQueued = prepareRows<[id: string]>(
     database,
@@ -48,37 +43,26 @@ export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput
 
   function write(input: EnqueueInput): void {
     const { id, accountId, key, fingerprint, model, baseUrl, now, expiresAt, holdMicros, spendMicros, costly } = input
-    const row = insert.run(
-      id,
-      accountId,
-      key,
-      fingerprint,
-      model,
-      baseUrl,
-      now,
-      expiresAt,
-      holdMicros,
-      spendMicros,
-      costly,
-    )
+    const keyed = [id, accountId, key, fingerprint] as const
+    const row = insert.run(...keyed, model, baseUrl, now, expiresAt, holdMicros, spendMicros, costly)
     insertInput.run(row.lastInsertRowid, input.body, input.hash, input.sizeBytes)
   }
 
   return (input) => {
     const { id, accountId, key, holdMicros, now } = input
     const verdict = findKeyHolder(input)
-    if (verdict.use === 'other_request') return ['other_request']
+    if (verdict.use === 'other_request') return { outcome: 'other_request' }
     if (verdict.use !== 'free') {
       const same = findQueued.get(accountId, key)
-      return same === undefined ? ['unusable'] : ['repeated', same[0]]
+      return same === undefined ? { outcome: 'unusable' } : { outcome: 'repeated', id: same[0] }
     }
-    if (holdMicros !== null && !money.canPay(accountId, holdMicros)) return ['no_credits']
-    if (!input.isValid) return ['invalid']
+    if (holdMicros !== null && !money.canPay(accountId, holdMicros)) return { outcome: 'no_credits' }
+    if (!input.isValid) return { outcome: 'invalid' }
     const waiting = countWaiting(accountId)
-    if (waiting >= input.maxWaiting) return ['backlog_full']
+    if (waiting >= input.maxWaiting) return { outcome: 'backlog_full' }
     money.hold({ id, accountId, attempt: 0, holdMicros }, now)
     write(input)
-    return ['queued', waiting]
+    return { outcome: 'queued', position: waiting }
   }
 }
 
@@ -95,7 +79,7 @@ export type RequestRow = readonly [
   model: string,
   state: RequestState,
   position: number | null,
-  result: ResultRow | null,
+  result: ResultFields | null,
 ]
 
 export function prepareFindRequest(
@@ -112,7 +96,7 @@ export function prepareFindRequest(
     if (row === undefined) return null
     const [seq, model, state] = row
     const position = state === 'waiting' ? countWaiting(accountId, seq) : null
-    return [id, model, state, position, findResult(seq)]
+    return [id, model, state, position, findResult(seq)?.fields ?? null]
   }
 }
 
@@ -121,20 +105,32 @@ export interface TakeInput extends PoolLimits {
   readonly now: number
 }
 
-export type TakenRow = [
+type TakenRow = [
   seq: number,
   id: string,
   key: string | null,
-  model: string,
+  modelId: string,
   baseUrl: string,
   spendMicros: number,
   costly: number,
-  body: Uint8Array | null,
+  bytes: Uint8Array | null,
   hash: string | null,
   holdMicros: number | null,
 ]
 
-export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => TakenRow | null {
+export interface TakenCall {
+  readonly seq: number
+  readonly id: string
+  readonly modelId: string
+  readonly baseUrl: string
+  readonly isKeyed: boolean
+  readonly isPaid: boolean
+  /** The body, or the hash of a stored one. */
+  readonly bytes: Uint8Array | null
+  readonly hash: string | null
+}
+
+export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => TakenCall | null {
   const select = prepareRows<TakenRow>(
     database,
     `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros
@@ -146,11 +142,12 @@ export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => T
   return (input) => {
     const row = select.get(input.accountId)
     if (row === undefined) return null
-    const place = { accountId: input.accountId, spendMicros: row[5], costly: row[6] }
-    if (pool.look(place, input).verdict !== 'free') return null
-    pool.enter(place)
-    start.run(row[0], input.now)
-    return row
+    const [seq, id, key, modelId, baseUrl, spendMicros, costly, bytes, hash, holdMicros] = row
+    const entry = { accountId: input.accountId, spendMicros, costly }
+    if (pool.look(entry, input).verdict !== 'free') return null
+    pool.enter(entry)
+    start.run(seq, input.now)
+    return { seq, id, modelId, baseUrl, isKeyed: key !== null, isPaid: holdMicros !== null, bytes, hash }
   }
 }
 
@@ -165,7 +162,9 @@ export function preparePutBackCall(
   const pool = prepareCallPool(database)
   return ({ seq, id }) => {
     const row = update.get(seq, id)
-    if (row !== undefined) pool.leave({ accountId: row[0], spendMicros: row[1], costly: row[2] })
+    if (row === undefined) return
+    const [accountId, spendMicros, costly] = row
+    pool.leave({ accountId, spendMicros, costly })
   }
 }
 
@@ -176,7 +175,7 @@ export function prepareAccountsWaiting(database: DatabaseSync): (input: null) =>
   )
   return () => {
     const accounts: string[] = []
-    // From account to account, whatever each has waiting.
+    // Steps through the index from account to account, however many calls each has waiting.
     for (let at = next.get('')?.[0] ?? null; at !== null; at = next.get(at)?.[0] ?? null) accounts.push(at)
     return accounts
   }

@@ -4,14 +4,19 @@ import type { CallProgress, UnfinishedCall } from '../../../../../domain/models/
 import { prepareRows } from '../statement.ts'
 import { prepareCallResults } from './call-result.ts'
 
-export type ProgressInput = readonly [seq: number, id: string, progress: string]
+export interface ProgressInput {
+  readonly seq: number
+  readonly id: string
+  /** JSON. */
+  readonly progress: string
+}
 
 export function prepareKeepProgress(database: DatabaseSync): (input: ProgressInput) => void {
   const update = database.prepare(
     `UPDATE router_call SET progress = ?3 WHERE seq = ?1 AND id = ?2 AND state = 'running'`,
   )
-  return (input) => {
-    update.run(...input)
+  return ({ seq, id, progress }) => {
+    update.run(seq, id, progress)
   }
 }
 

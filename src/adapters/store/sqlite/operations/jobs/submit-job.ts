@@ -1,38 +1,43 @@
-/** Submit: idempotency key, credit hold, queue bound, job row and counters in one go. The hottest write, so it runs few statements. */
+/**
+ * Submit: idempotency key, credit hold, queue bound, job row and counters in one transaction. The most frequent write, so it
+ * runs few statements.
+ */
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/key-record.ts'
 import type { Job } from '../../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
-import { prepareLedger } from '../credits/ledger-holds.ts'
+import { type HoldInput, prepareLedger } from '../credits/ledger-holds.ts'
+import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareNewestPosition } from './queue-position.ts'
 import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './write-run-records.ts'
 
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
+type PriceFields = readonly [perSecondMicros: number, minimumMicros: number, holdMicros: number]
 
-export type SubmitInput = readonly [
-  id: string,
-  accountId: string,
-  pool: string,
-  priority: number,
-  createdAt: number,
-  expiresAt: number,
-  metadata: string | null,
-  workflow: string,
-  inputs: readonly InputFields[] | null,
-  extraDataFlags: number,
-  sealedExtraData: Uint8Array | null,
-  key: string | null,
-  keyClaimedAt: number,
-  keyExpiresAt: number,
-  price: readonly [second: number, minimum: number, hold: number] | null,
-  hasChosenId: number,
-  submission: SubmissionRow | null,
-  needs: string,
-  notes: string | null,
-]
+interface Submit {
+  readonly id: string
+  readonly accountId: string
+  readonly pool: string
+  readonly priority: number
+  readonly createdAt: number
+  readonly expiresAt: number
+  readonly metadata: string | null
+  readonly workflow: string
+  readonly inputs: readonly InputFields[]
+  readonly extraDataFlags: number
+  readonly sealedExtraData: Uint8Array | null
+  readonly key: string | null
+  readonly keyClaimedAt: number
+  readonly keyExpiresAt: number
+  readonly price: PriceFields | null
+  readonly hasChosenId: boolean
+  readonly submission: SubmissionRow | null
+  readonly needs: string
+  readonly notes: string | null
+}
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
 export type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
@@ -43,35 +48,29 @@ const ID_TAKEN = 'id_taken'
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
 
-export function toSubmitInput(job: NewJob, claim: KeyClaim | null): SubmitInput {
-  const metadata = JSON.stringify(job.metadata)
-  return [
-    job.id,
-    job.accountId,
-    job.pool,
-    job.priority,
-    job.createdAt.getTime(),
-    job.expiresAt.getTime(),
-    metadata === '{}' ? null : metadata,
-    job.workflow,
-    job.inputs.length === 0
-      ? null
-      : job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
-    (job.needsExtraData ? HAS_CREDENTIALS : 0) | (job.notes == null ? 0 : HAS_NOTES),
-    job.sealedExtraData,
-    claim === null ? null : claim.key,
-    claim === null ? 0 : claim.claimedAt.getTime(),
-    claim === null ? 0 : claim.expiresAt.getTime(),
-    toPrice(job),
-    job.hasChosenId === true ? 1 : 0,
-    job.submission == null ? null : toSubmissionRow(job.submission),
-    job.needs,
-    job.notes ?? null,
-  ]
-}
+const SUBMIT = createPacking<Submit>({
+  ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
+  ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
+  ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
+})
 
-function toPrice({ price = null }: NewJob): SubmitInput[14] {
-  return price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros]
+export function toSubmitInput(job: NewJob, claim: KeyClaim | null): Packed<Submit> {
+  const { id, accountId, pool, priority, workflow, needs, sealedExtraData, price = null, notes = null } = job
+  const metadata = JSON.stringify(job.metadata)
+  return SUBMIT.pack({
+    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes },
+    createdAt: job.createdAt.getTime(),
+    expiresAt: job.expiresAt.getTime(),
+    metadata: metadata === '{}' ? null : metadata,
+    inputs: job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
+    extraDataFlags: (job.needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES),
+    key: claim === null ? null : claim.key,
+    keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
+    keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
+    price: price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros],
+    hasChosenId: job.hasChosenId === true,
+    submission: job.submission == null ? null : toSubmissionRow(job.submission),
+  })
 }
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
@@ -104,7 +103,7 @@ function toQueuedJob(job: NewJob, queuePosition: number): Job {
   }
 }
 
-export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => SubmitAnswer {
+export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) => SubmitAnswer {
   const findHolder = prepareFindHolder(database)
   const claimKey = prepareClaimKey(database)
   const takeQueueRoom = prepareTakeQueueRoom(database)
@@ -114,23 +113,29 @@ export function prepareSubmit(database: DatabaseSync): (input: SubmitInput) => S
   const isTaken = prepareIsTaken(database)
   const addSubmission = prepareAddSubmission(database)
   return (input) => {
-    const [id, accountId, pool, priority] = input
-    if (input[15] === 1 && isTaken(id)) return ID_TAKEN
-    const [key, keyClaimedAt, keyExpiresAt, price] = [input[11], input[12], input[13], input[14]]
+    const submit = SUBMIT.unpack(input)
+    const { id, accountId, pool, priority, key, submission } = submit
+    if (submit.hasChosenId && isTaken(id)) return ID_TAKEN
     if (key !== null) {
-      const holder = findHolder({ accountId, key, now: keyClaimedAt })
+      const holder = findHolder({ accountId, key, now: submit.keyClaimedAt })
       if (holder !== null) return holder
     }
-    const hold = price === null ? null : { holdId: jobHoldId(id), accountId, micros: price[2], at: input[4] }
+    const hold = toHold(submit)
     if (hold !== null && !ledger.canHold(hold)) return 'insufficient_credits'
     const queued = takeQueueRoom(accountId)
     if (queued === null) return null
     if (hold !== null) ledger.hold(hold)
-    if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: id, assetId: null })
-    const seq = insertJob(input)
-    if (input[16] !== null) addSubmission(seq, input[16])
+    if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
+    const seq = insertJob(submit)
+    if (submission !== null) addSubmission(seq, submission)
     return newestPosition({ seq, accountId, pool, priority }, queued)
   }
+}
+
+function toHold({ id, accountId, price, createdAt }: Submit): HoldInput | null {
+  if (price === null) return null
+  const [, , holdMicros] = price
+  return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt }
 }
 
 /** How many jobs of the account wait now, or null when its queue is full. */
@@ -148,7 +153,7 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
   }
 }
 
-function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => number {
+function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
       price_second, price_minimum, needs)
@@ -160,30 +165,28 @@ function prepareInsertJob(database: DatabaseSync): (input: SubmitInput) => numbe
   const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
   const insertLabels = database.prepare(`
     INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
-  return (input) => {
-    const [id, accountId, pool, priority, createdAt, expiresAt, metadata, workflow, inputs, extraDataFlags, sealed] =
-      input
-    const inputCount = inputs === null ? 0 : inputs.length
-    const price = input[14]
+  return (submit) => {
+    const { id, accountId, createdAt, metadata, inputs, sealedExtraData, notes } = submit
+    const [perSecondMicros, minimumMicros] = submit.price ?? [null, null]
     const inserted = insertJob.run(
       id,
       accountId,
-      pool,
-      priority,
+      submit.pool,
+      submit.priority,
       createdAt,
-      expiresAt,
+      submit.expiresAt,
       metadata,
-      extraDataFlags,
-      inputCount,
-      price === null ? null : price[0],
-      price === null ? null : price[1],
-      input[17],
+      submit.extraDataFlags,
+      inputs.length,
+      perSecondMicros,
+      minimumMicros,
+      submit.needs,
     )
     const seq = Number(inserted.lastInsertRowid)
-    insertWorkflow.run(seq, workflow)
-    for (const [position, fields] of (inputs ?? []).entries()) insertInput.run(seq, position, ...fields)
-    if (sealed !== null) insertSecret.run(seq, sealed)
-    if (input[18] !== null) insertNotes.run(seq, input[18])
+    insertWorkflow.run(seq, submit.workflow)
+    for (const [position, fields] of inputs.entries()) insertInput.run(seq, position, ...fields)
+    if (sealedExtraData !== null) insertSecret.run(seq, sealedExtraData)
+    if (notes !== null) insertNotes.run(seq, notes)
     if (metadata !== null) insertLabels.run(accountId, createdAt, id, metadata)
     return seq
   }
