@@ -211,7 +211,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),
     readMeta: (key) => read.call('readMeta', key),
-    writeMeta: (key, value) => write.call('writeMeta', [key, value]),
+    writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     stats: () => ({ write: write.stats(), read: read.stats() }),
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,

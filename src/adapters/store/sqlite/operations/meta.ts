@@ -7,10 +7,12 @@ export function prepareReadMeta(database: DatabaseSync): (key: string) => string
   return (key) => select.get(key)?.[0] ?? null
 }
 
-export function prepareWriteMeta(database: DatabaseSync): (entry: readonly [key: string, value: string]) => void {
+export function prepareWriteMeta(
+  database: DatabaseSync,
+): (entry: { readonly key: string; readonly value: string }) => void {
   const upsert = database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
-  return (entry) => {
-    upsert.run(...entry)
+  return ({ key, value }) => {
+    upsert.run(key, value)
   }
 }
 

@@ -45,7 +45,7 @@ export function createKeyStore({ write, read }: StoreChannels): KeyStore {
       if (uses.length === 0) return
       await write.call(
         'touchApiKeys',
-        uses.map(({ keyId, at }) => [keyId, at.getTime()] as const),
+        uses.map(({ keyId, at }) => ({ keyId, at: at.getTime() })),
       )
     },
     find: (keyId) => read.call('findApiKey', keyId),
@@ -114,7 +114,7 @@ export function createUserFileStore({ write, read }: StoreChannels): UserFileSto
       const input = { accountId, path, bytes, overwrite, now: now.getTime(), ...limits }
       return toOutcome(await write.call('putUserFile', input, bytes.byteLength))
     },
-    read: (accountId, path) => read.call('readUserFile', [accountId, path]),
+    read: (accountId, path) => read.call('readUserFile', { accountId, path }),
     async list(accountId) {
       const rows = await read.call('listUserFiles', accountId)
       return rows.map(toInfo)
@@ -122,7 +122,7 @@ export function createUserFileStore({ write, read }: StoreChannels): UserFileSto
     async move(accountId, move) {
       return toOutcome(await write.call('moveUserFile', { accountId, ...move }))
     },
-    remove: (accountId, path) => write.call('removeUserFile', [accountId, path]),
+    remove: (accountId, path) => write.call('removeUserFile', { accountId, path }),
   }
 }
 

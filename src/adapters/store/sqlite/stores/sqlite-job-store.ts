@@ -62,7 +62,7 @@ export function createJobCancels({ write }: Pick<StoreChannels, 'write'>): Pick<
 }
 
 function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
-  return answer === null ? { outcome: 'not_found' } : { outcome: answer[0], job: toJob(answer[1]) }
+  return answer === null ? { outcome: 'not_found' } : { outcome: answer.outcome, job: toJob(answer.job) }
 }
 
 type JobReads = Pick<
@@ -73,7 +73,7 @@ type JobReads = Pick<
 function createJobReads(read: StoreChannels['read']): JobReads {
   return {
     async find(accountId, jobId, now) {
-      const stored = await read.call('findJob', [accountId, jobId, now.getTime()])
+      const stored = await read.call('findJob', { accountId, jobId, now: now.getTime() })
       return stored === null ? null : toJob(stored)
     },
     findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),

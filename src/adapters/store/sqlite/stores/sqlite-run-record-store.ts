@@ -14,7 +14,7 @@ function toRecordedJob([job, workflow, submission, run, isHidden]: StoredRecord)
   return {
     job: toJob(job),
     workflow,
-    // Both are read when somebody looks: a list of long ones would be read in one go otherwise.
+    // Both are parsed when they are first asked for: a list of long ones would hold up the main thread otherwise.
     get submission() {
       if (submission !== null) submitted ??= toSubmission(submission)
       return submitted
@@ -32,11 +32,11 @@ const VISIBLE_STATUSES = JOB_STATUSES.filter((status) => status !== 'expired')
 export function createRunRecordStore({ write, read }: StoreChannels): RunRecordStore {
   return {
     async findRecord(accountId, jobId, now) {
-      const stored = await read.call('findRecord', [accountId, jobId, now.getTime()])
+      const stored = await read.call('findRecord', { accountId, jobId, now: now.getTime() })
       return stored === null ? null : toRecordedJob(stored)
     },
     async listLive(accountId, limit) {
-      const stored = await read.call('listLive', [accountId, limit])
+      const stored = await read.call('listLive', { accountId, limit })
       return stored.map(toRecordedJob)
     },
     async countLive(accountId) {

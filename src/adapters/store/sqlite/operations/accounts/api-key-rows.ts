@@ -28,7 +28,8 @@ function toDate(millis: number | null): Date | null {
 }
 
 function toVersioned(row: KeyRow): VersionedKey {
-  const [id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, digest, previousDigest] = row
+  const [id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, digest, ...rest] = row
+  const [previousDigest, previousUntil, version] = rest
   return {
     key: {
       ...{ id, accountId, name, digest, previousDigest },
@@ -37,9 +38,9 @@ function toVersioned(row: KeyRow): VersionedKey {
       expiresAt: toDate(expiresAt),
       revokedAt: toDate(revokedAt),
       lastUsedAt: toDate(lastUsedAt),
-      previousUntil: toDate(row[10]),
+      previousUntil: toDate(previousUntil),
     },
-    version: row[11],
+    version,
   }
 }
 
@@ -90,11 +91,11 @@ export function prepareRevokeApiKey(
 
 export function prepareTouchApiKeys(
   database: DatabaseSync,
-): (uses: readonly (readonly [keyId: string, at: number])[]) => void {
+): (uses: readonly { readonly keyId: string; readonly at: number }[]) => void {
   const update = database.prepare(`
     UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), ?2) WHERE id = ?1`)
   return (uses) => {
-    for (const use of uses) update.run(...use)
+    for (const { keyId, at } of uses) update.run(keyId, at)
   }
 }
 

@@ -13,35 +13,45 @@ export interface AuditedInput {
   readonly entry: AuditFields
 }
 
-export type AuditFields = readonly [actor: string, action: string, subject: string, at: number, details: string]
-
-export function toAuditFields({ actor, action, subject, at, details }: AuditEntry): AuditFields {
-  return [actor, action, subject, at.getTime(), JSON.stringify(details)]
+export interface AuditFields {
+  readonly actor: string
+  readonly action: string
+  readonly subject: string
+  readonly at: number
+  /** JSON. */
+  readonly details: string
 }
 
-const INSERT = `
-  INSERT INTO audit_log (actor, action, subject, at, details, outcome) VALUES (?, ?, ?, ?, ?, ?)`
+export function toAuditFields({ actor, action, subject, at, details }: AuditEntry): AuditFields {
+  return { actor, action, subject, at: at.getTime(), details: JSON.stringify(details) }
+}
 
-/** A line of its own, for what changes outside of the store. */
-export function prepareNoteAudit(database: DatabaseSync): (entry: AuditFields) => void {
-  const insert = database.prepare(INSERT)
-  return (entry) => {
-    insert.run(...entry, 'done')
+function prepareInsert(database: DatabaseSync): (entry: AuditFields, outcome: string) => void {
+  const insert = database.prepare(`
+    INSERT INTO audit_log (actor, action, subject, at, details, outcome) VALUES (?, ?, ?, ?, ?, ?)`)
+  return ({ actor, action, subject, at, details }, outcome) => {
+    insert.run(actor, action, subject, at, details, outcome)
   }
 }
 
+/** A line of its own, for what changes outside of the store. */
+export function prepareNoteAudit(database: DatabaseSync): (entry: AuditFields) => void {
+  const insert = prepareInsert(database)
+  return (entry) => insert(entry, 'done')
+}
+
 export function prepareAudited(database: DatabaseSync, operations: Operations): (audited: AuditedInput) => unknown {
-  const insert = database.prepare(INSERT)
+  const insert = prepareInsert(database)
   return ({ name, input, entry }) => {
     const operation = operations[name]
     if (operation === undefined) throw new Error(`The store thread knows no operation ${name}.`)
     const result = operation(input as never)
-    insert.run(...entry, toOutcome(result))
+    insert(entry, toOutcome(result))
     return result
   }
 }
 
-/** What an operation says of itself: a tagged outcome, false or null for "nothing was changed", anything else for success. */
+/** The outcome that an operation names itself; false and null mean that nothing was changed, anything else is success. */
 function toOutcome(result: unknown): string {
   if (result === false || result === null) return 'refused'
   if (typeof result === 'object' && 'outcome' in result && typeof result.outcome === 'string') return result.outcome

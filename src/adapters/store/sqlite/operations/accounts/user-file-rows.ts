@@ -16,6 +16,11 @@ export interface PutUserFileInput {
   readonly maxTotalBytes: number
 }
 
+export interface UserFileQuery {
+  readonly accountId: string
+  readonly path: string
+}
+
 const COLUMNS = 'path, size_bytes, created_at, modified_at'
 
 export function preparePutUserFile(database: DatabaseSync): (input: PutUserFileInput) => PutAnswer {
@@ -44,11 +49,9 @@ export function preparePutUserFile(database: DatabaseSync): (input: PutUserFileI
   }
 }
 
-export function prepareReadUserFile(
-  database: DatabaseSync,
-): (query: readonly [accountId: string, path: string]) => Uint8Array | null {
+export function prepareReadUserFile(database: DatabaseSync): (query: UserFileQuery) => Uint8Array | null {
   const select = prepareRows<[Uint8Array]>(database, 'SELECT bytes FROM user_file WHERE account_id = ? AND path = ?')
-  return (query) => select.get(...query)?.[0] ?? null
+  return ({ accountId, path }) => select.get(accountId, path)?.[0] ?? null
 }
 
 export function prepareListUserFiles(database: DatabaseSync): (accountId: string) => UserFileRow[] {
@@ -87,9 +90,7 @@ export function prepareMoveUserFile(
   }
 }
 
-export function prepareRemoveUserFile(
-  database: DatabaseSync,
-): (query: readonly [accountId: string, path: string]) => boolean {
+export function prepareRemoveUserFile(database: DatabaseSync): (query: UserFileQuery) => boolean {
   const remove = database.prepare('DELETE FROM user_file WHERE account_id = ? AND path = ?')
-  return (query) => remove.run(...query).changes > 0
+  return ({ accountId, path }) => remove.run(accountId, path).changes > 0
 }

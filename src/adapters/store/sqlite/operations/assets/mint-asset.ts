@@ -49,7 +49,7 @@ export function prepareMint(database: DatabaseSync): (input: MintInput) => MintA
   const insert = database.prepare(`
     INSERT INTO asset (${ASSET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   return ({ asset, key, keyExpiresAt, now, mustOwnHash }) => {
-    const [id, accountId, hash] = asset
+    const [, accountId, hash] = asset
     if (key !== null) {
       const holder = findHolder({ accountId, key, now })
       if (holder !== null) return { outcome: 'key_reused', holder }
@@ -57,7 +57,7 @@ export function prepareMint(database: DatabaseSync): (input: MintInput) => MintA
     const isOwned = ownsHash.get(hash, accountId, now) !== undefined
     if (mustOwnHash && !isOwned) return { outcome: 'hash_unknown' }
     const same = isOwned ? renewSame(asset, now) : null
-    const assetId = same === null ? id : same[0]
+    const [assetId] = same ?? asset
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: null, assetId })
     if (same !== null) return { outcome: 'existing', asset: same }
     insert.run(...asset)

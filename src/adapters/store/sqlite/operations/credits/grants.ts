@@ -56,8 +56,9 @@ export function prepareRefund(database: DatabaseSync): (input: RefundInput) => R
   const post = preparePost(database)
   return ({ holdId, micros, at, memo }) => {
     const settled = selectCharged.get(holdId, 'settle')
-    if (settled === undefined || settled[1] === 0) return { outcome: 'not_charged' }
+    if (settled === undefined) return { outcome: 'not_charged' }
     const [accountId, charged] = settled
+    if (charged === 0) return { outcome: 'not_charged' }
     const refunded = selectCharged.get(holdId, 'refund')
     if (refunded !== undefined) return { outcome: 'repeated', accountId, micros: -refunded[1] }
     const back = micros ?? charged

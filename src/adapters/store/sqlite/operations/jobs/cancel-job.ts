@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { isTerminal } from '../../../../../domain/jobs/transitions.ts'
 import { prepareEndJob } from './end-job.ts'
 import { prepareSelectJob } from './find-job.ts'
-import type { CompleteJob, StoredJob } from './job-row.ts'
+import { COLUMN, type CompleteJob, type StoredJob } from './job-row.ts'
 
 export interface CancelInput {
   readonly accountId: string
@@ -11,7 +11,11 @@ export interface CancelInput {
   readonly now: number
 }
 
-export type CancelAnswer = readonly [outcome: 'canceled' | 'canceling' | 'already_terminal', job: StoredJob] | null
+/** null: there is no such job. */
+export type CancelAnswer = {
+  readonly outcome: 'canceled' | 'canceling' | 'already_terminal'
+  readonly job: StoredJob
+} | null
 
 export function prepareCancel(
   database: DatabaseSync,
@@ -23,11 +27,12 @@ export function prepareCancel(
   return ({ accountId, jobId, now }) => {
     const row = selectJob(accountId, jobId, now)
     if (row === null) return null
-    const [seq, , , , from] = row
-    if (isTerminal(from)) return ['already_terminal', completeJob(row)]
-    if (from === 'canceling') return ['canceling', completeJob(row)]
+    const [seq, from] = [row[COLUMN.seq], row[COLUMN.status]]
+    if (isTerminal(from)) return { outcome: 'already_terminal', job: completeJob(row) }
+    if (from === 'canceling') return { outcome: 'canceling', job: completeJob(row) }
     if (from === 'queued') endJob({ seq, accountId, from, to: 'canceled', at: now, error: null })
     else mark.run(seq)
-    return [from === 'queued' ? 'canceled' : 'canceling', completeJob(selectJob(accountId, jobId, now) ?? row)]
+    const job = completeJob(selectJob(accountId, jobId, now) ?? row)
+    return { outcome: from === 'queued' ? 'canceled' : 'canceling', job }
   }
 }

@@ -8,11 +8,11 @@ import type { EngineOffer } from '../../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
 import { prepareRows } from '../statement.ts'
 import {
+  COLUMN,
   type CompleteJob,
   JOB_COLUMNS,
   type JobRow,
   type OutputRow,
-  outputsReplacedOf,
   prepareOutputs,
   type StoredJob,
   toJob,
@@ -169,7 +169,7 @@ export function prepareClaim(
     if (takeRoom.run(turn, accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
     const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
     const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
-    const earlierOutputs = outputsReplacedOf(row) > 0 ? selectOutputs(seq) : []
+    const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
     if (earlierOutputs.length > 0) dropOutputs.run(seq)
     return [
       completeJob(row),

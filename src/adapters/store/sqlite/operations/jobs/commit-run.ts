@@ -9,7 +9,7 @@ import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
 import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
-import { type CompleteJob, type OutputRow, type StoredJob, toJob, versionOf } from './job-row.ts'
+import { COLUMN, type CompleteJob, type OutputRow, type StoredJob, toJob } from './job-row.ts'
 import { prepareAddRun } from './write-run-records.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
@@ -22,7 +22,7 @@ interface Finish {
   readonly record: string | null
 }
 
-/** An output with its place: the path of its record, its folder below the top, and whether it is listed. */
+/** An output with its location: the path of its record, its folder below the top, and whether it is listed. */
 type NewOutputRow = readonly [...output: OutputRow, filePath: string, subfolder: string | null, isListed: number]
 
 export interface CommitInput {
@@ -104,9 +104,9 @@ export function prepareCommit(
     const { progress, outputsReused, log, finish } = input
     const held = selectHeld.get(input.jobId, input.leaseId)
     if (held === undefined) return null
-    const [seq, accountId, status] = held
+    const [seq, accountId, status, , outputsBefore] = held
     if (finish !== null && !finish.from.includes(status)) return null
-    const outputCount = input.outputs.length === 0 ? held[4] : addOutputs(held, input)
+    const outputCount = input.outputs.length === 0 ? outputsBefore : addOutputs(held, input)
     if (log !== null) upsertLog.run(seq, ...log)
     // A finish raises the version itself.
     const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
@@ -114,7 +114,7 @@ export function prepareCommit(
     const { status: to, at, error, record } = finish
     if (record !== null) addRun(seq, record)
     const row = endJob({ seq, accountId, from: status, to, at, error })
-    return { version: versionOf(row), status: to, ended: completeJob(row) }
+    return { version: row[COLUMN.version], status: to, ended: completeJob(row) }
   }
 }
 

@@ -9,7 +9,7 @@ import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { prepareRows } from '../statement.ts'
-import { JOB_COLUMNS, type JobRow } from './job-row.ts'
+import { COLUMN, JOB_COLUMNS, type JobRow } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
@@ -28,7 +28,7 @@ export interface JobEnd {
 /** Ends the job and returns its row as it now is. */
 export type EndJob = (end: JobEnd) => JobRow
 
-type Terms = [inputCount: number, extraDataFlags: number, priceSecond: number | null, priceMinimum: number | null]
+type Terms = [inputCount: number, extraDataFlags: number, perSecondMicros: number | null, minimumMicros: number | null]
 
 const TERMS = 'input_count, needs_extra_data, price_second, price_minimum'
 const TERM_COUNT = 4
@@ -76,7 +76,7 @@ function prepareCloseHold(database: DatabaseSync): (end: JobEnd, row: JobRow, te
   const ledger = prepareLedger(database)
   return ({ from, to, at, error, isLost = false }, row, [, , perSecondMicros, minimumMicros]) => {
     if (perSecondMicros === null || minimumMicros === null) return
-    const [, id, , , , , , startedAt, , , attempt] = row
+    const [id, startedAt, attempt] = [row[COLUMN.id], row[COLUMN.startedAt], row[COLUMN.attempt]]
     const errorCode = error === null ? null : (JSON.parse(error) as JobError).code
     const run = { from, to, errorCode, startedAt, endedAt: at }
     const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)

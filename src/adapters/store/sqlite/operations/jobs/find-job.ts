@@ -25,9 +25,9 @@ export function prepareSelectJob(database: DatabaseSync): SelectJob {
 export function prepareFindJob(
   database: DatabaseSync,
   { completeJob }: { readonly completeJob: CompleteJob },
-): (query: readonly [accountId: string, jobId: string, now: number]) => StoredJob | null {
+): (query: JobQuery) => StoredJob | null {
   const selectJob = prepareSelectJob(database)
-  return ([accountId, jobId, now]) => {
+  return ({ accountId, jobId, now }) => {
     const row = selectJob(accountId, jobId, now)
     return row === null ? null : completeJob(row)
   }

@@ -4,7 +4,7 @@ import type { TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
-import { versionOf } from './job-row.ts'
+import { COLUMN } from './job-row.ts'
 
 export interface ExpireInput {
   readonly now: number
@@ -26,7 +26,7 @@ export function prepareExpireJobs(database: DatabaseSync): (input: ExpireInput) 
   const endJob = prepareEndJob(database)
   return ({ now, limit }) =>
     selectDue.all(now, limit).map(([seq, jobId, accountId, from]) => {
-      const version = versionOf(endJob({ seq, accountId, from, to: 'expired', at: now, error: null }))
+      const version = endJob({ seq, accountId, from, to: 'expired', at: now, error: null })[COLUMN.version]
       return { jobId, accountId, version, status: 'expired' }
     })
 }

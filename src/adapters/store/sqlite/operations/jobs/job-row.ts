@@ -1,9 +1,9 @@
-/** A job on its way out of the store: its row, its outputs and its place in the queue, and the way back to a `Job`. */
+/** A job on its way out of the store: its row, its outputs and its position in the queue, and the way back to a `Job`. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Job, JobError, Output, OutputType, Progress } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
-import { type PlacedJob, preparePositionNear, prepareQueuePosition, type QueuedJob } from './queue-position.ts'
+import { type PositionedJob, preparePositionNear, prepareQueuePosition, type QueuedJob } from './queue-position.ts'
 
 export const JOB_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at,
   attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error`
@@ -29,9 +29,20 @@ export type JobRow = readonly [
   error: string | null,
 ]
 
-const VERSION = 11
-const OUTPUT_COUNT = 12
-const OUTPUTS_REPLACED = 14
+/** Where single columns stand in a row. */
+export const COLUMN = {
+  seq: 0,
+  id: 1,
+  accountId: 2,
+  pool: 3,
+  status: 4,
+  priority: 5,
+  startedAt: 7,
+  attempt: 10,
+  version: 11,
+  outputCount: 12,
+  outputsReplaced: 14,
+} as const
 
 export type OutputRow = readonly [
   assetId: string,
@@ -44,14 +55,6 @@ export type OutputRow = readonly [
 ]
 
 export type StoredJob = readonly [row: JobRow, outputs: readonly OutputRow[] | null, queuePosition: number | null]
-
-export function versionOf(row: JobRow): number {
-  return row[VERSION]
-}
-
-export function outputsReplacedOf(row: JobRow): number {
-  return row[OUTPUTS_REPLACED]
-}
 
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
 export type CompleteJob = (row: JobRow, neighbour?: StoredJob) => StoredJob
@@ -69,19 +72,24 @@ export function prepareCompleteJob(database: DatabaseSync): CompleteJob {
   const queuePosition = prepareQueuePosition(database)
   const positionNear = preparePositionNear(database)
   return (row, neighbour) => {
-    const outputs = row[OUTPUT_COUNT] === 0 ? null : selectOutputs(row[0])
-    if (row[4] !== 'queued') return [row, outputs, null]
-    const placed = neighbour === undefined ? null : toPlaced(neighbour)
+    const outputs = row[COLUMN.outputCount] === 0 ? null : selectOutputs(row[COLUMN.seq])
+    if (row[COLUMN.status] !== 'queued') return [row, outputs, null]
+    const positioned = neighbour === undefined ? null : toPositioned(neighbour)
     const job = toQueued(row)
-    return [row, outputs, (placed === null ? null : positionNear(job, placed)) ?? queuePosition(job)]
+    return [row, outputs, (positioned === null ? null : positionNear(job, positioned)) ?? queuePosition(job)]
   }
 }
 
-function toQueued([seq, , accountId, pool, , priority]: JobRow): QueuedJob {
-  return { seq, accountId, pool, priority }
+function toQueued(row: JobRow): QueuedJob {
+  return {
+    seq: row[COLUMN.seq],
+    accountId: row[COLUMN.accountId],
+    pool: row[COLUMN.pool],
+    priority: row[COLUMN.priority],
+  }
 }
 
-function toPlaced([row, , position]: StoredJob): PlacedJob | null {
+function toPositioned([row, , position]: StoredJob): PositionedJob | null {
   return position === null ? null : { ...toQueued(row), position }
 }
 
@@ -94,19 +102,10 @@ function toDate(millis: number | null): Date | null {
 }
 
 export function toJob([row, outputs, queuePosition]: StoredJob): Job {
-  const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, attempt, version] = row
-  const [, outputsReused, outputsReplaced, metadata, progress, error] = row.slice(OUTPUT_COUNT) as [
-    number,
-    number,
-    number,
-    ...(string | null)[],
-  ]
+  const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
+  const [attempt, version, , outputsReused, outputsReplaced, metadata, progress, error] = rest
   return {
-    id,
-    accountId,
-    pool,
-    status,
-    priority,
+    ...{ id, accountId, pool, status, priority },
     metadata: metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>),
     createdAt: new Date(createdAt),
     startedAt: toDate(startedAt),

@@ -1,10 +1,10 @@
-/** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they ran out. */
+/** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Lease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
-import { versionOf } from './job-row.ts'
+import { COLUMN } from './job-row.ts'
 
 export type LeaseFields = readonly [jobId: string, leaseId: string]
 
@@ -57,7 +57,7 @@ export function prepareRelease(database: DatabaseSync): (input: ReleaseInput) =>
         const version = requeueJob({ seq, accountId, refundedAttempts: 1 })
         return { jobId, accountId, version, status: 'queued' }
       }
-      const version = versionOf(endJob({ seq, accountId, from: status, to: 'canceled', at: now, error: null }))
+      const version = endJob({ seq, accountId, from: status, to: 'canceled', at: now, error: null })[COLUMN.version]
       return { jobId, accountId, version, status: 'canceled' }
     })
   }
@@ -78,7 +78,7 @@ export function prepareReap(database: DatabaseSync): (input: ReapInput) => Touch
         return { jobId, accountId, version, status: 'queued' }
       }
       const end = from === 'canceling' ? ({ to: 'canceled', error: null } as const) : ({ to: 'failed', error } as const)
-      const version = versionOf(endJob({ seq, accountId, from, at: now, isLost: true, ...end }))
+      const version = endJob({ seq, accountId, from, at: now, isLost: true, ...end })[COLUMN.version]
       return { jobId, accountId, version, status: end.to }
     })
 }
@@ -105,6 +105,7 @@ function prepareRequeueJob(database: DatabaseSync): (requeue: JobRequeue) => num
     const row = update.get(seq, refundedAttempts)
     if (row === undefined) throw new Error(`No job at ${seq}.`)
     count.run(accountId)
-    return row[0]
+    const [version] = row
+    return version
   }
 }

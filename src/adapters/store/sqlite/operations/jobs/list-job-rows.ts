@@ -45,9 +45,9 @@ function isFull(jobs: readonly StoredJob[]): boolean {
   return jobs.reduce((sum, [, outputs]) => sum + (outputs?.length ?? 0), 0) >= ANSWERED_OUTPUTS
 }
 
-function isNewer(left: Entry, right: Entry): number {
-  if (left[0] !== right[0]) return right[0] - left[0]
-  return left[1] < right[1] ? 1 : -1
+function newestFirst([leftAt, leftId]: Entry, [rightAt, rightId]: Entry): number {
+  if (leftAt !== rightAt) return rightAt - leftAt
+  return leftId < rightId ? 1 : -1
 }
 
 export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDeps): (input: ListInput) => ListAnswer {
@@ -72,7 +72,7 @@ export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDep
         ? selectEntries.all(accountId, status, now, ...before, limit)
         : selectPoolEntries.all(accountId, status, now, ...before, limit, pool),
     )
-    const page = entries.sort(isNewer).slice(0, limit)
+    const page = entries.sort(newestFirst).slice(0, limit)
     const jobs: StoredJob[] = []
     for (const [createdAt, jobId, seq] of page) {
       const row = selectRow.get(seq)

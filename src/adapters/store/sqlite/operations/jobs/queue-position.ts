@@ -1,6 +1,6 @@
 /**
- * A job's place in its account's queue of a pool: higher priority first, then submit order. Counting stops after a thousand
- * entries on either side; in between the place is estimated, so no read ever counts a whole backlog.
+ * A job's position in its account's queue of a pool: higher priority first, then submit order. Counting stops after a thousand
+ * entries on either side; in between the position is estimated, so that no read ever counts a whole backlog.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
@@ -14,10 +14,10 @@ export interface QueuedJob {
 
 const COUNTED = 1_000
 
-const LANE = `status = 'queued' AND account_id = ?1 AND pool = ?2`
+const SAME_QUEUE = `status = 'queued' AND account_id = ?1 AND pool = ?2`
 
 function prepareCount(database: DatabaseSync, condition: string) {
-  const sql = `SELECT count(*) FROM (SELECT 1 FROM job WHERE ${LANE} AND ${condition} LIMIT ${COUNTED})`
+  const sql = `SELECT count(*) FROM (SELECT 1 FROM job WHERE ${SAME_QUEUE} AND ${condition} LIMIT ${COUNTED})`
   return prepareRows<[number]>(database, sql)
 }
 
@@ -38,8 +38,8 @@ export function prepareQueuePosition(database: DatabaseSync): (job: QueuedJob) =
   const selectTotal = prepareRows<[number]>(database, 'SELECT queued FROM account WHERE id = ?')
   const selectEnds = prepareRows<[number, number]>(
     database,
-    `SELECT (SELECT seq FROM job WHERE ${LANE} AND priority = ?3 ORDER BY seq LIMIT 1),
-       (SELECT seq FROM job WHERE ${LANE} AND priority = ?3 ORDER BY seq DESC LIMIT 1)`,
+    `SELECT (SELECT seq FROM job WHERE ${SAME_QUEUE} AND priority = ?3 ORDER BY seq LIMIT 1),
+       (SELECT seq FROM job WHERE ${SAME_QUEUE} AND priority = ?3 ORDER BY seq DESC LIMIT 1)`,
   )
   return (job) => {
     const ahead = countAhead(job)
@@ -54,16 +54,18 @@ export function prepareQueuePosition(database: DatabaseSync): (job: QueuedJob) =
   }
 }
 
-/** A job whose place is known. */
-export interface PlacedJob extends QueuedJob {
+/** A job whose position is known. */
+export interface PositionedJob extends QueuedJob {
   readonly position: number
 }
 
 /**
- * The place of a job from that of another of the same priority: on a page of a listing most jobs stand next to each other.
- * null when the two are no neighbours.
+ * The position of a job, counted from that of another job of the same queue and priority: on a page of a listing most jobs
+ * are close to each other. null when the two are not.
  */
-export function preparePositionNear(database: DatabaseSync): (job: QueuedJob, neighbour: PlacedJob) => number | null {
+export function preparePositionNear(
+  database: DatabaseSync,
+): (job: QueuedJob, neighbour: PositionedJob) => number | null {
   const countBetween = prepareCount(database, 'priority = ?3 AND seq > ?4 AND seq <= ?5')
   return ({ seq, accountId, pool, priority }, neighbour) => {
     if (accountId !== neighbour.accountId || pool !== neighbour.pool || priority !== neighbour.priority) return null
@@ -75,20 +77,20 @@ export function preparePositionNear(database: DatabaseSync): (job: QueuedJob, ne
 }
 
 /**
- * The place of a job that was queued a moment ago, when `queued` jobs of its account wait, itself included. Nearly always it
- * is the last of its account's only queue, and then the counter is the answer.
+ * The position of a job that was queued a moment ago, when `queued` jobs of its account wait, itself included. Nearly always
+ * it is the last of its account's only queue, and then the counter is the answer.
  */
 export function prepareNewestPosition(database: DatabaseSync): (job: QueuedJob, queued: number) => number {
   const queuePosition = prepareQueuePosition(database)
   const selectOthers = prepareRows<[number]>(
     database,
-    `SELECT EXISTS (SELECT 1 FROM job WHERE ${LANE} AND priority < ?3)
+    `SELECT EXISTS (SELECT 1 FROM job WHERE ${SAME_QUEUE} AND priority < ?3)
       OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = ?1 AND pool < ?2)
       OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = ?1 AND pool > ?2)`,
   )
   return (job, queued) => {
     if (queued <= 1) return 1
-    const isLastOfAll = selectOthers.get(job.accountId, job.pool, job.priority)?.[0] === 0
-    return isLastOfAll ? queued : queuePosition(job)
+    const isLast = selectOthers.get(job.accountId, job.pool, job.priority)?.[0] === 0
+    return isLast ? queued : queuePosition(job)
   }
 }

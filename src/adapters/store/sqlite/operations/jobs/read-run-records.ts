@@ -6,8 +6,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
-import { IS_RETAINED, prepareSelectJob } from './find-job.ts'
-import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './job-row.ts'
+import { IS_RETAINED, type JobQuery, prepareSelectJob } from './find-job.ts'
+import { COLUMN, type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './job-row.ts'
 import type { SubmissionRow } from './write-run-records.ts'
 
 export type StoredRecord = readonly [
@@ -38,21 +38,25 @@ const NO_TEXTS: Parts = ['{}', null, null, null, 0]
 const IS_CLEARED = `coalesce(completed_at <= (SELECT at FROM history_clear WHERE account_id = job.account_id), 0)`
 const IS_HIDDEN = `(EXISTS (SELECT 1 FROM job_hidden WHERE job_hidden.seq = job.seq) OR ${IS_CLEARED})`
 
-function prepareReadParts(database: DatabaseSync): (seq: number) => Parts {
+function prepareReadParts(database: DatabaseSync): (row: JobRow) => Parts {
   const select = prepareRows<Parts>(
     database,
     `SELECT w.text, s.workflow_id, s.text, r.text, ${IS_HIDDEN} FROM job
      JOIN job_workflow w USING (seq) LEFT JOIN job_submission s USING (seq) LEFT JOIN job_run r USING (seq)
      WHERE seq = ?`,
   )
-  return (seq) => select.get(seq) ?? NO_TEXTS
+  return (row) => select.get(row[COLUMN.seq]) ?? NO_TEXTS
 }
 
 function toStored(job: StoredJob, [workflow, workflowId, submission, run, isHidden]: Parts): StoredRecord {
   return [job, workflow, submission === null ? null : [workflowId, submission], run, isHidden]
 }
 
-/** Adds the texts to rows until the budget is spent; after that `onSpent` decides between leaving them out and stopping. */
+function lengthOf([, outputs]: StoredJob, [workflow, , submission, run]: Parts): number {
+  return workflow.length + (submission?.length ?? 0) + (run?.length ?? 0) + OUTPUT_LENGTH * (outputs?.length ?? 0)
+}
+
+/** Adds the texts to rows until the budget is spent; further rows then come without texts (`keepsBare`), or not at all. */
 function prepareComplete(database: DatabaseSync, { completeJob }: RecordDeps) {
   const readParts = prepareReadParts(database)
   return (rows: readonly JobRow[], options: { budget: number; keepsBare: boolean }): StoredRecord[] => {
@@ -60,10 +64,9 @@ function prepareComplete(database: DatabaseSync, { completeJob }: RecordDeps) {
     let left = options.budget
     for (const row of rows) {
       if (left <= 0 && !options.keepsBare) break
-      const parts = left > 0 ? readParts(row[0]) : NO_TEXTS
+      const parts = left > 0 ? readParts(row) : NO_TEXTS
       const job: StoredJob = left > 0 ? completeJob(row, records.at(-1)?.[0]) : [row, null, null]
-      left -= parts[0].length + (parts[2]?.length ?? 0) + (parts[3]?.length ?? 0)
-      left -= OUTPUT_LENGTH * (job[1]?.length ?? 0)
+      left -= lengthOf(job, parts)
       records.push(toStored(job, parts))
     }
     return records
@@ -73,12 +76,12 @@ function prepareComplete(database: DatabaseSync, { completeJob }: RecordDeps) {
 export function prepareFindRecord(
   database: DatabaseSync,
   { completeJob }: RecordDeps,
-): (query: readonly [accountId: string, jobId: string, now: number]) => StoredRecord | null {
+): (query: JobQuery) => StoredRecord | null {
   const selectJob = prepareSelectJob(database)
   const readParts = prepareReadParts(database)
-  return ([accountId, jobId, now]) => {
+  return ({ accountId, jobId, now }) => {
     const row = selectJob(accountId, jobId, now)
-    return row === null ? null : toStored(completeJob(row), readParts(row[0]))
+    return row === null ? null : toStored(completeJob(row), readParts(row))
   }
 }
 
@@ -87,7 +90,7 @@ const LIVE_BUDGET = 16 * 1024 * 1024
 export function prepareListLive(
   database: DatabaseSync,
   deps: RecordDeps,
-): (query: readonly [accountId: string, limit: number]) => StoredRecord[] {
+): (query: { readonly accountId: string; readonly limit: number }) => StoredRecord[] {
   const selectHeld = prepareRows<JobRow>(
     database,
     `SELECT ${JOB_COLUMNS} FROM job INDEXED BY job_listing
@@ -99,7 +102,7 @@ export function prepareListLive(
      WHERE account_id = ? AND status = 'queued' ORDER BY priority DESC, seq LIMIT ?`,
   )
   const complete = prepareComplete(database, deps)
-  return ([accountId, limit]) => {
+  return ({ accountId, limit }) => {
     const rows = [...selectHeld.all(accountId, limit), ...selectQueued.all(accountId, limit)]
     return complete(rows, { budget: LIVE_BUDGET, keepsBare: true })
   }
