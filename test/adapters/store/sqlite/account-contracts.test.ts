@@ -1,16 +1,16 @@
 import { testAccountDirectory } from '../../../contracts/account-directory.ts'
 import { testAccountStore } from '../../../contracts/account-store.ts'
-import { testAssetStore } from '../../../contracts/asset-store.ts'
-import { testDeploymentStore } from '../../../contracts/deployment-store.ts'
-import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
+import { testAuditStore } from '../../../contracts/audit-store.ts'
+import { testKeyStore } from '../../../contracts/key-store.ts'
 import { testLedgerStore } from '../../../contracts/ledger-store.ts'
 import { testLimitStore } from '../../../contracts/limit-store.ts'
+import { testUserFileStore } from '../../../contracts/user-file-store.ts'
 import { sqliteOpener } from './temporary-store.ts'
 
-testAssetStore(sqliteOpener)
 testAccountStore(sqliteOpener)
-testIdempotencyStore(sqliteOpener)
 testAccountDirectory(sqliteOpener)
+testKeyStore(sqliteOpener)
+testUserFileStore(sqliteOpener)
 testLedgerStore(sqliteOpener)
 testLimitStore(sqliteOpener)
-testDeploymentStore(sqliteOpener)
+testAuditStore(sqliteOpener)
