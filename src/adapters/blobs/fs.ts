@@ -20,7 +20,7 @@ import { openShards, type Shards } from './shards.ts'
 import { type Staged, stage } from './staged.ts'
 import { createWriteBudget } from './write-behind.ts'
 
-// A piece up to this size takes the short way: one write, no file while it comes.
+// Up to this size bytes are gathered in memory and written at once.
 const SMALL_BYTES = 64 * 1024
 // Large enough that the disk and the hash work at full speed, small enough that a slow upload holds little.
 const LARGE_BYTES = 1024 * 1024
@@ -108,7 +108,7 @@ interface KeepDeps {
 function toPendingBlob(received: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
   const { hash, sizeBytes } = received
   const path = shards.pathOf(hash)
-  // A small piece is compared with what is there. A large one takes its place: what lies on a disk for long may be damaged.
+  // A small piece is compared with what is there. A large one replaces it: what lies on a disk for long may be damaged.
   const isThere = async () =>
     received.kind === 'memory' &&
     (await files.sizeOf(path)) === sizeBytes &&

@@ -1,6 +1,6 @@
 /**
- * Opens a data directory: locks it, brings its schema up to date, starts the writer and the reader. What it gives back is
- * ready; disposing it answers everything that was asked, closes the database and gives the directory free.
+ * Opens a data directory: locks it, brings its schema up to date, starts the writer and the reader. The returned store is
+ * ready; disposing it answers everything that was asked, closes the database and unlocks the directory.
  */
 
 import { type Clock, systemClock } from '../../../../lib/clock.ts'
@@ -48,7 +48,7 @@ import type { WriterData, WriterOperations } from './threads/writer-thread.ts'
 export interface SqliteStoreOptions {
   readonly directory: string
   readonly clock?: Clock
-  /** FULL (the default) survives a power cut; NORMAL may then lose the last moments, though never a killed process. */
+  /** In a power cut NORMAL may lose the last moments and FULL (the default) nothing; a killed process loses nothing with either. */
   readonly synchronous?: Synchronous
   /** Pages of 4 KiB beyond which writes are refused like on a full disk; null, the default, leaves it to the disk. */
   readonly maxPages?: number | null
@@ -63,7 +63,7 @@ export interface SqliteStoreStats {
   readonly read: ChannelStats
 }
 
-/** What operators change: each of these stores can be had with an audit line bound to its writes. */
+/** What operators change. Each of these stores is also available with an audit line bound to its writes. */
 export interface OperatorStores {
   readonly directory: AccountDirectory
   readonly apiKeys: KeyStore
@@ -141,7 +141,7 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
     workerData: writerData,
     maxPending,
     onLongWal: checkpointer.request,
-    onMended: () => log.error({ path }, 'the database was damaged: its indexes were made anew, and all is well again'),
+    onRepaired: () => log.error({ path }, 'the database was damaged; its indexes were rebuilt and it is sound again'),
   })
   try {
     const readerData: ReaderData = { path }
@@ -151,15 +151,15 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
       workerData: readerData,
       maxPending,
     })
-    return { write, read: mendingReads(read, write), checkpointer }
+    return { write, read: repairingReads(read, write), checkpointer }
   } catch (error) {
     await write.close()
     throw error
   }
 }
 
-/** The reader cannot mend what it finds damaged: the writer is asked to, and the read is tried once more. */
-function mendingReads(
+/** The reader cannot repair what it finds damaged: it asks the writer to, and tries the read once more. */
+function repairingReads(
   read: Channel<ReadOperations>,
   write: Pick<Channel<WriterOperations>, 'call'>,
 ): Channel<ReadOperations> {

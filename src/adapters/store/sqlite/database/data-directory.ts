@@ -10,7 +10,7 @@ export interface StoreFiles {
   readonly lock: string
   /** Room for what must be written when the disk is full. */
   readonly reserve: string
-  /** There while the database is known to be damaged. */
+  /** Exists while the database is known to be damaged. */
   readonly damageNote: string
 }
 
@@ -28,7 +28,7 @@ function createPrivateFile(path: string): void {
   chmodSync(path, 0o600)
 }
 
-/** Creates what is missing and takes everybody else's rights away. */
+/** Creates what is missing and lets only the owner in. */
 export function prepareDataDirectory(directory: string): StoreFiles {
   const files = storeFiles(directory)
   const isNew = !existsSync(files.database)
@@ -40,7 +40,7 @@ export function prepareDataDirectory(directory: string): StoreFiles {
   return files
 }
 
-// A commit is durable only if the file itself survives a power cut: a new name is durable once its directory is.
+// A commit is durable only if the file survives a power cut, and a new file does only once its directory is synced.
 function syncDirectory(directory: string): void {
   const descriptor = openSync(directory, 'r')
   try {

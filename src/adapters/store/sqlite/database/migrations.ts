@@ -1,6 +1,6 @@
 /**
  * Forward-only migrations. Each file runs once, in one transaction, and is remembered with the hash of its text: a file that
- * changed after it was applied, or a database that knows more than we do, stops the start instead of being guessed at.
+ * changed after it was applied, or a database with migrations that are unknown here, stops the start.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -47,7 +47,7 @@ function readApplied(database: DatabaseSync): AppliedMigration[] {
   }))
 }
 
-/** The migrations still to run. Throws when the database does not continue what we know. */
+/** The migrations still to run. Throws when those that ran are not the first of the known ones. */
 export function planMigrations(database: DatabaseSync, known: readonly Migration[]): Migration[] {
   const applied = readApplied(database)
   for (const { number, name, checksum } of applied) {

@@ -1,4 +1,4 @@
-/** Looks a database over from outside, also beside a running service: reads only. */
+/** Checks a database from outside, also while a service runs on it. Reads only. */
 import { DatabaseSync } from 'node:sqlite'
 import { storeFiles } from './data-directory.ts'
 import { toOpenError } from './sqlite-error.ts'
@@ -9,7 +9,7 @@ export interface RecordedBlob {
 }
 
 export interface VerifiedDatabase {
-  /** In SQLite's words; none when all is well. */
+  /** In SQLite's words; empty when the database is sound. */
   readonly problems: readonly string[]
   /** Bytes that some asset or output refers to. */
   readonly blobs: ReadonlyMap<string, RecordedBlob>

@@ -1,4 +1,4 @@
-/** Small values of the service itself, such as the secret that signs its links. */
+/** Small values of the service itself, such as the id that ties the database to the stored bytes. */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from './statement.ts'
 

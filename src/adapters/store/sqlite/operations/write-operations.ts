@@ -1,4 +1,4 @@
-/** Everything the writer can do. An operation depends on the database and its input alone: a batch may be run again. */
+/** Everything the writer can do. An operation depends on the database and its input alone, because a batch may run again. */
 import type { DatabaseSync } from 'node:sqlite'
 import { preparePutAccount, prepareRepairCounters } from './accounts/account-counters.ts'
 import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } from './accounts/account-records.ts'
@@ -101,9 +101,9 @@ export function prepareWriteOperations(database: DatabaseSync) {
 export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 
 /**
- * Nobody is told of these. A power cut that takes a claim or a renewed lease back also ended the worker that held it, and the
- * job waits in the queue as before; bytes whose announcement it takes back are left over, and the next start sweeps them. The
- * process may die at any time all the same; the next durable write carries them along.
+ * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
+ * held it, and the job waits in the queue as before; bytes whose announcement is undone are left over, and the next start
+ * sweeps them. The end of the process alone undoes nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
@@ -112,8 +112,8 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
 ])
 
 /**
- * What goes on when the disk is full, out of the room that is set aside: whatever makes room, ends what is under way, or takes
- * something away from somebody. All others are refused until there is room again.
+ * Operations that still run when the disk is full, in the room that is set aside: those that make room, end what is under way,
+ * or withdraw a right. All others are refused until there is room again.
  */
 export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'renew',

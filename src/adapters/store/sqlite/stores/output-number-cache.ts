@@ -1,7 +1,7 @@
 /**
- * Numbers for output names, answered from memory once a name is known: this process is the only one that writes. Numbers that
- * were given out are written down before any output that bears one of them, and not before: so they travel with the outputs,
- * and a run waits for the disk only at the first number of a name. A number that a crash takes along was on no output.
+ * Numbers for output names, answered from memory once a name is known: this process is the only one that writes. Numbers
+ * that were given out are stored right before the first output that carries one of them, in the same batch: a run waits for
+ * the disk only for the first number of a name. A number that a crash loses was on no output.
  */
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import type { ReserveInput } from '../operations/assets/reserve-output-numbers.ts'
@@ -9,7 +9,7 @@ import type { StoreChannels } from './store-channels.ts'
 
 export interface OutputNumbers {
   readonly reserve: JobStore['reserveOutputNumbers']
-  /** To be called right before outputs are written. */
+  /** Stores the numbers given out so far. To be called right before outputs are written. */
   writeDown(): void
 }
 
@@ -20,9 +20,9 @@ const MAX_GIVEN = 256
 
 export function createOutputNumbers(write: StoreChannels['write']): OutputNumbers {
   const next = new Map<string, number>()
-  /** First numbers that are on their way: whoever comes meanwhile waits for them. */
+  /** First numbers that are being asked for: later callers wait for them. */
   const learning = new Map<string, Promise<void>>()
-  /** Given out and not yet written down. */
+  /** Given out and not yet stored. */
   let given = new Map<string, ReserveInput>()
 
   async function reserve(accountId: string, folder: string, prefix: string, count: number): Promise<number> {
@@ -30,7 +30,7 @@ export function createOutputNumbers(write: StoreChannels['write']): OutputNumber
     while (learning.has(key)) await learning.get(key)
     const known = next.get(key)
     if (known === undefined) {
-      // It may have been forgotten with numbers that the store does not know of yet.
+      // The name may have been forgotten while numbers of it were not stored yet.
       writeDown()
       const reserved = write.call('reserveOutputNumbers', { accountId, folder, prefix, count })
       learning.set(key, learn(key, reserved, count))
@@ -46,7 +46,7 @@ export function createOutputNumbers(write: StoreChannels['write']): OutputNumber
     const all = given
     given = new Map()
     for (const [key, input] of all) {
-      // What was not written is asked for anew next time.
+      // A name whose numbers could not be stored is asked for again next time.
       write.call('reserveOutputNumbers', input).catch(() => next.delete(key))
     }
   }
@@ -58,7 +58,7 @@ export function createOutputNumbers(write: StoreChannels['write']): OutputNumber
       if (next.size >= MAX_KNOWN && oldest !== undefined) next.delete(oldest)
       next.set(key, first + count)
     } catch {
-      // Whoever asked hears of it.
+      // The caller of `reserve` gets the error.
     } finally {
       learning.delete(key)
     }

@@ -1,6 +1,6 @@
 /**
- * The main thread's end of a store thread. At most one batch is under way; what is asked meanwhile waits and goes as the next
- * batch in one message. For the writer this is group commit: all operations of a batch share one transaction, and each
+ * The main thread's end of a store thread. At most one batch is under way; what is asked meanwhile waits and is sent as the
+ * next batch, in one message. For the writer this is group commit: all operations of a batch share one transaction, and each
  * promise settles only after that transaction is durable. What waits is bounded in number and in size.
  */
 import { Worker } from 'node:worker_threads'
@@ -12,8 +12,8 @@ import {
   type Failure,
   type Greeting,
   LONG_WAL,
-  MENDED,
   type Operations,
+  REPAIRED,
 } from './store-thread-protocol.ts'
 
 export interface ChannelStats {
@@ -32,7 +32,7 @@ export interface ChannelOptions {
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
   readonly onLongWal?: () => void
-  readonly onMended?: () => void
+  readonly onRepaired?: () => void
 }
 
 export interface Channel<Ops extends Operations> {
@@ -53,7 +53,7 @@ export interface Channel<Ops extends Operations> {
 const MAX_BATCH_OPERATIONS = 512
 const MAX_BATCH_BYTES = 16_777_216
 const MAX_PENDING_BYTES = 268_435_456
-// A batch and its answers are far smaller; whatever reaches this is a defect, and is told as the end of the thread.
+// A batch and its answers are far smaller; whatever reaches this limit is a defect, and ends the thread.
 const HEAP_MB = 2048
 
 interface Waiting {
@@ -96,7 +96,7 @@ function openWorker({ script, workerData, name }: ChannelOptions): Promise<Worke
       worker.off('exit', onExit)
       if (greeting.opened) return resolve(worker)
       const { reason, message } = greeting
-      // Told only once the thread is gone: until then it may hold the database, and whoever tries again would meet it.
+      // Rejected only once the thread is gone: until then it may hold the database, and a second attempt would find it locked.
       worker.once('exit', () => reject(reason === null ? new Error(message) : new StoreOpenError(reason, message)))
     })
   })
@@ -121,13 +121,13 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending, onLongWal = () => {}, onMended = () => {} }: ChannelOptions) {
+  constructor(worker: Worker, { name, maxPending, onLongWal = () => {}, onRepaired = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (message: Answer | typeof LONG_WAL | typeof MENDED) => {
+    worker.on('message', (message: Answer | typeof LONG_WAL | typeof REPAIRED) => {
       if (message === LONG_WAL) onLongWal()
-      else if (message === MENDED) onMended()
+      else if (message === REPAIRED) onRepaired()
       else this.#onAnswer(message)
     })
     worker.on('error', (error) => this.#fail(error))

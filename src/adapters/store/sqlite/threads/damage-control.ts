@@ -1,6 +1,6 @@
 /**
- * What the writer does about a damaged database. Indexes can be made anew from their tables; whatever else is damaged cannot
- * be mended here. Then a file says so, and the next start looks the whole database over before it serves anybody.
+ * What the writer does about a damaged database. It rebuilds the indexes from their tables; any other damage is beyond it.
+ * Then it leaves a note beside the database, and the next start checks the whole database before it serves anybody.
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
@@ -8,11 +8,11 @@ import { isDamage, SQLITE_CORRUPT } from '../database/sqlite-error.ts'
 import { StoreOpenError } from '../database/store-open-error.ts'
 
 export interface DamageControl {
-  /** Throws `BeyondMending` when the database stays damaged: nothing can be stored from then on. */
-  mend(): void
+  /** Throws `UnrepairableDamage` when the database stays damaged: nothing can be stored from then on. */
+  repair(): void
 }
 
-/** For whoever cannot mend: an operation that fails on a damaged database, so that the machinery around it mends it. */
+/** For the reader, which cannot repair: an operation that fails on a damaged database, so that its batch repairs it. */
 export function prepareCheckDamage(database: DatabaseSync): (input: null) => void {
   return () => {
     const problem = findProblem(database)
@@ -20,21 +20,21 @@ export function prepareCheckDamage(database: DatabaseSync): (input: null) => voi
   }
 }
 
-export class BeyondMending extends Error {
-  override readonly name = 'BeyondMending'
+export class UnrepairableDamage extends Error {
+  override readonly name = 'UnrepairableDamage'
 }
 
 export interface DamageOptions {
   readonly database: DatabaseSync
-  /** Where the damage is noted. */
+  /** Where the note is left. */
   readonly notePath: string
   readonly path: string
-  readonly onMended: () => void
+  readonly onRepaired: () => void
 }
 
 const ADVICE = 'Stop the service and restore the data folder from a backup; `atelier verify` says what is damaged.'
 
-export function openDamageControl({ database, notePath, path, onMended }: DamageOptions): DamageControl {
+export function openDamageControl({ database, notePath, path, onRepaired }: DamageOptions): DamageControl {
   if (existsSync(notePath)) {
     const problem = findProblem(database)
     if (problem !== null)
@@ -42,17 +42,17 @@ export function openDamageControl({ database, notePath, path, onMended }: Damage
     rmSync(notePath)
   }
   return {
-    mend() {
-      const problem = remakeIndexes(database) ?? findProblem(database)
-      if (problem === null) return onMended()
+    repair() {
+      const problem = rebuildIndexes(database) ?? findProblem(database)
+      if (problem === null) return onRepaired()
       writeFileSync(notePath, `${problem}\n`, { mode: 0o600 })
-      throw new BeyondMending(`the database ${path} is damaged (${problem}). ${ADVICE}`)
+      throw new UnrepairableDamage(`the database ${path} is damaged (${problem}). ${ADVICE}`)
     },
   }
 }
 
-/** Returns why it could not be done, or null. */
-function remakeIndexes(database: DatabaseSync): string | null {
+/** Returns why it could not be done, or null when it was. */
+function rebuildIndexes(database: DatabaseSync): string | null {
   try {
     const indexes = database
       .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
@@ -97,7 +97,7 @@ function replaceIndexes(database: DatabaseSync, broken: readonly Index[]): void 
   database.exec('VACUUM')
 }
 
-/** null when all is well. */
+/** null when the database is sound. */
 export function findProblem(database: DatabaseSync): string | null {
   try {
     const { integrity_check: verdict } = database.prepare('PRAGMA integrity_check(1)').get() as Record<string, unknown>

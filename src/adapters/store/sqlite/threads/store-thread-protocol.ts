@@ -20,8 +20,8 @@ export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMa
 /** Sent between answers: the WAL is long, and another thread should copy it into the database. */
 export const LONG_WAL = 'long WAL'
 
-/** Sent between answers: the database was damaged, and the writer has mended it. */
-export const MENDED = 'mended'
+/** Sent between answers: the database was damaged, and the writer has repaired it. */
+export const REPAIRED = 'repaired'
 
 /** The first message of a thread. */
 export type Greeting =

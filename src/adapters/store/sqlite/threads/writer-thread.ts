@@ -32,13 +32,13 @@ const RESTORE_EVERY_MS = 5_000
 
 function openWriterThread(data: WriterData): ThreadBody {
   const database = openWriter(data.path, data)
-  let isMended = false
+  let isRepaired = false
   const damage = openDamageControl({
     database,
     path: data.path,
     notePath: data.damageNote,
-    onMended() {
-      isMended = true
+    onRepaired() {
+      isRepaired = true
     },
   })
   applyMigrations(database, loadMigrations(data.migrationsDirectory), data.openedAt)
@@ -51,7 +51,7 @@ function openWriterThread(data: WriterData): ThreadBody {
       relaxed: RELAXED_OPERATIONS,
       essential: ESSENTIAL_OPERATIONS,
       reserve,
-      mend: () => damage.mend(),
+      repair: () => damage.repair(),
       synchronous: data.synchronous,
     },
   )
@@ -65,10 +65,10 @@ function openWriterThread(data: WriterData): ThreadBody {
       return answer
     },
     limitWal: () => wal.limit(),
-    wasMended() {
-      const wasMended = isMended
-      isMended = false
-      return wasMended
+    wasRepaired() {
+      const wasRepaired = isRepaired
+      isRepaired = false
+      return wasRepaired
     },
     rest: () => database.exec('PRAGMA shrink_memory'),
     close() {

@@ -1,4 +1,4 @@
-/** Accounts and their counters, and the counts of jobs by status that the counters give for nothing. */
+/** Accounts and their counters, and the counts of jobs by status that follow from the counters. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Account } from '../../../../../domain/accounts/account.ts'
 import type { AccountUse } from '../../../../../domain/accounts/account-store.ts'

@@ -1,4 +1,4 @@
-/** Accounts of the cloud and serverless kinds: the record beside the hot row, and the balance of those that pay. */
+/** Accounts of the cloud and serverless kinds: the record beside the counters, and the balance of those that pay. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { AccountRecord, AccountStatus } from '../../../../../domain/accounts/account.ts'
 import type { EnforcedLimits, VersionedAccount } from '../../../../../domain/accounts/account-directory.ts'
@@ -73,7 +73,7 @@ function prepareEnforceOne(database: DatabaseSync): (accountId: string, limits: 
   const meter = database.prepare(`
     INSERT INTO credit_account (account_id, floor) VALUES (?1, ?2)
     ON CONFLICT (account_id) DO UPDATE SET floor = excluded.floor WHERE floor <> excluded.floor`)
-  // Its entries stay true, so the balance stays too; it just cannot run out any more.
+  // The entries stay, so the balance stays too; with this floor it cannot run out any more.
   const unmeter = database.prepare('UPDATE credit_account SET floor = ?2 WHERE account_id = ?1')
   return (accountId, { maxRunning, maxQueued, creditFloor }) => {
     limit.run(accountId, maxRunning, maxQueued)

@@ -17,7 +17,7 @@ export type AssetRow = readonly [
   jobId: string | null,
 ]
 
-/** A record past its life is gone for every reader, swept or not. The parameter is the present. */
+/** A record past its life is gone for every reader, swept or not. The parameter is the current time. */
 export const IS_ALIVE = '(expires_at IS NULL OR expires_at > ?)'
 
 export function toAsset(row: AssetRow): Asset {

@@ -1,7 +1,7 @@
 /**
  * Which blobs may go. A blob is referenced by asset records, by the inputs of jobs that have not ended, and by bodies of
- * model calls. Whatever may be without reference stands among the candidates; only these are looked at, so collection costs
- * as much as there is to do.
+ * model calls. Blobs that may have lost their last reference are listed as candidates, and only candidates are examined: a
+ * collection costs as much as there is to collect.
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
@@ -26,7 +26,7 @@ export interface RetireAnswer {
 const IS_REFERENCED = `(EXISTS (SELECT 1 FROM asset WHERE hash = ?1) OR EXISTS (SELECT 1 FROM job_input WHERE hash = ?1)
   OR EXISTS (SELECT 1 FROM router_result WHERE hash = ?1) OR EXISTS (SELECT 1 FROM router_input WHERE hash = ?1))`
 
-/** Makes the blob a candidate, or a younger one. */
+/** Makes the blob a candidate; one that is a candidate already counts as new again. */
 export function prepareOfferBlob(database: DatabaseSync): (blob: OfferedBlob) => void {
   const upsert = database.prepare(`
     INSERT INTO blob_candidate (hash, size_bytes, since) VALUES (?, ?, ?)

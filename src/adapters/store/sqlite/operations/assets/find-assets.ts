@@ -60,7 +60,7 @@ export function prepareFindOutputsIn(
 export interface FilesQuery {
   readonly accountId: string
   readonly origin: 'upload' | 'output'
-  /** Paths that begin so; '' for those outside of every folder that has a meaning of its own. */
+  /** Paths that begin so; '' for those outside of the folders `temp`, `output` and `models`. */
   readonly prefix: string
   readonly limit: number
   readonly now: number
@@ -98,7 +98,7 @@ export interface FolderAssetsQuery {
 
 /** A range of the index by path; the newest record of a path comes first, later ones of the same path are skipped. */
 export function prepareFindInFolders(database: DatabaseSync): (query: FolderAssetsQuery) => AssetRow[] {
-  // `instr` keeps what lies deeper out: the folder's own files have no further slash.
+  // `instr` leaves out files of deeper folders: the folder's own files have no further slash.
   const select = prepareRows<readonly [seq: number, ...row: AssetRow]>(
     database,
     `SELECT MAX(seq), ${ASSET_COLUMNS} FROM asset

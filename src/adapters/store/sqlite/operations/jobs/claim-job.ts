@@ -28,7 +28,7 @@ export type ClaimInput = readonly [
   now: number,
   /** The id of an engine that takes everything, or null. */
   engineId: string | null,
-  /** JSON: [engine id, place, lane, rank] each. */
+  /** JSON: [engine id, position among the engines, lane, rank] each. */
   offers: string,
   maxOvertakes: number,
 ]
@@ -57,8 +57,8 @@ export function toClaimInput(request: ClaimRequest): ClaimInput {
   return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, offers, maxOvertakes]
 }
 
-function toOfferRows({ engineId, lanes }: EngineOffer, place: number): unknown[] {
-  return (lanes ?? []).map(({ lane, rank }) => [engineId, place, lane, rank])
+function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknown[] {
+  return (lanes ?? []).map(({ lane, rank }) => [engineId, position, lane, rank])
 }
 
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
@@ -84,8 +84,8 @@ const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = 
     outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
 const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id`
 
-// A job whose time is over is left to the sweep that ends it. Across accounts the one with the fewest running jobs comes first,
-// then the one whose last turn is longest ago: a long queue of one account does not hold up the first job of another.
+// A job whose time is over is left to the sweep that ends it. Of the accounts the one with the fewest running jobs comes first,
+// then the one that was served longest ago: a long queue of one account does not hold up the first job of another.
 const TAKE_ANY = `
   UPDATE job SET ${HOLD}, engine_id = ?6
   WHERE seq = (
@@ -105,14 +105,15 @@ const firstOf = (condition: string, order: string) => `
 
 /**
  * `head`: the first job of every lane, found by stepping from one to the next. `fit`: with every engine that serves it and
- * whose account has room. `near`: what priority and fairness leave of them: an account whose last turn is further ahead of
- * another's than a job may be overtaken waits. Of those, the best rank wins, unless it lies further behind the oldest than that.
+ * whose account has room. `near`: what priority and fair share leave of them: an account that was served more recently than
+ * another by more claims than a job may be overtaken waits. Of those the best rank wins, unless it lies further behind the
+ * oldest job than that.
  */
 const TAKE_FITTING = `
   UPDATE job SET ${HOLD}, engine_id = pick.chosen_engine
   FROM (
     WITH RECURSIVE
-      offer(engine, place, lane, rank) AS MATERIALIZED (
+      offer(engine, position, lane, rank) AS MATERIALIZED (
         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?6)),
       head(seq, lane, account_id, priority) AS (
         SELECT seq, needs, account_id, priority FROM job
@@ -122,7 +123,7 @@ const TAKE_FITTING = `
           ${firstOf('next.needs = head.lane AND next.account_id > head.account_id', 'next.account_id,')},
           ${firstOf('next.needs > head.lane', 'next.needs, next.account_id,')})),
       fit AS (
-        SELECT head.seq, offer.engine, offer.place, offer.rank, head.priority, account.running,
+        SELECT head.seq, offer.engine, offer.position, offer.rank, head.priority, account.running,
           max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
           min(account.running) OVER (PARTITION BY offer.engine) AS least_running, account.served,
           min(account.served) OVER (PARTITION BY offer.engine, account.running) AS least_served
@@ -132,7 +133,7 @@ const TAKE_FITTING = `
         SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
         WHERE priority = best_priority AND running = least_running AND served <= least_served + ?7)
     SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + ?7
-    ORDER BY running, rank, seq, place LIMIT 1) AS pick
+    ORDER BY running, rank, seq, position LIMIT 1) AS pick
   WHERE job.seq = pick.chosen_seq
   ${RETURNING}`
 
@@ -146,14 +147,15 @@ export function prepareClaim(
   const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
   const takeRoom = database.prepare(`
     UPDATE account SET queued = queued - 1, running = running + 1, served = ? WHERE id = ? AND running < max_running`)
-  const [[lastTurn]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
-  let turn = lastTurn
+  // Numbers every claim. A claim that is undone leaves a gap, which changes no order.
+  const [[lastServed]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
+  let served = lastServed
   const selectWorkflow = prepareRows<[string]>(database, 'SELECT text FROM job_workflow WHERE seq = ?')
   const selectInputs = prepareRows<InputFields>(
     database,
     'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
   )
-  // They stay until the job ends: an attempt after this one needs them, too.
+  // Credentials and notes stay until the job ends: a later attempt needs them too.
   const selectSecret = prepareRows<[Uint8Array]>(database, 'SELECT sealed FROM job_secret WHERE seq = ?')
   const selectNotes = prepareRows<[string]>(database, 'SELECT text FROM job_notes WHERE seq = ?')
   const selectOutputs = prepareOutputs(database)
@@ -165,8 +167,9 @@ export function prepareClaim(
     const [extraDataFlags, inputCount, needs, chosenEngine] = taken.slice(-4) as [number, number, string, string]
     const row = taken.slice(0, -4) as unknown as JobRow
     const [seq, id, accountId] = row
-    turn += 1
-    if (takeRoom.run(turn, accountId).changes !== 1) throw new Error(`Account ${accountId} has no room for job ${id}.`)
+    served += 1
+    if (takeRoom.run(served, accountId).changes !== 1)
+      throw new Error(`Account ${accountId} has no room for job ${id}.`)
     const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
     const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
     const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []

@@ -120,7 +120,7 @@ export function prepareCommit(
 
 /**
  * Adds the outputs that are not there yet and returns how many the job has: a write repeated after an unknown outcome is harmless.
- * One that an earlier attempt made already keeps its record, under the name that it has now.
+ * An output that an earlier attempt made already keeps its record, under its new name.
  */
 function prepareAddOutputs(database: DatabaseSync): (held: HeldRow, input: CommitInput) => number {
   const insertAsset = database.prepare(`

@@ -21,7 +21,7 @@ export interface JobEnd {
   readonly to: EndStatus
   readonly at: number
   readonly error: string | null
-  /** The run was lost by us, whatever the job ends as: nobody pays for it. */
+  /** The service lost the run: nobody pays for it, whatever the job ends as. */
   readonly isLost?: boolean
 }
 

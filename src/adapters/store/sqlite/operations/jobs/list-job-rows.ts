@@ -32,7 +32,7 @@ export interface ListAnswer {
 export const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'z']
 
 const WALKED_ENTRIES = 1_000
-// Of one answer: the thread that gets it takes it apart in one go.
+// In one answer: the main thread converts all of it in one go.
 const ANSWERED_OUTPUTS = 10_000
 
 export interface ListDeps {

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { WaitingLane } from '../../../../../domain/jobs/job-store.ts'
 import { prepareRows } from '../statement.ts'
 
-// One answer stays small; whoever asks comes back for the rest.
+// An answer stays small; the caller asks again for the rest.
 const MAX_FOUND = 100
 
 const firstOf = (condition: string, order: string) => `
@@ -26,7 +26,7 @@ export function prepareFindLanes(database: DatabaseSync): (known: readonly strin
   return (known) => select.all(JSON.stringify(known)).map(([pool, lane, workflow]) => ({ pool, lane, workflow }))
 }
 
-/** Once per start of a fleet, over whatever was accepted without one. */
+/** Runs once when a fleet starts, for the jobs that were accepted without a lane. */
 export function prepareJoinLane(database: DatabaseSync): (lane: string) => number {
   const update = database.prepare(`
     UPDATE job SET needs = ?1 WHERE needs = '' AND seq IN (
