@@ -15,10 +15,10 @@ function newKey(accountId: string, fields: Partial<StoredKey> = {}): StoredKey {
 }
 
 export function testKeyStore(opener: StoreOpener): void {
-  describe('the store of API keys', () => {
+  describe('API keys in the store', () => {
     const store = shareStore(opener)
 
-    test('gives back what was put in; a key needs its account', async () => {
+    test('are given back as they were put in, and need their account', async () => {
       const { accountId } = await Tenant.metered(store())
       const [key, unbounded] = [newKey(accountId), newKey(accountId, { scopes: null, expiresAt: null })]
       assert.equal(await store().apiKeys.insert(key), true)
@@ -30,7 +30,7 @@ export function testKeyStore(opener: StoreOpener): void {
       assert.equal(await store().apiKeys.find('nowhere'), null)
     })
 
-    test('a rotation keeps the digest before for its time; a revocation keeps its first moment', async () => {
+    test('keep the digest before a rotation for its time, and the first moment of a revocation', async () => {
       const { accountId } = await Tenant.metered(store())
       const key = newKey(accountId)
       await store().apiKeys.insert(key)
@@ -43,7 +43,7 @@ export function testKeyStore(opener: StoreOpener): void {
       assert.equal(await store().apiKeys.revoke('nowhere', at(5)), null)
     })
 
-    test('tells what changed since a version; a use is no change and never goes back', () =>
+    test('are told by version when they change; a use is no change, and its time never goes back', () =>
       withStore(opener, async (fresh) => {
         const { accountId } = await Tenant.metered(fresh)
         const key = newKey(accountId)
@@ -72,7 +72,7 @@ export function testKeyStore(opener: StoreOpener): void {
       assert.deepEqual(await store().apiKeys.list(randomUUID()), [])
     })
 
-    test('changes come in their order, page by page, and each change of a key moves it to the end', () =>
+    test('are told in the order of their changes, page by page, each at its last change', () =>
       withStore(opener, async (fresh) => {
         const { accountId } = await Tenant.metered(fresh)
         const [first, second, third] = [newKey(accountId), newKey(accountId), newKey(accountId)]
@@ -86,7 +86,7 @@ export function testKeyStore(opener: StoreOpener): void {
         )
       }))
 
-    test('a second rotation forgets the digest before the first; a use of an unknown key is passed over', async () => {
+    test('forget the digest before the last two rotations; a use of an unknown key changes nothing', async () => {
       const { accountId } = await Tenant.metered(store())
       const key = newKey(accountId)
       await store().apiKeys.insert(key)

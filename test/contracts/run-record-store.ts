@@ -74,14 +74,14 @@ export function testRunRecordStore(opener: StoreOpener<WholeStoreUnderTest>): vo
       assert.equal(found.isHidden, false)
     })
 
-    test('of a job that has not ended have no run, and of one without a submission none', async () => {
+    test('have no run until the job has ended, and no submission where none was given', async () => {
       const tenant = await Tenant.create(store())
       const { job } = await tenant.run()
       const found = await records().findRecord(tenant.accountId, job.id, START)
       assert.deepEqual([found?.run, found?.submission], [null, null])
     })
 
-    test('of another account, and past their retention, look as if they had never been', async () => {
+    test('are not found for another account, nor past their retention', async () => {
       const [tenant, stranger] = [await Tenant.create(store()), await Tenant.create(store())]
       const jobId = await runToEnd(tenant, { endedMs: 5 })
       assert.equal(await records().findRecord(stranger.accountId, jobId, START), null)

@@ -33,7 +33,7 @@ export interface StoreUnderTest {
   readonly loseNextWrites?: () => void
 }
 
-/** The stores that can be had with an audit line bound to each of their writes. */
+/** The stores that are also available with an audit line bound to each of their writes. */
 export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKeys' | 'ledger'> {
   readonly deployments: DeploymentStore
   readonly cancels: Pick<JobStore, 'cancel'>

@@ -3,8 +3,9 @@
  * that were given out are stored right before the first output that carries one of them, in the same batch: a run waits for
  * the disk only for the first number of a name. A number that a crash loses was on no output.
  */
+
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
-import type { ReserveInput } from '../operations/assets/reserve-output-numbers.ts'
+import type { ReserveInput } from '../operations/jobs/job-outputs.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 export interface OutputNumbers {

@@ -7,17 +7,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../../domain/engine/lanes.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
 import { prepareRows } from '../statement.ts'
-import {
-  COLUMN,
-  type CompleteJob,
-  JOB_COLUMNS,
-  type JobRow,
-  type OutputRow,
-  prepareOutputs,
-  type StoredJob,
-  toJob,
-  toOutput,
-} from './job-row.ts'
+import { type OutputRow, prepareOutputs, toOutput } from './job-outputs.ts'
+import { COLUMN, type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
 
 export type ClaimInput = readonly [

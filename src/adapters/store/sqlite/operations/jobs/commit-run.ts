@@ -4,12 +4,12 @@
  * that are referenced.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Output } from '../../../../../domain/jobs/job.ts'
 import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
 import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
-import { COLUMN, type CompleteJob, type OutputRow, type StoredJob, toJob } from './job-row.ts'
+import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outputs.ts'
+import { COLUMN, type CompleteJob, type StoredJob, toJob } from './job-row.ts'
 import { prepareAddRun } from './write-run-records.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
@@ -22,9 +22,6 @@ interface Finish {
   readonly record: string | null
 }
 
-/** An output with its location: the path of its record, its folder below the top, and whether it is listed. */
-type NewOutputRow = readonly [...output: OutputRow, filePath: string, subfolder: string | null, isListed: number]
-
 export interface CommitInput {
   readonly jobId: string
   readonly leaseId: string
@@ -34,13 +31,6 @@ export interface CommitInput {
   readonly outputsReused: number | null
   readonly log: LogFields | null
   readonly finish: Finish | null
-}
-
-function toOutputRow(output: Output): NewOutputRow {
-  const { assetId, nodeId, name, type, contentType, sizeBytes, hash, place } = output
-  const filePath = place?.folder === 'temp' ? `temp/${name}` : name
-  const isListed = place?.isUnlisted === true ? 0 : 1
-  return [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, place?.subfolder || null, isListed]
 }
 
 function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
@@ -60,7 +50,7 @@ export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now:
     leaseId,
     now: now.getTime(),
     progress: progress === undefined ? null : JSON.stringify(progress),
-    outputs: outputs.map(toOutputRow),
+    outputs: outputs.map(toNewOutputRow),
     outputsReused: outputsReused === undefined ? null : Number(outputsReused),
     log: log === undefined ? null : [log.text, Number(log.truncated), log.capturedAt.getTime(), Number(log.complete)],
     finish: finish === undefined ? null : toFinish(finish),
@@ -104,9 +94,10 @@ export function prepareCommit(
     const { progress, outputsReused, log, finish } = input
     const held = selectHeld.get(input.jobId, input.leaseId)
     if (held === undefined) return null
-    const [seq, accountId, status, , outputsBefore] = held
+    const [seq, accountId, status, expiresAt, outputsBefore] = held
     if (finish !== null && !finish.from.includes(status)) return null
-    const outputCount = input.outputs.length === 0 ? outputsBefore : addOutputs(held, input)
+    const owner = { seq, jobId: input.jobId, accountId, expiresAt, outputCount: outputsBefore }
+    const outputCount = addOutputs(owner, input.outputs, input.now)
     if (log !== null) upsertLog.run(seq, ...log)
     // A finish raises the version itself.
     const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
@@ -115,37 +106,5 @@ export function prepareCommit(
     if (record !== null) addRun(seq, record)
     const row = endJob({ seq, accountId, from: status, to, at, error })
     return { version: row[COLUMN.version], status: to, ended: completeJob(row) }
-  }
-}
-
-/**
- * Adds the outputs that are not there yet and returns how many the job has: a write repeated after an unknown outcome is harmless.
- * An output that an earlier attempt made already keeps its record, under its new name.
- */
-function prepareAddOutputs(database: DatabaseSync): (held: HeldRow, input: CommitInput) => number {
-  const insertAsset = database.prepare(`
-    INSERT INTO asset
-      (id, account_id, hash, size_bytes, content_type, file_path, subfolder, tags, created_at, expires_at, job_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, '[]', ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
-  const insertOutput = database.prepare(`
-    INSERT INTO job_output (seq, position, asset_id, node_id, name, type, content_type, size_bytes, hash)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  const findListed = prepareRows<[number]>(database, 'SELECT 1 FROM job_output WHERE seq = ? AND asset_id = ?')
-  const rename = database.prepare('UPDATE asset SET file_path = ?, subfolder = ? WHERE id = ? AND job_id = ?')
-  return ([seq, accountId, , expiresAt, outputCount], { jobId, outputs, now }) => {
-    let position = outputCount
-    for (const output of outputs) {
-      const [assetId, nodeId, name, type, contentType, sizeBytes, hash, filePath, subfolder, isListed] = output
-      const bytes = [hash, sizeBytes, contentType] as const
-      const asset = insertAsset.run(assetId, accountId, ...bytes, filePath, subfolder, now, expiresAt, jobId)
-      if (isListed === 0) continue
-      if (asset.changes === 0) {
-        const isThere = findListed.get(seq, assetId) !== undefined
-        if (isThere || rename.run(filePath, subfolder, assetId, jobId).changes === 0) continue
-      }
-      insertOutput.run(seq, position, assetId, nodeId, name, type, contentType, sizeBytes, hash)
-      position += 1
-    }
-    return position
   }
 }

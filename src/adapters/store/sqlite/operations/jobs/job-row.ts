@@ -1,8 +1,8 @@
 /** A job on its way out of the store: its row, its outputs and its position in the queue, and the way back to a `Job`. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Job, JobError, Output, OutputType, Progress } from '../../../../../domain/jobs/job.ts'
+import type { Job, JobError, Progress } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { prepareRows } from '../statement.ts'
+import { type OutputRow, prepareOutputs, toOutput } from './job-outputs.ts'
 import { type PositionedJob, preparePositionNear, prepareQueuePosition, type QueuedJob } from './queue-position.ts'
 
 export const JOB_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at,
@@ -44,28 +44,10 @@ export const COLUMN = {
   outputsReplaced: 14,
 } as const
 
-export type OutputRow = readonly [
-  assetId: string,
-  nodeId: string,
-  name: string,
-  type: OutputType,
-  contentType: string,
-  sizeBytes: number,
-  hash: string,
-]
-
 export type StoredJob = readonly [row: JobRow, outputs: readonly OutputRow[] | null, queuePosition: number | null]
 
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
 export type CompleteJob = (row: JobRow, neighbour?: StoredJob) => StoredJob
-
-export function prepareOutputs(database: DatabaseSync): (seq: number) => OutputRow[] {
-  const select = prepareRows<OutputRow>(
-    database,
-    `SELECT asset_id, node_id, name, type, content_type, size_bytes, hash FROM job_output WHERE seq = ? ORDER BY position`,
-  )
-  return (seq) => select.all(seq)
-}
 
 export function prepareCompleteJob(database: DatabaseSync): CompleteJob {
   const selectOutputs = prepareOutputs(database)
@@ -91,10 +73,6 @@ function toQueued(row: JobRow): QueuedJob {
 
 function toPositioned([row, , position]: StoredJob): PositionedJob | null {
   return position === null ? null : { ...toQueued(row), position }
-}
-
-export function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
-  return { assetId, nodeId, name, type, contentType, sizeBytes, hash }
 }
 
 function toDate(millis: number | null): Date | null {
