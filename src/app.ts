@@ -84,7 +84,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
-  const bus = openBus()
+  const bus = openBus(log)
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics

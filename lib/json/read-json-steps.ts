@@ -5,6 +5,16 @@
  */
 
 import type { Work } from '../turns.ts'
+import {
+  BACKSLASH,
+  CLOSING_BRACE,
+  CLOSING_BRACKET,
+  COLON,
+  COMMA,
+  OPENING_BRACE,
+  OPENING_BRACKET,
+  QUOTE,
+} from './json-characters.ts'
 import type { NumberReader, Read } from './read-json.ts'
 
 export interface JsonLimits {
@@ -58,14 +68,6 @@ export const MAX_NAME_BYTES = 65_536
 const SEED_DIGITS = 20
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPENING_BRACKET = 0x5b
-const CLOSING_BRACKET = 0x5d
-const OPENING_BRACE = 0x7b
-const CLOSING_BRACE = 0x7d
 const ESCAPE_U = 0x75
 const NOT_ASCII = 0x80
 const CONTINUATION_MASK = 0xc0

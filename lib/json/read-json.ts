@@ -4,6 +4,17 @@
  * reader knows: the caller asks `JSON.parse`, which says what is wrong. Throws RangeError when the nesting is deeper than
  * the stack.
  */
+import {
+  BACKSLASH,
+  CLOSING_BRACE,
+  CLOSING_BRACKET,
+  COLON,
+  COMMA,
+  OPENING_BRACE,
+  OPENING_BRACKET,
+  QUOTE,
+} from './json-characters.ts'
+
 export type NumberReader<T> = (source: string) => T
 
 export type Read<T> = null | boolean | string | T | Read<T>[] | { [key: string]: Read<T> }
@@ -13,15 +24,6 @@ const SPACE = /[ \t\n\r]*/y
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids exactly these characters inside strings
 const PLAIN_STRING = /"[^"\\\u0000-\u001f]*"/y
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPENING_BRACKET = 0x5b
-const CLOSING_BRACKET = 0x5d
-const OPENING_BRACE = 0x7b
-const CLOSING_BRACE = 0x7d
 
 export function readJson<T>(text: string, readNumber: NumberReader<T>): { readonly value: Read<T> } | null {
   try {

@@ -4,9 +4,10 @@
  * whoever takes the lock removes what a killed process left. It holds no secret.
  */
 import { readFileSync } from 'node:fs'
-import { open, readFile, rename, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { writeFileWhole } from '../../lib/write-file-whole.ts'
 import type { StoreConfig } from '../config/config.ts'
 import { inspectStore } from './storage/migrate-store.ts'
 
@@ -45,14 +46,7 @@ export async function openServiceFile(directory: string): Promise<ServiceFile> {
       const url = toReachable(listensAt)
       const address: ServiceAddress = { url, baseUrl: url + mountPrefix, pid: process.pid, host: hostname() }
       const text = `${JSON.stringify(address)}\n`
-      const file = await open(`${path}.new`, 'w', OWNER_ONLY)
-      try {
-        await file.chmod(OWNER_ONLY)
-        await file.writeFile(text)
-      } finally {
-        await file.close()
-      }
-      await rename(`${path}.new`, path)
+      await writeFileWhole(path, text, { mode: OWNER_ONLY, isDurable: false })
       written = text
     },
     async [Symbol.asyncDispose]() {

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import { createUuidV7 } from '../../lib/ids.ts'
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/store/sqlite/open-store.ts'
+import { openSqliteStore, type SqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 
 export const LIMITS: Readonly<Record<string, number>> = { one: 1, three: 3, five: 5 }
 export const PRICE = { perSecondMicros: 1_000_000, minimumMicros: 10, holdMicros: 100 }

@@ -1,7 +1,7 @@
 /** Limits hold at every instant, counters equal rows at the end, and a process that is killed in between changes nothing of it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openSqliteStore } from '../../src/adapters/store/sqlite/open-store.ts'
+import { openSqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { killAndCheckLimits, withFolder } from './kill-limits.ts'
 import { LIMITS, prepareAccounts, runLoad } from './limit-load.ts'
 

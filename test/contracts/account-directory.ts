@@ -1,25 +1,15 @@
-/** How every directory of accounts, and every store of their keys, behaves. */
+/** How every directory of accounts behaves. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { AccountRecord } from '../../src/domain/accounts/account.ts'
-import { digestOf, newKeyId, newKeyText, type StoredKey } from '../../src/domain/accounts/keys/api-key.ts'
-import { at, START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
+import { START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
 
 const LIMITS = { maxRunning: 1, maxQueued: 2, creditFloor: 0 }
 
 function newAccount(fields: Partial<AccountRecord> = {}): AccountRecord {
   const id = randomUUID()
   return { id, name: 'A', tier: 'free', overrides: {}, status: 'active', createdAt: START, ...fields }
-}
-
-function newKey(accountId: string, fields: Partial<StoredKey> = {}): StoredKey {
-  const id = newKeyId()
-  return {
-    ...{ id, accountId, name: 'ci', scopes: ['jobs:read'], createdAt: START, expiresAt: at(1000) },
-    ...{ revokedAt: null, lastUsedAt: null, digest: new Uint8Array(digestOf(newKeyText(id))) },
-    ...{ previousDigest: null, previousUntil: null, ...fields },
-  }
 }
 
 export function testAccountDirectory(opener: StoreOpener): void {
@@ -71,50 +61,6 @@ export function testAccountDirectory(opener: StoreOpener): void {
         )
         assert.equal((await directory.changedAfter(0, 1)).length, 1)
         assert.equal(await directory.replace(newAccount(), LIMITS), false)
-      }))
-  })
-
-  describe('the store of API keys', () => {
-    const store = shareStore(opener)
-
-    test('gives back what was put in; a key needs its account', async () => {
-      const { accountId } = await Tenant.metered(store())
-      const [key, unbounded] = [newKey(accountId), newKey(accountId, { scopes: null, expiresAt: null })]
-      assert.equal(await store().apiKeys.insert(key), true)
-      assert.equal(await store().apiKeys.insert(unbounded), true)
-      assert.equal(await store().apiKeys.insert(newKey(randomUUID())), false)
-      assert.deepEqual(await store().apiKeys.find(key.id), key)
-      const all = await store().apiKeys.list(accountId)
-      assert.deepEqual(new Set(all.map(({ id }) => id)), new Set([key.id, unbounded.id]))
-      assert.equal(await store().apiKeys.find('nowhere'), null)
-    })
-
-    test('a rotation keeps the digest before for its time; a revocation keeps its first moment', async () => {
-      const { accountId } = await Tenant.metered(store())
-      const key = newKey(accountId)
-      await store().apiKeys.insert(key)
-      const digest = new Uint8Array(digestOf('new'))
-      const rotated = await store().apiKeys.rotate({ keyId: key.id, digest, previousUntil: at(50) })
-      assert.deepEqual(rotated, { ...key, digest, previousDigest: key.digest, previousUntil: at(50) })
-      assert.deepEqual((await store().apiKeys.revoke(key.id, at(5)))?.revokedAt, at(5))
-      assert.deepEqual((await store().apiKeys.revoke(key.id, at(9)))?.revokedAt, at(5))
-      assert.equal(await store().apiKeys.rotate({ keyId: key.id, digest, previousUntil: at(50) }), null)
-      assert.equal(await store().apiKeys.revoke('nowhere', at(5)), null)
-    })
-
-    test('tells what changed since a version; a use is no change and never goes back', () =>
-      withStore(opener, async (fresh) => {
-        const { accountId } = await Tenant.metered(fresh)
-        const key = newKey(accountId)
-        await fresh.apiKeys.insert(key)
-        const [{ version }] = await fresh.apiKeys.changedAfter(0, 10)
-        await fresh.apiKeys.touch([{ keyId: key.id, at: at(20) }])
-        await fresh.apiKeys.touch([{ keyId: key.id, at: at(10) }])
-        assert.deepEqual((await fresh.apiKeys.find(key.id))?.lastUsedAt, at(20))
-        assert.deepEqual(await fresh.apiKeys.changedAfter(version, 10), [])
-        await fresh.apiKeys.revoke(key.id, at(30))
-        const [changed] = await fresh.apiKeys.changedAfter(version, 10)
-        assert.deepEqual([changed.key.id, changed.key.revokedAt], [key.id, at(30)])
       }))
   })
 }

@@ -12,7 +12,7 @@ export interface OpenedBlobStore extends AsyncDisposable {
 
 const UNLIMITED = { maxBytes: Number.MAX_SAFE_INTEGER }
 
-/** Bytes that differ from place to place, so that a wrong offset shows. */
+/** Bytes that differ at neighbouring offsets, so that a wrong offset shows. */
 export function patterned(length: number, seed = 1): Buffer {
   const bytes = Buffer.allocUnsafe(length)
   let state = seed

@@ -1,4 +1,4 @@
-/** What every store of model calls must do: decide in the contract's order, once per key, and keep money and places in step. */
+/** What every store of model calls must do: decide in the contract's order, once per key, and keep the pool and the money in step. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
@@ -163,7 +163,7 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     assert.equal((await admit({ ...short, id: randomUUID(), createdAt: at(DAY_MS) })).outcome, 'admitted')
   })
 
-  test('places, money and rows agree after any sequence of calls and ends', async () => {
+  test('the pool, the money and the rows agree after any sequence of calls and ends', async () => {
     const fates = fc.constantFrom('keep' as const, 'forget' as const, 'interrupt' as const, 'spend' as const)
     const step = fc.record({
       key: fc.integer({ min: 0, max: 3 }),

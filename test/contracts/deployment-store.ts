@@ -1,36 +1,24 @@
-/** How every store keeps deployments and the load of their pools, and how an audit line goes with a change. */
+/** How every store keeps deployments and the load of their pools. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { AuditEntry } from '../../src/domain/accounts/audit.ts'
 import type { Deployment } from '../../src/domain/deployments/deployment.ts'
 import {
   at,
-  type OperatorStoreUnderTest,
   START,
   type StoreOpener,
   shareStore,
   Tenant,
+  type WholeStoreUnderTest,
   withStore,
 } from './store-under-test.ts'
 
-function newDeployment(fields: Partial<Deployment> = {}): Deployment {
+export function newDeployment(fields: Partial<Deployment> = {}): Deployment {
   const settings = { accountId: null, workers: 2, idleAfterMs: null }
   return { id: randomUUID(), ...settings, state: 'provisioning', createdAt: START, changedAt: START, ...fields }
 }
 
-function newEntry(fields: Partial<AuditEntry> = {}): AuditEntry {
-  return {
-    actor: 'somebody',
-    action: 'deployment.create',
-    subject: 'demo',
-    at: START,
-    details: { workers: 2 },
-    ...fields,
-  }
-}
-
-export function testDeploymentStore(opener: StoreOpener<OperatorStoreUnderTest>): void {
+export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): void {
   describe('deployments in the store', () => {
     const store = shareStore(opener)
 
@@ -102,42 +90,6 @@ export function testDeploymentStore(opener: StoreOpener<OperatorStoreUnderTest>)
         )
         assert.equal((await store().jobs.list(tenant.accountId, { ...query, pool: null })).length, 3)
       }
-    })
-  })
-
-  describe('the audit log', () => {
-    test('gets a line with every change that is made through it, and none for any other', async () => {
-      await withStore(opener, async (store) => {
-        const demo = newDeployment({ id: 'demo' })
-        await store.audited(newEntry()).deployments.create(demo)
-        await store.audited(newEntry({ at: at(1) })).deployments.create(demo)
-        await store.deployments.create(newDeployment({ id: 'unwatched' }))
-        const records = await store.audit.list({ limit: 10, before: null, subject: null })
-        assert.deepEqual(records, [
-          { ...newEntry({ at: at(1) }), seq: 2, outcome: 'refused' },
-          { ...newEntry(), seq: 1, outcome: 'done' },
-        ])
-      })
-    })
-
-    test('is read page by page, and by what was changed', async () => {
-      await withStore(opener, async (store) => {
-        for (const id of ['a', 'b', 'a'])
-          await store.audited(newEntry({ subject: id })).deployments.create(newDeployment())
-        const seqs = async (query: object) =>
-          (await store.audit.list({ limit: 10, before: null, subject: null, ...query })).map(({ seq }) => seq)
-        assert.deepEqual(await seqs({ limit: 2 }), [3, 2])
-        assert.deepEqual(await seqs({ before: 2 }), [1])
-        assert.deepEqual(await seqs({ subject: 'a' }), [3, 1])
-      })
-    })
-
-    test('a change that fails leaves no line', async () => {
-      await withStore(opener, async (store) => {
-        const through = store.audited(newEntry()).deployments
-        await assert.rejects(through.create({ ...newDeployment(), workers: null as unknown as number }))
-        assert.deepEqual(await store.audit.list({ limit: 10, before: null, subject: null }), [])
-      })
     })
   })
 }

@@ -50,7 +50,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
     )
   })
 
-  test('a listener that throws hurts neither its neighbours nor the publisher', async () => {
+  test('a listener that throws disturbs neither the other listeners nor the publisher', async () => {
     const bus = open()
     let heard = 0
     bus.onWork(() => {
@@ -64,7 +64,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
     assert.equal(heard, 1)
   })
 
-  test('who unsubscribed hears nothing more; twice is harmless and ends no other subscription', async () => {
+  test('a listener that unsubscribed hears nothing more; twice is harmless and ends no other subscription', async () => {
     const bus = open()
     let heard = 0
     const listener = () => {

@@ -73,7 +73,7 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       assert.equal((await first.find(jobs[0].id))?.status, 'running')
     })
 
-    test('among equally busy accounts turns go round, however much one of them has waiting', async () => {
+    test('equally busy accounts are served one after the other, however much one of them has waiting', async () => {
       const first = await Tenant.create(store(), { maxRunning: 1 })
       const second = await first.neighbour({ maxRunning: 1 })
       const third = await first.neighbour({ maxRunning: 1 })

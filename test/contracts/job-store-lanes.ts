@@ -1,4 +1,4 @@
-/** Lanes: a job goes only to an engine that serves its lane, gladly to one that has its weights, and is never overtaken for long. */
+/** Lanes: a job goes only to an engine that serves its lane, first to one that has its weights, and is never overtaken for long. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -138,7 +138,7 @@ export function testJobStoreLanes(opener: StoreOpener): void {
       assert.equal(claim?.job.id, next.id)
     })
 
-    test('a released job waits in its lane again, at its old place', async () => {
+    test('a released job waits in its lane again, at its former position', async () => {
       const tenant = await Tenant.create(store())
       const job = await tenant.submit({ needs: 'a' })
       await tenant.submit({ needs: 'a' })

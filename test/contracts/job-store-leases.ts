@@ -142,7 +142,7 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.deepEqual(await store().jobs.renew([], at(60_000)), [])
     })
 
-    test('a lapsed lease sends the job back to its old place until its attempts are spent, then it fails', async () => {
+    test('a lapsed lease sends the job back to its former position until its attempts are spent, then it fails', async () => {
       const tenant = await Tenant.create(store(), { maxRunning: 1 })
       const { job } = await tenant.run()
       const behind = await tenant.submit()
@@ -242,7 +242,7 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
     })
 
-    test('a released job waits again at its old place with its attempt given back; a canceling one ends', async () => {
+    test('a released job waits again at its former position with its attempt given back; a canceling one ends', async () => {
       const tenant = await Tenant.create(store())
       const [kept, canceled] = [await tenant.run(), await tenant.run()]
       await tenant.submit()

@@ -135,7 +135,7 @@ export function testJobStoreReads(opener: StoreOpener): void {
       assert.deepEqual(ids(await walk(tenant, { metadata, limit: 2 })), ids(newestFirst(rare)))
     })
 
-    test('a page agrees with single reads about every place in the queue', async () => {
+    test('a page agrees with single reads about every position in the queue', async () => {
       const tenant = await Tenant.create(store())
       for (let count = 0; count < 30; count += 1) {
         await tenant.submit({ priority: count % 7 === 0 ? 5 : 0, createdAt: at(count % 5) })

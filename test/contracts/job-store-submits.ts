@@ -1,4 +1,4 @@
-/** Submit, keys, the queue bound and the place in the queue. */
+/** Submit, keys, the queue bound and the position in the queue. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { at, DAY_MS, hashOf, keyClaim, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
@@ -89,7 +89,7 @@ export function testJobStoreSubmits(opener: StoreOpener): void {
       assert.deepEqual((await tenant.claim())?.inputs, inputs)
     })
 
-    test('the place in the queue counts higher priorities first, then submit order, within the account and pool', async () => {
+    test('the position in the queue counts higher priorities first, then submit order, within the account and pool', async () => {
       const tenant = await Tenant.create(store())
       const neighbour = await tenant.neighbour()
       const plain = await tenant.submit()
@@ -111,7 +111,7 @@ export function testJobStoreSubmits(opener: StoreOpener): void {
       )
     })
 
-    test('the place is exact for a thousand jobs and never falls behind the end of a longer queue', async () => {
+    test('the position is exact for a thousand jobs and never falls behind the end of a longer queue', async () => {
       const tenant = await Tenant.create(store(), { maxQueued: 5000 })
       const jobs = await Promise.all(Array.from({ length: 3000 }, () => tenant.submit()))
       const positions = await Promise.all(jobs.map(async ({ id }) => (await tenant.find(id))?.queuePosition ?? 0))

@@ -38,8 +38,8 @@ const step = fc.oneof(
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('fail'), pick, code: fc.constantFrom(...FAILURES) }) },
 ) as fc.Arbitrary<Step>
-/** Steps of one turn are sent together; time passes between turns. */
-const turn = fc.record({ steps: fc.array(step, { minLength: 1, maxLength: 4 }), ms: fc.nat({ max: 300 }) })
+/** Steps of one round are sent together; time passes between turns. */
+const round = fc.record({ steps: fc.array(step, { minLength: 1, maxLength: 4 }), ms: fc.nat({ max: 300 }) })
 
 class Run {
   readonly tenant: Tenant
@@ -111,7 +111,7 @@ class Run {
   }
 
   /** All steps are sent together; with a crash among them they are lost where the store can do that, and then it starts again. */
-  async turn(steps: readonly Step[]): Promise<void> {
+  async round(steps: readonly Step[]): Promise<void> {
     const isCrash = steps.some(({ kind }) => kind === 'crash')
     if (isCrash) this.store.loseNextWrites?.()
     const taken = await Promise.allSettled(steps.map((next) => this.take(next)))
@@ -150,7 +150,7 @@ class Run {
   async endAll(): Promise<void> {
     const { accountId } = this.tenant
     for (const id of this.jobIds) await this.store.jobs.cancel(accountId, id, START)
-    await this.turn([{ kind: 'crash' }])
+    await this.round([{ kind: 'crash' }])
     assert.deepEqual(await this.store.ledger.holds(accountId, 10), [])
     assert.deepEqual(await this.tenant.use(), { running: 0, queued: 0 })
   }
@@ -181,12 +181,12 @@ export function testLedgerModel(opener: StoreOpener, { runs = 100 } = {}): void 
   const store = shareStore(opener)
   test(`the books add up after each of ${runs} random interleavings`, async () => {
     const property = fc.asyncProperty(
-      fc.array(turn, { minLength: 3, maxLength: 20 }),
+      fc.array(round, { minLength: 3, maxLength: 20 }),
       fc.constantFrom(0, -100),
       async (turns, floor) => {
         const run = new Run(await Tenant.metered(store(), { micros: GIFT, floor, maxRunning: 3, maxQueued: 4 }), floor)
         for (const { steps, ms } of turns) {
-          await run.turn(steps)
+          await run.round(steps)
           await run.checkFloor()
           run.now += ms
         }

@@ -8,6 +8,7 @@ import { createUuidV7 } from '../../lib/ids.ts'
 import type { AccountDirectory, AccountStore } from '../../src/domain/accounts/account-store.ts'
 import type { AuditEntry, AuditStore } from '../../src/domain/accounts/audit.ts'
 import type { KeyStore } from '../../src/domain/accounts/keys/key-store.ts'
+import type { UserFileStore } from '../../src/domain/accounts/user-files.ts'
 import type { AssetStore } from '../../src/domain/assets/asset-store.ts'
 import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
 import type { LimitStore } from '../../src/domain/credits/rate-limit.ts'
@@ -16,6 +17,7 @@ import type { EngineOffer } from '../../src/domain/engine/fleet/lane-offers.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/idempotency-key.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
+import type { RunRecordStore } from '../../src/domain/jobs/read/recorded-jobs.ts'
 
 export interface StoreUnderTest {
   readonly jobs: JobStore
@@ -30,11 +32,19 @@ export interface StoreUnderTest {
   readonly loseNextWrites?: () => void
 }
 
-/** What operators change as well. */
-export interface OperatorStoreUnderTest extends StoreUnderTest {
+/** The stores that are also available with an audit line bound to each of their writes. */
+export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKeys' | 'ledger'> {
+  readonly deployments: DeploymentStore
+  readonly cancels: Pick<JobStore, 'cancel'>
+}
+
+/** With the ports that only a whole store offers. */
+export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly deployments: DeploymentStore
   readonly audit: AuditStore
-  audited(entry: AuditEntry): { readonly deployments: DeploymentStore }
+  audited(entry: AuditEntry): AuditedStores
+  readonly records: RunRecordStore
+  readonly userFiles: UserFileStore
 }
 
 export interface StoreOpener<Store extends StoreUnderTest = StoreUnderTest> {

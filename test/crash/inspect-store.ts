@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { storeFiles } from '../../src/adapters/store/sqlite/data-directory.ts'
+import { storeFiles } from '../../src/adapters/store/sqlite/database/data-directory.ts'
 import { SECRET } from './ledger.ts'
 
 const COUNTED_AS: Readonly<Record<string, readonly string[]>> = {

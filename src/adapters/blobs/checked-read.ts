@@ -109,13 +109,11 @@ function readChecked({ path, fd, hash, sizeBytes }: StoredFile, { blake3, onDama
 
   function breakOff(): false {
     onDamage(hash)
-    stream.destroy(
-      new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again cannot mend them'),
-    )
+    stream.destroy(damaged())
     return false
   }
 
-  // What the file gives passes through here on its way to the reader.
+  // Every chunk of the file passes through here on its way to the reader.
   const passOn = stream.push.bind(stream)
   stream.push = (chunk: Buffer | null): boolean => {
     if (chunk === null) return leftBytes > 0 ? breakOff() : passOn(null)

@@ -37,7 +37,7 @@ export const diskFileOps: FileOps = {
   create: (path) => open(path, 'wx', 0o600),
   write: writeAll,
   datasync: promisify(fs.fdatasync),
-  // At once: what is closed here was synced before or is thrown away, and a turn of the thread pool costs far more.
+  // At once: what is closed here was synced before or is thrown away, and the thread pool would take far longer.
   close: async (fd) => fs.closeSync(fd),
   rename: promisify(fs.rename),
   unlink: promisify(fs.unlink),
@@ -73,7 +73,7 @@ function writeAll(fd: number, bytes: Uint8Array, { length, position }: { length:
   })
 }
 
-// Some systems do not let a directory be synced at all; there is nothing more to be done there.
+// What systems answer that cannot sync directories at all.
 const CANNOT_SYNC_DIRECTORIES = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP']
 
 async function syncDirectory(path: string): Promise<void> {
@@ -94,7 +94,7 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
 
 const BUSY_RETRY_SECONDS = 2
 
-/** A full disk is a refusal, and so is a crowd; whatever else the disk says is a defect and stays as it is. */
+/** A full disk and too many open files become refusals; any other error of the disk is a defect and stays as it is. */
 export function toStorageError(error: unknown): unknown {
   if (hasCode(error, 'EMFILE', 'ENFILE')) {
     const busy = 'too many files are open at once: nothing of this was kept; send it again in a moment'

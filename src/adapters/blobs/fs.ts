@@ -8,19 +8,19 @@ import { randomUUID } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../lib/blake3.ts'
+import { createKeyedLock, type KeyedLock } from '../../../lib/keyed-lock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { BlobListing, BlobStore, PendingBlob } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { createCheckedReads, type StoredFile } from './checked-read.ts'
 import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
-import { createKeyedLock, type KeyedLock } from './keyed-lock.ts'
 import { type Received, receive } from './receive.ts'
 import { openShards, type Shards } from './shards.ts'
 import { type Staged, stage } from './staged.ts'
 import { createWriteBudget } from './write-behind.ts'
 
-// A piece up to this size takes the short way: one write, no file while it comes.
+// Up to this size bytes are gathered in memory and written at once.
 const SMALL_BYTES = 64 * 1024
 // Large enough that the disk and the hash work at full speed, small enough that a slow upload holds little.
 const LARGE_BYTES = 1024 * 1024
@@ -108,7 +108,7 @@ interface KeepDeps {
 function toPendingBlob(received: Received, { staged, shards, locks, files }: KeepDeps): PendingBlob {
   const { hash, sizeBytes } = received
   const path = shards.pathOf(hash)
-  // A small piece is compared with what is there. A large one takes its place: what lies on a disk for long may be damaged.
+  // A small piece is compared with what is there. A large one replaces it: what lies on a disk for long may be damaged.
   const isThere = async () =>
     received.kind === 'memory' &&
     (await files.sizeOf(path)) === sizeBytes &&

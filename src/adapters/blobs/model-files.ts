@@ -2,7 +2,7 @@
  * Models in a folder of this machine, placed from stored blobs. A placed model is a second name of the same file (a hard
  * link): it appears at once, whole and durable, takes no second copy of many gigabytes, and outlives the asset. So that
  * nobody edits the stored bytes through it, the file becomes read-only. On another file system it is copied instead.
- * The way to a model must not leave the folder through a symbolic link.
+ * The path to a model must not leave the folder through a symbolic link.
  */
 import { createReadStream } from 'node:fs'
 import { chmod, link, lstat, mkdir, realpath, stat, unlink } from 'node:fs/promises'
@@ -71,7 +71,7 @@ export async function openModelFiles(options: ModelFilesOptions): Promise<ModelF
       await checkInside(base, path)
       try {
         await mkdir(dirname(path), { recursive: true })
-        // Only now the folder exists for certain, so only now its real place is known.
+        // Only now does the folder exist for certain, so only now is its real path known.
         await checkInside(base, path)
         await putInPlace(bytes, path)
         await syncUpTo(base, dirname(path))
@@ -88,12 +88,12 @@ export async function openModelFiles(options: ModelFilesOptions): Promise<ModelF
   }
 }
 
-/** The deepest part of the way that exists must really lie inside, whatever links stand in between. */
+/** The deepest folder of the path that exists must really lie inside, whatever links stand in between. */
 async function checkInside(base: string, path: string): Promise<void> {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     const real = await realpath(folder).catch(nullWhenMissing)
     if (real === base || real?.startsWith(base + sep)) return
-    // A link to nowhere is also a way out: somebody may create its target.
+    // A link to nothing may lead out as well: somebody may create its target.
     const isDangling = real === null && (await lstat(folder).catch(nullWhenMissing))?.isSymbolicLink()
     if (real !== null || isDangling) {
       throw invalidField('file_path', 'leads out of the models folder')

@@ -1,6 +1,6 @@
 /**
  * Takes bytes in from a stream and hashes them. A small piece stays in memory, so that a small output costs no file until it
- * is known to be new; anything larger goes to a temporary file while it comes. Whatever goes wrong, nothing is left behind.
+ * is known to be new; anything larger goes to a temporary file as it arrives. Whatever goes wrong, nothing is left behind.
  */
 
 import type { Blake3 } from '../../../lib/blake3.ts'

@@ -5,6 +5,7 @@
  */
 
 import type { Blake3Hasher } from '../../../lib/blake3.ts'
+import { createSemaphore, type Semaphore } from '../../../lib/semaphore.ts'
 import { passBuffer } from '../../../lib/threads/minor-gc.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { FileOps } from './file-ops.ts'
@@ -15,15 +16,13 @@ const MAX_IN_FLIGHT = 3
 const SYNC_EVERY_BYTES = 32 * 1024 * 1024
 
 /**
- * Shared by all files. Node has four threads for file work: one stays free for everybody else, whatever is being uploaded.
- * A file with nothing in flight may always write, so a crowd gets on, only without writing ahead.
+ * Writes in flight, shared by all files. Node has four threads for file work: one stays free for everybody else, whatever is
+ * being uploaded. A file with nothing in flight may always write, so that every upload of a crowd goes on, without writing
+ * ahead.
  */
-export interface WriteBudget {
-  inFlight: number
-  readonly max: number
-}
+export type WriteBudget = Pick<Semaphore, 'free' | 'takeAnyway'>
 
-export const createWriteBudget = (): WriteBudget => ({ inFlight: 0, max: MAX_IN_FLIGHT })
+export const createWriteBudget = (): WriteBudget => createSemaphore(MAX_IN_FLIGHT)
 
 export interface WriteBehindDeps {
   readonly files: FileOps
@@ -54,7 +53,7 @@ export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailur
   let failure: { readonly error: unknown } | null = null
 
   function start(work: Promise<void>, done: () => void): void {
-    budget.inFlight++
+    const giveBack = budget.takeAnyway()
     const tracked = work.then(
       () => {},
       (error: unknown) => {
@@ -63,14 +62,14 @@ export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailur
       },
     )
     const ended = tracked.then(() => {
-      budget.inFlight--
+      giveBack()
       inFlight.delete(ended)
       done()
     })
     inFlight.add(ended)
   }
 
-  const hasRoom = () => inFlight.size === 0 || (inFlight.size < MAX_IN_FLIGHT && budget.inFlight < budget.max)
+  const hasRoom = () => inFlight.size === 0 || (inFlight.size < MAX_IN_FLIGHT && budget.free > 0)
 
   async function waitForRoom(): Promise<void> {
     while (!hasRoom()) await Promise.race(inFlight)
@@ -87,7 +86,7 @@ export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailur
     filling = buffers.take()
     filled = 0
     if (position - syncedTo < SYNC_EVERY_BYTES || syncing) return
-    // It takes the place of one write: the other places go on meanwhile.
+    // A sync counts as one write in flight: further writes go on beside it.
     await waitForRoom()
     syncing = true
     syncedTo = position

@@ -1,13 +1,12 @@
 /**
  * The bus of a single process: whoever publishes calls the listeners, in the order in which they subscribed. A listener that
- * throws hurts neither its neighbours nor the publisher; the fault is logged, because nobody else will hear of it.
+ * throws disturbs neither the other listeners nor the publisher; its fault is logged, because nobody else can report it.
  */
-
-import { type Log, silentLog } from '../../../lib/log.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, Unsubscribe } from '../../domain/events/event-bus.ts'
 
 export interface LocalBusOptions {
-  readonly log?: Log
+  readonly log: Log
 }
 
 interface Topic<Notice> {
@@ -16,7 +15,7 @@ interface Topic<Notice> {
 }
 
 function createTopic<Notice>(name: string, log: Log): Topic<Notice> {
-  // Each subscription is an object of its own, so the same function subscribed twice is called twice and ended once each.
+  // Each subscription is an object of its own: a function that subscribed twice is called twice, and each end ends one.
   const subscriptions = new Set<{ readonly listener: (notice: Notice) => void }>()
   return {
     publish(notice) {
@@ -38,7 +37,7 @@ function createTopic<Notice>(name: string, log: Log): Topic<Notice> {
   }
 }
 
-export function createLocalBus<Event>({ log = silentLog }: LocalBusOptions = {}): EventBus<Event> {
+export function createLocalBus<Event>({ log }: LocalBusOptions): EventBus<Event> {
   const changed = createTopic<JobChanged>('changed', log)
   const live = createTopic<JobLive<Event>>('live', log)
   const work = createTopic<string | undefined>('work', log)

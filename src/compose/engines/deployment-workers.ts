@@ -1,5 +1,6 @@
 /** The workers of pools in this process: each pool's are started and ended one step after the other, never both at once. */
 
+import { createKeyedLock } from '../../../lib/keyed-lock.ts'
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { PoolWorkers } from '../../domain/deployments/lifecycle.ts'
 import type { Worker } from '../../domain/jobs/claim/worker.ts'
@@ -20,19 +21,8 @@ export interface LocalPoolWorkersDeps {
 
 export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: LocalPoolWorkersDeps): LocalPoolWorkers {
   const started = new Map<string, Worker>()
-  const steps = new Map<string, Promise<void>>()
+  const locks = createKeyedLock()
   let isDraining = false
-
-  function inTurn(pool: string, step: () => Promise<void>): Promise<void> {
-    const turn = (steps.get(pool) ?? Promise.resolve()).then(step)
-    // Whoever waits hears of a failure; the next step comes all the same.
-    const settled = turn.catch(() => {})
-    steps.set(pool, settled)
-    settled.then(() => {
-      if (steps.get(pool) === settled) steps.delete(pool)
-    })
-    return turn
-  }
 
   /** Another number of workers waits until nothing runs: no run is broken off for it. */
   function isAsWanted(pool: string, workers: number): boolean {
@@ -56,9 +46,9 @@ export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: Local
 
   return {
     async start(pool, workers) {
-      if (!isAsWanted(pool, workers)) await inTurn(pool, () => start(pool, workers))
+      if (!isAsWanted(pool, workers)) await locks.run(pool, () => start(pool, workers))
     },
-    stop: (pool, { deadline }) => inTurn(pool, () => stop(pool, deadline)),
+    stop: (pool, { deadline }) => locks.run(pool, () => stop(pool, deadline)),
     count(pool) {
       const stats = pool === DEFAULT_POOL ? commonWorker.stats() : started.get(pool)?.stats()
       return stats === undefined || stats.isDraining ? 0 : stats.workers
@@ -66,8 +56,8 @@ export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: Local
     running: () => [...started.values()].reduce((sum, worker) => sum + worker.stats().running, 0),
     async drain({ deadline }) {
       isDraining = true
-      const pools = new Set([...started.keys(), ...steps.keys()])
-      await Promise.all([...pools].map((pool) => inTurn(pool, () => stop(pool, deadline))))
+      const pools = new Set([...started.keys(), ...locks.held()])
+      await Promise.all([...pools].map((pool) => locks.run(pool, () => stop(pool, deadline))))
     },
   }
 }

@@ -4,13 +4,15 @@
  * refused while everything can still be put right.
  */
 import { randomUUID } from 'node:crypto'
-import { open, readFile, rename } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { StoreOpenError } from '../../adapters/store/sqlite/store-open-error.ts'
+import { writeFileWhole } from '../../../lib/write-file-whole.ts'
+import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
 import type { Store } from './open-store.ts'
 
 const META_KEY = 'blobs_id'
 const FILE_NAME = 'id'
+const OWNER_ONLY = 0o600
 
 export async function bindBlobs(store: Pick<Store, 'readMeta' | 'writeMeta'>, directory: string): Promise<void> {
   const path = join(directory, FILE_NAME)
@@ -26,7 +28,7 @@ export async function bindBlobs(store: Pick<Store, 'readMeta' | 'writeMeta'>, di
   const id = known ?? randomUUID()
   // The database first: an id that only the bytes had would lock them out.
   if (known === null) await store.writeMeta(META_KEY, id)
-  await writeId(path, id)
+  await writeFileWhole(path, `${id}\n`, { mode: OWNER_ONLY, isDurable: true })
 }
 
 async function readId(path: string): Promise<string | null> {
@@ -36,15 +38,4 @@ async function readId(path: string): Promise<string | null> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
     throw error
   }
-}
-
-async function writeId(path: string, id: string): Promise<void> {
-  const file = await open(`${path}.new`, 'w', 0o600)
-  try {
-    await file.writeFile(`${id}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
 }

@@ -1,9 +1,13 @@
 /** The store's upkeep for the command line: what `atelier migrate` and `atelier doctor` ask of a data folder. */
 import { existsSync } from 'node:fs'
-import { storeFiles } from '../../adapters/store/sqlite/data-directory.ts'
-import { lockDirectory } from '../../adapters/store/sqlite/directory-lock.ts'
-import { type MigrationStatus, migrate, readMigrationStatus } from '../../adapters/store/sqlite/migrate.ts'
-import { StoreOpenError } from '../../adapters/store/sqlite/store-open-error.ts'
+import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
+import { lockDirectory } from '../../adapters/store/sqlite/database/directory-lock.ts'
+import {
+  type MigrationStatus,
+  migrate,
+  readMigrationStatus,
+} from '../../adapters/store/sqlite/database/migrate-database.ts'
+import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
 import type { StoreConfig } from '../../config/config.ts'
 
 export type { MigrationStatus }

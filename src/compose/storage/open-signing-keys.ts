@@ -3,8 +3,9 @@
  * made at the first start. Lines of that file are read like the setting: put a new key first to exchange it.
  */
 import { randomBytes } from 'node:crypto'
-import { chmod, open, readFile, rename } from 'node:fs/promises'
+import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeFileWhole } from '../../../lib/write-file-whole.ts'
 import { readSigningKeys, type SigningSecret } from '../../config/secrets.ts'
 import { type SigningKey, toSigningKey } from '../../domain/assets/signed-url.ts'
 
@@ -47,14 +48,6 @@ async function readIfThere(path: string): Promise<string | null> {
 
 async function writeNew(path: string): Promise<string> {
   const text = `${randomBytes(SECRET_BYTES).toString('base64url')}\n`
-  const file = await open(`${path}.new`, 'w', OWNER_ONLY)
-  try {
-    await file.chmod(OWNER_ONLY)
-    await file.writeFile(text)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
+  await writeFileWhole(path, text, { mode: OWNER_ONLY, isDurable: true })
   return text
 }

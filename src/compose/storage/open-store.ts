@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { openSqliteStore, type SqliteStore } from '../../adapters/store/sqlite/open-store.ts'
+import { openSqliteStore, type SqliteStore } from '../../adapters/store/sqlite/open-sqlite-store.ts'
 import type { StoreConfig } from '../../config/config.ts'
 
 export type Store = SqliteStore

@@ -10,8 +10,8 @@ import { type Blake3, openBlake3 } from '../../../lib/blake3.ts'
 import { diskFileOps, hasCode } from '../../adapters/blobs/file-ops.ts'
 import { DAMAGED_FOLDER } from '../../adapters/blobs/fs.ts'
 import { openShards, type Shards } from '../../adapters/blobs/shards.ts'
-import { storeFiles } from '../../adapters/store/sqlite/data-directory.ts'
-import { verifyDatabase } from '../../adapters/store/sqlite/verify-database.ts'
+import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
+import { verifyDatabase } from '../../adapters/store/sqlite/database/verify-database.ts'
 import type { Config } from '../../config/config.ts'
 
 export interface DataFault {

@@ -7,6 +7,7 @@
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
+import { createKeyedLock } from '../../../lib/keyed-lock.ts'
 import { forAccount, type PerAccount } from '../accounts/limits/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
@@ -75,7 +76,7 @@ const MAX_NUMBER = 10_000
 
 export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
   const { assets, blobs, clock } = deps
-  const inTurn = createTurns()
+  const names = createKeyedLock()
 
   /** The newest record under each of these names, by name. */
   async function look(upload: NamedUpload, names: readonly string[]): Promise<ReadonlyMap<string, Asset>> {
@@ -149,7 +150,7 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
           }
           try {
             await settleBlob(pending, deps)
-            return await inTurn(upload.accountId, () => mint(upload, pending))
+            return await names.run(upload.accountId, () => mint(upload, pending))
           } finally {
             admission.end()
           }
@@ -231,20 +232,4 @@ function newestFirst(lists: readonly (readonly Asset[])[], limit: number): reado
 
 async function* toAsync(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield* source
-}
-
-/** One after the other per key; keys without work are not remembered. */
-function createTurns(): <Result>(key: string, work: () => Promise<Result>) => Promise<Result> {
-  const last = new Map<string, Promise<unknown>>()
-  return async (key, work) => {
-    const before = last.get(key) ?? Promise.resolve()
-    const mine = before.then(work, work)
-    const settled = mine.catch(() => {})
-    last.set(key, settled)
-    try {
-      return await mine
-    } finally {
-      if (last.get(key) === settled) last.delete(key)
-    }
-  }
 }

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
+import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
 import { createCallers, type VerifyToken } from '../../../src/domain/accounts/authenticate.ts'
 import { createApiKeys } from '../../../src/domain/accounts/keys/api-keys.ts'

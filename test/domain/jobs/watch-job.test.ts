@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
+import { silentLog } from '../../../lib/log.ts'
 import { createLocalBus } from '../../../src/adapters/bus/local.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import { createPreviews, type Preview } from '../../../src/domain/jobs/read/job-previews.ts'
@@ -110,7 +111,7 @@ jobTest('a foreign, malformed or unknown id cannot be watched', async (rig) => {
 })
 
 test('whoever listens gets every preview of its job, and the newest is kept until the job ends', () => {
-  const bus = createLocalBus<EngineEvent>()
+  const bus = createLocalBus<EngineEvent>({ log: silentLog })
   using previews = createPreviews({ bus })
   const seen: string[] = []
   const stop = previews.listen('a', (preview) => seen.push(Buffer.from(preview.bytes).toString()))

@@ -1,7 +1,7 @@
 /** An account that pays, with a key and some credit, put into a data folder before the service opens it. */
 
 import { systemClock } from '../../../lib/clock.ts'
-import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-store.ts'
+import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
 import { createApiKeys } from '../../../src/domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../../../src/domain/accounts/keys/key-ring.ts'

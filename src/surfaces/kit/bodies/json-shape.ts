@@ -4,6 +4,16 @@
  * hold the service up for seconds. It sees brackets, commas and digits outside strings only; a malformed text is left to
  * the parser.
  */
+import {
+  BACKSLASH,
+  CLOSING_BRACE,
+  CLOSING_BRACKET,
+  COMMA,
+  OPENING_BRACE,
+  OPENING_BRACKET,
+  QUOTE,
+} from '../../../../lib/json/json-characters.ts'
+
 export interface JsonShapeLimits {
   readonly maxDepth: number
   /** Members and elements at every level together, give or take one per bracket. */
@@ -17,15 +27,8 @@ export type JsonShapeFault = 'too_deep' | 'too_many_values' | 'too_many_digits'
 // As many digits as 2^64 - 1 has.
 const SEED_DIGITS = 20
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
 const ZERO = 0x30
 const NINE = 0x39
-const OPENING_BRACKET = 0x5b
-const CLOSING_BRACKET = 0x5d
-const OPENING_BRACE = 0x7b
-const CLOSING_BRACE = 0x7d
 
 export function findShapeFault(text: Buffer, limits: JsonShapeLimits): JsonShapeFault | null {
   const { maxDepth, maxValues, maxLongDigits } = limits

@@ -4,25 +4,27 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import { systemClock } from '../../../../lib/clock.ts'
-import { createAccountDirectory } from '../../../../src/adapters/store/sqlite/account-directory.ts'
-import { createAccountStore } from '../../../../src/adapters/store/sqlite/account-store.ts'
-import { createAssetStore } from '../../../../src/adapters/store/sqlite/asset-store.ts'
-import { createIdempotencyStore } from '../../../../src/adapters/store/sqlite/idempotency-store.ts'
-import { createJobStore } from '../../../../src/adapters/store/sqlite/job-store.ts'
-import { createKeyStore } from '../../../../src/adapters/store/sqlite/key-store.ts'
-import { createLedgerStore } from '../../../../src/adapters/store/sqlite/ledger-store.ts'
-import { createLimitStore } from '../../../../src/adapters/store/sqlite/limit-store.ts'
 import {
   applyMigrations,
   loadMigrations,
   MIGRATIONS_DIRECTORY,
-} from '../../../../src/adapters/store/sqlite/migrations.ts'
+} from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
-import type { StoreChannels } from '../../../../src/adapters/store/sqlite/store-channels.ts'
+import {
+  createAccountDirectory,
+  createAccountStore,
+  createIdempotencyStore,
+  createKeyStore,
+  createLedgerStore,
+  createLimitStore,
+} from '../../../../src/adapters/store/sqlite/stores/sqlite-account-stores.ts'
+import { createAssetStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-asset-store.ts'
+import { createJobStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-job-store.ts'
+import type { StoreChannels } from '../../../../src/adapters/store/sqlite/stores/store-channels.ts'
 import type { Channel } from '../../../../src/adapters/store/sqlite/threads/channel.ts'
-import type { Operations } from '../../../../src/adapters/store/sqlite/threads/protocol.ts'
 import { createWriteBatch, type RunBatch } from '../../../../src/adapters/store/sqlite/threads/run-batch.ts'
+import type { Operations } from '../../../../src/adapters/store/sqlite/threads/store-thread-protocol.ts'
 import { START, type StoreOpener } from '../../../contracts/store-under-test.ts'
 
 interface Call {

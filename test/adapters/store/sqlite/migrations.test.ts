@@ -5,10 +5,13 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { migrate, readMigrationStatus } from '../../../../src/adapters/store/sqlite/migrate.ts'
-import { loadMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/migrations.ts'
-import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-store.ts'
-import { StoreOpenError, type StoreOpenReason } from '../../../../src/adapters/store/sqlite/store-open-error.ts'
+import { migrate, readMigrationStatus } from '../../../../src/adapters/store/sqlite/database/migrate-database.ts'
+import { loadMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
+import {
+  StoreOpenError,
+  type StoreOpenReason,
+} from '../../../../src/adapters/store/sqlite/database/store-open-error.ts'
+import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { withDirectory } from './temporary-store.ts'
 
 const ALL = loadMigrations(MIGRATIONS_DIRECTORY).map(({ name }) => name)

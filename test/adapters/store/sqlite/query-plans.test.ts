@@ -6,8 +6,8 @@ import {
   applyMigrations,
   loadMigrations,
   MIGRATIONS_DIRECTORY,
-} from '../../../../src/adapters/store/sqlite/migrations.ts'
-import { prepareCheckLedger } from '../../../../src/adapters/store/sqlite/operations/check-ledger.ts'
+} from '../../../../src/adapters/store/sqlite/database/migrations.ts'
+import { prepareCheckLedger } from '../../../../src/adapters/store/sqlite/operations/credits/ledger-faults.ts'
 import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
 import { START } from '../../../contracts/store-under-test.ts'

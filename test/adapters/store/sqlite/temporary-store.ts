@@ -6,8 +6,8 @@ import {
   openSqliteStore,
   type SqliteStore,
   type SqliteStoreOptions,
-} from '../../../../src/adapters/store/sqlite/open-store.ts'
-import type { OperatorStoreUnderTest, StoreOpener } from '../../../contracts/store-under-test.ts'
+} from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
+import type { StoreOpener, WholeStoreUnderTest } from '../../../contracts/store-under-test.ts'
 
 export function makeDirectory(): Promise<string> {
   return mkdtemp(join(tmpdir(), 'atelier-store-'))
@@ -32,7 +32,7 @@ export function withSqlite(
   })
 }
 
-export const sqliteOpener: StoreOpener<OperatorStoreUnderTest> = {
+export const sqliteOpener: StoreOpener<WholeStoreUnderTest> = {
   async open() {
     const directory = await makeDirectory()
     const store = await openSqliteStore({ directory })

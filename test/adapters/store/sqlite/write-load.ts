@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
-import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-store.ts'
+import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { DAY_MS, hashOf, newOutput, Tenant } from '../../../contracts/store-under-test.ts'
 
 const [directory, mode] = process.argv.slice(2)

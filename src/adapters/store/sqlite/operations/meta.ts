@@ -1,4 +1,4 @@
-/** Small values of the service itself, such as the secret that signs its links. */
+/** Small values of the service itself, such as the id that ties the database to the stored bytes. */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from './statement.ts'
 
@@ -7,10 +7,12 @@ export function prepareReadMeta(database: DatabaseSync): (key: string) => string
   return (key) => select.get(key)?.[0] ?? null
 }
 
-export function prepareWriteMeta(database: DatabaseSync): (entry: readonly [key: string, value: string]) => void {
+export function prepareWriteMeta(
+  database: DatabaseSync,
+): (entry: { readonly key: string; readonly value: string }) => void {
   const upsert = database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
-  return (entry) => {
-    upsert.run(...entry)
+  return ({ key, value }) => {
+    upsert.run(key, value)
   }
 }
 

@@ -1,13 +1,13 @@
 /** Everything the reader can answer. */
 import type { DatabaseSync } from 'node:sqlite'
-import { prepareCountByStatus, prepareFindUse } from './accounts.ts'
-import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './api-keys.ts'
-import { prepareListAudit } from './audit.ts'
-import { prepareKnownBlobs, prepareStoredBytes } from './blobs.ts'
-import { prepareCanPay, prepareStanding } from './call-pool.ts'
-import { prepareCheckLedger } from './check-ledger.ts'
-import { prepareListDeployments, preparePoolLoads } from './deployments.ts'
-import { prepareChangedAccounts, prepareFindAccount } from './directory.ts'
+import { prepareCountByStatus, prepareFindUse } from './accounts/account-counters.ts'
+import { prepareChangedAccounts, prepareFindAccount } from './accounts/account-records.ts'
+import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './accounts/api-key-rows.ts'
+import { prepareListAudit } from './accounts/audited-writes.ts'
+import { prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
+import { prepareFindHolder } from './accounts/idempotency-keys.ts'
+import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
+import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
 import {
   prepareFindAssets,
   prepareFindInFolders,
@@ -16,18 +16,18 @@ import {
   prepareFindOutputsIn,
   prepareFindUploadsByPath,
   prepareListFiles,
-} from './find-assets.ts'
-import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './find-job.ts'
-import { prepareCompleteJob } from './job-row.ts'
-import { prepareFindHolder } from './keys.ts'
-import { prepareFindLanes } from './lanes.ts'
-import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './ledger-reads.ts'
-import { prepareListJobs, prepareListLabelledJobs } from './list-jobs.ts'
+} from './assets/find-assets.ts'
+import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
+import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
+import { prepareUnfinishedCalls } from './calls/unfinished-calls.ts'
+import { prepareCheckLedger } from './credits/ledger-faults.ts'
+import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
+import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
+import { prepareCompleteJob } from './jobs/job-row.ts'
+import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
+import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
+import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
-import { prepareAccountsWaiting, prepareFindRequest } from './queued-calls.ts'
-import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './read-records.ts'
-import { prepareUnfinishedCalls } from './unfinished-calls.ts'
-import { prepareListUserFiles, prepareReadUserFile } from './user-files.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)

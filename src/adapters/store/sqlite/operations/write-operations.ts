@@ -1,38 +1,47 @@
-/** Everything the writer can do. An operation depends on the database and its input alone: a batch may be run again. */
+/** Everything the writer can do. An operation depends on the database and its input alone, because a batch may run again. */
 import type { DatabaseSync } from 'node:sqlite'
-import { preparePutAccount, prepareRepairCounters } from './accounts.ts'
-import { prepareAdmitCall } from './admit-call.ts'
-import { prepareInsertApiKey, prepareRevokeApiKey, prepareRotateApiKey, prepareTouchApiKeys } from './api-keys.ts'
-import { prepareAudited, prepareNoteAudit } from './audit.ts'
-import { prepareOfferBlob, prepareRetireBlobs } from './blobs.ts'
-import { prepareCancel } from './cancel.ts'
-import { prepareClaim } from './claim.ts'
-import { prepareCommit } from './commit.ts'
-import { prepareConfigureDeployment, prepareCreateDeployment, prepareMoveDeployment } from './deployments.ts'
-import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } from './directory.ts'
-import { prepareFinishCall } from './finish-call.ts'
-import { prepareGrant, prepareRefund } from './grants.ts'
-import { prepareCompleteJob } from './job-row.ts'
-import { prepareSweepKeys } from './keys.ts'
-import { prepareJoinLane } from './lanes.ts'
-import { prepareReap, prepareRelease, prepareRenew } from './leases.ts'
-import { prepareWriteMeta } from './meta.ts'
-import { prepareMint } from './mint-asset.ts'
-import { prepareReserveOutputNumbers } from './output-numbers.ts'
+import { preparePutAccount, prepareRepairCounters } from './accounts/account-counters.ts'
+import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } from './accounts/account-records.ts'
+import {
+  prepareInsertApiKey,
+  prepareRevokeApiKey,
+  prepareRotateApiKey,
+  prepareTouchApiKeys,
+} from './accounts/api-key-rows.ts'
+import { prepareAudited, prepareNoteAudit } from './accounts/audited-writes.ts'
+import {
+  prepareConfigureDeployment,
+  prepareCreateDeployment,
+  prepareMoveDeployment,
+} from './accounts/deployment-rows.ts'
+import { prepareSweepKeys } from './accounts/idempotency-keys.ts'
+import { prepareTakeRequests } from './accounts/request-rates.ts'
+import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './accounts/user-file-rows.ts'
+import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
+import { prepareMint } from './assets/mint-asset.ts'
+import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
+import { prepareAdmitCall } from './calls/admit-call.ts'
+import { prepareFinishCall } from './calls/finish-call.ts'
 import {
   prepareCancelCall,
   prepareEnqueueCall,
   preparePutBackCall,
   prepareTakeCall,
   prepareTimeOutCalls,
-} from './queued-calls.ts'
-import { prepareTakeRequests } from './rate-limit.ts'
-import { prepareExpireAssets, prepareRemoveAsset } from './remove-assets.ts'
-import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './retention.ts'
-import { prepareHideHistory } from './run-records.ts'
-import { prepareSubmit } from './submit.ts'
-import { prepareKeepProgress, prepareSweepCalls } from './unfinished-calls.ts'
-import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './user-files.ts'
+} from './calls/queued-calls.ts'
+import { prepareKeepProgress, prepareSweepCalls } from './calls/unfinished-calls.ts'
+import { prepareGrant, prepareRefund } from './credits/grants.ts'
+import { prepareCancel } from './jobs/cancel-job.ts'
+import { prepareClaim } from './jobs/claim-job.ts'
+import { prepareCommit } from './jobs/commit-run.ts'
+import { prepareReserveOutputNumbers } from './jobs/job-outputs.ts'
+import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './jobs/job-retention.ts'
+import { prepareCompleteJob } from './jobs/job-row.ts'
+import { prepareReap, prepareRelease, prepareRenew } from './jobs/leases.ts'
+import { prepareSubmit } from './jobs/submit-job.ts'
+import { prepareJoinLane } from './jobs/waiting-lanes.ts'
+import { prepareHideHistory } from './jobs/write-run-records.ts'
+import { prepareWriteMeta } from './meta.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -92,9 +101,9 @@ export function prepareWriteOperations(database: DatabaseSync) {
 export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 
 /**
- * Nobody is told of these. A power cut that takes a claim or a renewed lease back also ended the worker that held it, and the
- * job waits in the queue as before; bytes whose announcement it takes back are left over, and the next start sweeps them. The
- * process may die at any time all the same; the next durable write carries them along.
+ * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
+ * held it, and the job waits in the queue as before; bytes whose announcement is undone are left over, and the next start
+ * sweeps them. The end of the process alone undoes nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
@@ -103,8 +112,8 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
 ])
 
 /**
- * What goes on when the disk is full, out of the room that is set aside: whatever makes room, ends what is under way, or takes
- * something away from somebody. All others are refused until there is room again.
+ * Operations that still run when the disk is full, in the room that is set aside: those that make room, end what is under way,
+ * or withdraw a right. All others are refused until there is room again.
  */
 export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'renew',

@@ -1,12 +1,20 @@
 /**
- * The main thread's end of a store thread. At most one batch is under way; what is asked meanwhile waits and goes as the next
- * batch in one message. For the writer this is group commit: all operations of a batch share one transaction, and each
+ * The main thread's end of a store thread. At most one batch is under way; what is asked meanwhile waits and is sent as the
+ * next batch, in one message. For the writer this is group commit: all operations of a batch share one transaction, and each
  * promise settles only after that transaction is durable. What waits is bounded in number and in size.
  */
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
-import { StoreOpenError } from '../store-open-error.ts'
-import { type Answer, CLOSE, type Failure, type Greeting, LONG_LOG, MENDED, type Operations } from './protocol.ts'
+import { StoreOpenError } from '../database/store-open-error.ts'
+import {
+  type Answer,
+  CLOSE,
+  type Failure,
+  type Greeting,
+  LONG_WAL,
+  type Operations,
+  REPAIRED,
+} from './store-thread-protocol.ts'
 
 export interface ChannelStats {
   readonly batches: number
@@ -23,8 +31,8 @@ export interface ChannelOptions {
   readonly workerData: unknown
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
-  readonly onLongLog?: () => void
-  readonly onMended?: () => void
+  readonly onLongWal?: () => void
+  readonly onRepaired?: () => void
 }
 
 export interface Channel<Ops extends Operations> {
@@ -45,7 +53,7 @@ export interface Channel<Ops extends Operations> {
 const MAX_BATCH_OPERATIONS = 512
 const MAX_BATCH_BYTES = 16_777_216
 const MAX_PENDING_BYTES = 268_435_456
-// A batch and its answers are far smaller; whatever reaches this is a defect, and is told as the end of the thread.
+// A batch and its answers are far smaller; whatever reaches this limit is a defect, and ends the thread.
 const HEAP_MB = 2048
 
 interface Waiting {
@@ -88,7 +96,7 @@ function openWorker({ script, workerData, name }: ChannelOptions): Promise<Worke
       worker.off('exit', onExit)
       if (greeting.opened) return resolve(worker)
       const { reason, message } = greeting
-      // Told only once the thread is gone: until then it may hold the database, and whoever tries again would meet it.
+      // Rejected only once the thread is gone: until then it may hold the database, and a second attempt would find it locked.
       worker.once('exit', () => reject(reason === null ? new Error(message) : new StoreOpenError(reason, message)))
     })
   })
@@ -113,13 +121,13 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending, onLongLog = () => {}, onMended = () => {} }: ChannelOptions) {
+  constructor(worker: Worker, { name, maxPending, onLongWal = () => {}, onRepaired = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (message: Answer | typeof LONG_LOG | typeof MENDED) => {
-      if (message === LONG_LOG) onLongLog()
-      else if (message === MENDED) onMended()
+    worker.on('message', (message: Answer | typeof LONG_WAL | typeof REPAIRED) => {
+      if (message === LONG_WAL) onLongWal()
+      else if (message === REPAIRED) onRepaired()
       else this.#onAnswer(message)
     })
     worker.on('error', (error) => this.#fail(error))

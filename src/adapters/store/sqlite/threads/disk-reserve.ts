@@ -16,7 +16,7 @@ export interface DiskReserve {
   restore(): void
 }
 
-// A cancel writes some ten pages to the log, and the log is used again from its beginning once it has been moved.
+// A cancel writes some ten pages to the WAL, which starts over from its beginning after a checkpoint.
 const RESERVE_BYTES = 4 * 1024 * 1024
 const PAGE_BYTES = 4096
 
@@ -66,7 +66,7 @@ function setAside(path: string): boolean {
   try {
     const descriptor = openSync(path, 'w', 0o600)
     try {
-      // Some file systems keep no room for bytes that are all the same.
+      // Random, because some file systems take no room for bytes that are all the same.
       const bytes = randomFillSync(Buffer.allocUnsafe(RESERVE_BYTES))
       for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done)
     } finally {
@@ -74,7 +74,7 @@ function setAside(path: string): boolean {
     }
     return true
   } catch {
-    // As on any full disk: the service does without until there is room.
+    // The disk is full: the service goes on without a reserve until there is room for one.
     rmSync(path, { force: true })
     return false
   }

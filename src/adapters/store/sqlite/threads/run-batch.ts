@@ -3,15 +3,15 @@
  *
  * Writes share one transaction and so one fsync. The common case pays nothing for isolation: only when an operation throws
  * is the batch undone and run again, each operation in a transaction of its own, so that the faulty one fails alone.
- * Savepoints would not do: a full disk takes the whole transaction with it. This needs operations that depend on nothing but
- * the database and their input.
+ * Savepoints would not help: on a full disk SQLite rolls the whole transaction back. So an operation may depend on nothing
+ * but the database and its input.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Synchronous } from '../connection.ts'
-import { isDamage, isDiskFull } from '../sqlite-error.ts'
-import { BeyondMending } from './damage.ts'
+import type { Synchronous } from '../database/sqlite-connections.ts'
+import { isDamage, isDiskFull } from '../database/sqlite-error.ts'
+import { UnrepairableDamage } from './damage-control.ts'
 import type { DiskReserve } from './disk-reserve.ts'
-import type { Answer, Batch, Failure, Operations } from './protocol.ts'
+import type { Answer, Batch, Failure, Operations } from './store-thread-protocol.ts'
 
 export type RunBatch = (batch: Batch) => Answer
 
@@ -34,20 +34,20 @@ function call(operations: Operations, name: string, input: unknown): unknown {
 }
 
 export interface WriteBatchOptions {
-  /** Operations whose effect must survive the process, and a power cut only together with whatever is written after them. */
+  /** Operations that need no sync: they survive the process at once, and a power cut once a later write is synced. */
   readonly relaxed: ReadonlySet<string>
   readonly synchronous: Synchronous
   /** Operations that may use the reserve when the disk is full; while it is spent, no other operation is tried. */
   readonly essential: ReadonlySet<string>
   readonly reserve: Pick<DiskReserve, 'isSpent' | 'spend'>
-  /** Mends a damaged database, or throws, which ends the thread. */
-  mend(): void
+  /** Repairs a damaged database, or throws, which ends the thread. */
+  repair(): void
 }
 
 const NO_RESERVE = { isSpent: false, spend: () => false }
 const NONE: ReadonlySet<string> = new Set()
-const cannotMend = () => {
-  throw new BeyondMending('the database is damaged')
+const cannotRepair = () => {
+  throw new UnrepairableDamage('the database is damaged')
 }
 
 export function createWriteBatch(
@@ -58,11 +58,11 @@ export function createWriteBatch(
     synchronous = 'FULL',
     essential = NONE,
     reserve = NO_RESERVE,
-    mend = cannotMend,
+    repair = cannotRepair,
   }: Partial<WriteBatchOptions> = {},
 ): RunBatch {
   let level = synchronous
-  // Without a sync a commit is in the log, where the next one that syncs carries it along.
+  // A commit without a sync lies in the WAL, and the next commit that syncs makes it durable too.
   function setLevel(names: readonly string[]): void {
     const wanted = names.every((name) => relaxed.has(name)) ? 'NORMAL' : synchronous
     if (wanted === level) return
@@ -73,7 +73,7 @@ export function createWriteBatch(
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
 
-  /** `isWhole`: every operation ran, so that a failure is the commit's and concerns them all. */
+  /** `isWhole`: every operation ran, so that a failure is one of the commit and concerns them all. */
   function runTogether([names, inputs]: Batch): { readonly answer: Answer; readonly isWhole: boolean } {
     let isWhole = false
     try {
@@ -85,7 +85,7 @@ export function createWriteBatch(
       return { answer: [results, null], isWhole }
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK')
-      if (error instanceof BeyondMending) throw error
+      if (error instanceof UnrepairableDamage) throw error
       return { answer: failAll(names.length, error), isWhole }
     }
   }
@@ -95,7 +95,7 @@ export function createWriteBatch(
     if (reserve.isSpent && !isEssential) return [[], new Map([[0, NO_ROOM]])]
     const { answer } = runTogether([[name], [input]])
     const problem = answer[1]?.get(0)?.kind
-    if (problem === 'damaged') mend()
+    if (problem === 'damaged') repair()
     else if (problem !== 'disk_full' || !isEssential || !reserve.spend()) return answer
     return runTogether([[name], [input]]).answer
   }

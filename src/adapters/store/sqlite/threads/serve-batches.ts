@@ -1,18 +1,18 @@
-/** The life of a store thread: greet, answer batches one after the other, close when told to. */
+/** The life of a store thread: it says whether it could open, answers batches one after the other, closes when told to. */
 import { parentPort } from 'node:worker_threads'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/idle-collection.ts'
-import { toOpenError } from '../sqlite-error.ts'
-import { StoreOpenError } from '../store-open-error.ts'
-import { type Batch, CLOSE, type Greeting, LONG_LOG, MENDED } from './protocol.ts'
+import { toOpenError } from '../database/sqlite-error.ts'
+import { StoreOpenError } from '../database/store-open-error.ts'
 import type { RunBatch } from './run-batch.ts'
+import { type Batch, CLOSE, type Greeting, LONG_WAL, REPAIRED } from './store-thread-protocol.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
-  /** After each answer; true when the log is long. */
-  tidy?(): boolean
-  /** After each answer; true when damage was mended for it. */
-  wasMended?(): boolean
-  /** While nobody asks for anything: gives back memory that only makes work quicker. */
+  /** Called after each answer; true when another thread should run a checkpoint. */
+  limitWal?(): boolean
+  /** Called after each answer; true when damage was repaired for it. */
+  wasRepaired?(): boolean
+  /** Called while nobody asks for anything: frees the caches. */
   rest(): void
   close(): void
 }
@@ -31,7 +31,7 @@ function greet(
   }
 }
 
-/** Whatever escapes `run` ends the thread, which the main side reports as fatal. */
+/** Whatever `run` throws ends the thread, which the main thread reports as fatal. */
 export function serveBatches(path: string, open: () => ThreadBody): void {
   const port = parentPort
   if (port === null) throw new Error('A store thread was started outside a worker.')
@@ -48,8 +48,8 @@ export function serveBatches(path: string, open: () => ThreadBody): void {
   port.on('message', (batch: Batch | typeof CLOSE) => {
     if (batch !== CLOSE) {
       port.postMessage(body.run(batch))
-      if (body.tidy?.()) port.postMessage(LONG_LOG)
-      if (body.wasMended?.()) port.postMessage(MENDED)
+      if (body.limitWal?.()) port.postMessage(LONG_WAL)
+      if (body.wasRepaired?.()) port.postMessage(REPAIRED)
       return
     }
     clearInterval(resting)

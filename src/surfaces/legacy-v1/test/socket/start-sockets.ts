@@ -73,7 +73,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     authenticate,
     ...options.gate,
   })
-  const bus = createLocalBus<EngineEvent>()
+  const bus = createLocalBus<EngineEvent>({ log: silentLog })
   const ticker = createManualTicker()
   const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
   const jobClients = createJobClients({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })

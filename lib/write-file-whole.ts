@@ -1,0 +1,22 @@
+/** Replaces a small file in one step: whoever reads it finds the old text or the new one, never a part of either. */
+import { open, rename } from 'node:fs/promises'
+
+export interface WriteFileOptions {
+  readonly mode: number
+  /** The bytes are on the disk before the file gets its name, so that a power cut cannot leave an empty file under it. */
+  readonly isDurable: boolean
+}
+
+export async function writeFileWhole(path: string, text: string, { mode, isDurable }: WriteFileOptions): Promise<void> {
+  const aside = `${path}.new`
+  const file = await open(aside, 'w', mode)
+  try {
+    // A file that a crash left under this name keeps its own mode when it is opened.
+    await file.chmod(mode)
+    await file.writeFile(text)
+    if (isDurable) await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(aside, path)
+}

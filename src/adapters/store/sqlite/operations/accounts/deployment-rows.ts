@@ -1,0 +1,94 @@
+/** Deployments and the load of their pools. */
+import type { DatabaseSync } from 'node:sqlite'
+import type { Deployment, DeploymentState } from '../../../../../domain/deployments/deployment.ts'
+import type {
+  DeploymentMove,
+  DeploymentSettings,
+  PoolLoad,
+} from '../../../../../domain/deployments/deployment-store.ts'
+import { prepareRows } from '../statement.ts'
+
+type DeploymentRow = [
+  id: string,
+  accountId: string | null,
+  state: DeploymentState,
+  workers: number,
+  idleAfterMs: number | null,
+  createdAt: number,
+  changedAt: number,
+]
+
+const COLUMNS = 'id, account_id, state, workers, idle_after, created_at, changed_at'
+
+function toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, changedAt]: DeploymentRow): Deployment {
+  const [created, changed] = [new Date(createdAt), new Date(changedAt)]
+  return { id, accountId, state, workers, idleAfterMs, createdAt: created, changedAt: changed }
+}
+
+export function prepareCreateDeployment(database: DatabaseSync): (deployment: Deployment) => boolean {
+  const insert = database.prepare(`
+    INSERT INTO deployment (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
+  return ({ id, accountId, state, workers, idleAfterMs, createdAt, changedAt }) => {
+    const times = [createdAt.getTime(), changedAt.getTime()]
+    return insert.run(id, accountId, state, workers, idleAfterMs, ...times).changes === 1
+  }
+}
+
+export function prepareMoveDeployment(database: DatabaseSync): (move: DeploymentMove) => Deployment | null {
+  const update = prepareRows<DeploymentRow>(
+    database,
+    `UPDATE deployment SET state = ?2, changed_at = ?3
+     WHERE id = ?1 AND state IN (SELECT value FROM json_each(?4)) RETURNING ${COLUMNS}`,
+  )
+  const loads = preparePoolLoads(database)
+  return ({ id, from, to, at, onlyWhenEmpty = false }) => {
+    if (onlyWhenEmpty && loads([id]).some(({ queued, running }) => queued + running > 0)) return null
+    const row = update.get(id, to, at.getTime(), JSON.stringify(from))
+    return row === undefined ? null : toDeployment(row)
+  }
+}
+
+export function prepareConfigureDeployment(
+  database: DatabaseSync,
+): (settings: DeploymentSettings) => Deployment | null {
+  const update = prepareRows<DeploymentRow>(
+    database,
+    `UPDATE deployment SET workers = ?2, idle_after = ?3, changed_at = ?4 WHERE id = ?1 RETURNING ${COLUMNS}`,
+  )
+  return ({ id, workers, idleAfterMs, at }) => {
+    const row = update.get(id, workers, idleAfterMs, at.getTime())
+    return row === undefined ? null : toDeployment(row)
+  }
+}
+
+export function prepareListDeployments(database: DatabaseSync): (input: null) => Deployment[] {
+  const select = prepareRows<DeploymentRow>(database, `SELECT ${COLUMNS} FROM deployment ORDER BY id`)
+  return () => select.all().map(toDeployment)
+}
+
+const COUNTED = 1000
+// As the partial index states it: without these very words it would not be used.
+const IS_LIVE = `pool <> 'default' AND status IN ('queued', 'running', 'canceling')`
+
+/** Walks at most `COUNTED` entries per pool and state. */
+export function preparePoolLoads(database: DatabaseSync): (pools: readonly string[]) => PoolLoad[] {
+  const countIn = (where: string) =>
+    prepareRows<[number]>(database, `SELECT count(*) FROM (SELECT 1 FROM job ${where} LIMIT ${COUNTED})`)
+  const waiting = countIn(`INDEXED BY job_pool_live WHERE ${IS_LIVE} AND pool = ? AND status = 'queued'`)
+  const held = countIn(`INDEXED BY job_pool_live WHERE ${IS_LIVE} AND pool = ? AND status <> 'queued'`)
+  // Accounts that wait there, at least as many jobs: the queue itself has no order by pool.
+  const commonWaiting = prepareRows<[number]>(
+    database,
+    `SELECT count(*) FROM account INDEXED BY account_waiting WHERE queued > 0 AND EXISTS (
+       SELECT 1 FROM job INDEXED BY job_queue
+       WHERE status = 'queued' AND account_id = account.id AND pool = 'default')`,
+  )
+  const commonHeld = countIn(`INDEXED BY job_lease WHERE status IN ('running', 'canceling') AND pool = 'default'`)
+  return (pools) =>
+    pools.map((pool) => {
+      const isCommon = pool === 'default'
+      const queued = (isCommon ? commonWaiting.get() : waiting.get(pool))?.[0] ?? 0
+      const running = (isCommon ? commonHeld.get() : held.get(pool))?.[0] ?? 0
+      return { pool, queued, running }
+    })
+}

@@ -1,0 +1,48 @@
+/** Idempotency keys: one namespace per account, single use until they expire. */
+import type { DatabaseSync } from 'node:sqlite'
+import type { KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
+import { prepareRows } from '../statement.ts'
+
+export interface KeyQuery {
+  readonly accountId: string
+  readonly key: string
+  readonly now: number
+}
+
+export interface ClaimedKey {
+  readonly accountId: string
+  readonly key: string
+  readonly expiresAt: number
+  readonly jobId: string | null
+  readonly assetId: string | null
+}
+
+/** What holds the key, or null when it is free. */
+export function prepareFindHolder(database: DatabaseSync): (query: KeyQuery) => KeyHolder | null {
+  const select = prepareRows<[string | null, string | null]>(
+    database,
+    'SELECT job_id, asset_id FROM idempotency_key WHERE account_id = ? AND key = ? AND expires_at > ?',
+  )
+  return ({ accountId, key, now }) => {
+    const row = select.get(accountId, key, now)
+    return row === undefined ? null : { jobId: row[0], assetId: row[1] }
+  }
+}
+
+/** Takes a key that `prepareFindHolder` found free, also when an expired claim of it has not been swept yet. */
+export function prepareClaimKey(database: DatabaseSync): (claim: ClaimedKey) => void {
+  const upsert = database.prepare(`
+    INSERT OR REPLACE INTO idempotency_key (account_id, key, expires_at, job_id, asset_id) VALUES (?, ?, ?, ?, ?)`)
+  return ({ accountId, key, expiresAt, jobId, assetId }) => {
+    upsert.run(accountId, key, expiresAt, jobId, assetId)
+  }
+}
+
+export function prepareSweepKeys(
+  database: DatabaseSync,
+): (sweep: { readonly now: number; readonly limit: number }) => number {
+  const remove = database.prepare(`
+    DELETE FROM idempotency_key WHERE (account_id, key) IN
+      (SELECT account_id, key FROM idempotency_key WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
+  return ({ now, limit }) => Number(remove.run(now, limit).changes)
+}

@@ -1,0 +1,120 @@
+/** The entry of a call in its account's pool, and the money set aside for it: taken and given back together. */
+import type { DatabaseSync } from 'node:sqlite'
+import { prepareLedger } from '../credits/ledger-holds.ts'
+import { prepareRows } from '../statement.ts'
+
+export type Standing = readonly [running: number, committedMicros: number]
+
+export interface PoolLimits {
+  readonly maxCalls: number | null
+  readonly maxCostlyCalls: number | null
+  readonly ceilingMicros: number | null
+}
+
+export interface PoolEntry {
+  readonly accountId: string
+  readonly costly: number
+  readonly spendMicros: number
+}
+
+export type PoolVerdict = 'free' | 'calls_exhausted' | 'spend_exhausted'
+
+type Row = [running: number, costly: number, committedMicros: number]
+
+export interface CallPool {
+  look(entry: PoolEntry, limits: PoolLimits): { readonly verdict: PoolVerdict; readonly standing: Standing }
+  enter(entry: PoolEntry): Standing
+  leave(entry: PoolEntry): void
+}
+
+export function prepareCallPool(database: DatabaseSync): CallPool {
+  const select = prepareRows<Row>(
+    database,
+    'SELECT running, costly, committed_micros FROM router_account WHERE account_id = ?',
+  )
+  const enter = prepareRows<[number, number]>(
+    database,
+    `INSERT INTO router_account (account_id, running, costly, committed_micros) VALUES (?1, 1, ?2, ?3)
+     ON CONFLICT (account_id) DO UPDATE SET running = running + 1, costly = costly + ?2,
+       committed_micros = committed_micros + ?3
+     RETURNING running, committed_micros`,
+  )
+  const leave = database.prepare(`
+    UPDATE router_account SET running = running - 1, costly = costly - ?2, committed_micros = committed_micros - ?3
+    WHERE account_id = ?1`)
+  return {
+    look({ accountId, costly, spendMicros }, { maxCalls, maxCostlyCalls, ceilingMicros }) {
+      const [running, runningCostly, committed] = select.get(accountId) ?? [0, 0, 0]
+      const isFull =
+        (maxCalls !== null && running >= maxCalls) ||
+        (costly === 1 && maxCostlyCalls !== null && runningCostly >= maxCostlyCalls)
+      const isOver = ceilingMicros !== null && committed + spendMicros > ceilingMicros
+      return {
+        verdict: isFull ? 'calls_exhausted' : isOver ? 'spend_exhausted' : 'free',
+        standing: [running, committed],
+      }
+    },
+    enter: ({ accountId, costly, spendMicros }) => enter.get(accountId, costly, spendMicros) ?? [0, 0],
+    leave({ accountId, costly, spendMicros }) {
+      leave.run(accountId, costly, spendMicros)
+    },
+  }
+}
+
+export function prepareStanding(database: DatabaseSync): (accountId: string) => Standing {
+  const select = prepareRows<[number, number]>(
+    database,
+    'SELECT running, committed_micros FROM router_account WHERE account_id = ?',
+  )
+  return (accountId) => select.get(accountId) ?? [0, 0]
+}
+
+/** A call that is let in anew after a crash takes a hold of its own; the old one was released. */
+export function callHoldId(callId: string, attempt: number): string {
+  return attempt === 0 ? `call:${callId}` : `call:${callId}:${attempt}`
+}
+
+export type CanPay = (accountId: string, micros: number) => boolean
+
+export interface CallMoney {
+  readonly canPay: CanPay
+  hold(call: HeldCall, at: number): void
+  /** What was charged; null when nothing was set aside for it, or the account is not metered. */
+  settle(call: HeldCall, charge: { readonly micros: number; readonly memo: string; readonly at: number }): number | null
+}
+
+export interface HeldCall {
+  readonly id: string
+  readonly accountId: string
+  readonly attempt: number
+  /** null: the model is free. */
+  readonly holdMicros: number | null
+}
+
+export function prepareCallMoney(database: DatabaseSync): CallMoney {
+  const ledger = prepareLedger(database)
+  return {
+    canPay: prepareCanPay(database),
+    hold({ id, accountId, attempt, holdMicros }, at) {
+      if (holdMicros === null) return
+      const isHeld = ledger.hold({ holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at })
+      if (!isHeld) throw new Error(`The account of call ${id} cannot pay, though it was asked before.`)
+    },
+    settle({ id, attempt, holdMicros }, { micros, memo, at }) {
+      if (holdMicros === null) return null
+      const holdId = callHoldId(id, attempt)
+      // A price that rose while the call waited is not the one that its caller agreed to.
+      if (micros > 0) return ledger.settle({ holdId, micros: Math.min(micros, holdMicros), at, memo })
+      return ledger.release({ holdId, at, memo }) ? 0 : null
+    },
+  }
+}
+
+/** True for an account that is not metered. */
+export function prepareCanPay(database: DatabaseSync): CanPay {
+  const cannotPay = prepareRows<[number]>(
+    database,
+    'SELECT 1 FROM credit_account WHERE account_id = ? AND available - ? < floor',
+  )
+  return (accountId, micros) => cannotPay.get(accountId, micros) === undefined
+}

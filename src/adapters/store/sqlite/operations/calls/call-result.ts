@@ -1,0 +1,88 @@
+/** The stored end of a call: written once, read whenever its key or its request is asked for again. */
+import type { DatabaseSync } from 'node:sqlite'
+import type { CallBody, CallEnd, StoredRefusal } from '../../../../../domain/models/calls/call-store.ts'
+import { prepareOfferBlob } from '../assets/blob-references.ts'
+import { prepareRows } from '../statement.ts'
+
+export type ResultFields = readonly [
+  contentType: string | null,
+  body: Uint8Array | null,
+  hash: string | null,
+  sizeBytes: number,
+  costMicros: number | null,
+  refusal: string | null,
+]
+
+export interface StoredResult {
+  readonly fields: ResultFields
+  /** Until when it may be told again; null: as long as it is stored. */
+  readonly replayUntil: number | null
+}
+
+export function toResultFields(end: CallEnd): ResultFields {
+  if (end.kind === 'refusal') return [null, null, null, 0, null, JSON.stringify(end.refusal)]
+  const { contentType, body, sizeBytes, costMicros } = end.result
+  const [bytes, hash] = body.kind === 'inline' ? [body.bytes, null] : [null, body.hash]
+  return [contentType, bytes, hash, sizeBytes, costMicros, null]
+}
+
+export function toCallEnd([contentType, bytes, hash, sizeBytes, costMicros, refusal]: ResultFields): CallEnd {
+  if (refusal !== null) return { kind: 'refusal', refusal: JSON.parse(refusal) as StoredRefusal }
+  const body = toCallBody(bytes, hash)
+  return { kind: 'result', result: { contentType: contentType ?? '', body, sizeBytes, costMicros } }
+}
+
+/** Small bodies are stored in the row, large ones as a blob. */
+export function toCallBody(bytes: Uint8Array | null, hash: string | null): CallBody {
+  return hash === null ? { kind: 'inline', bytes: bytes ?? new Uint8Array() } : { kind: 'blob', hash }
+}
+
+export interface NewResult {
+  readonly seq: number
+  readonly fields: ResultFields
+  readonly at: number
+  readonly replayUntil: number | null
+}
+
+export type FindResult = (seq: number) => StoredResult | null
+
+export interface CallResults {
+  insert(result: NewResult): void
+  readonly find: FindResult
+  /** Its bytes become a candidate for collection. */
+  remove(seq: number, now: number): void
+}
+
+export function prepareCallResults(database: DatabaseSync): CallResults {
+  const insert = database.prepare(`
+    INSERT OR REPLACE INTO router_result
+      (seq, content_type, body, hash, size_bytes, cost_micros, refusal, finished_at, replay_until, account_id)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT account_id FROM router_call WHERE seq = ?1))`)
+  const remove = prepareRows<[hash: string | null, sizeBytes: number]>(
+    database,
+    'DELETE FROM router_result WHERE seq = ? RETURNING hash, size_bytes',
+  )
+  const offerBlob = prepareOfferBlob(database)
+  return {
+    insert({ seq, fields, at, replayUntil }) {
+      insert.run(seq, ...fields, at, replayUntil)
+    },
+    find: prepareFindResult(database),
+    remove(seq, now) {
+      for (const [hash, sizeBytes] of remove.all(seq)) if (hash !== null) offerBlob({ hash, sizeBytes, now })
+    },
+  }
+}
+
+export function prepareFindResult(database: DatabaseSync): FindResult {
+  const select = prepareRows<[replayUntil: number | null, ...fields: ResultFields]>(
+    database,
+    `SELECT replay_until, content_type, body, hash, size_bytes, cost_micros, refusal FROM router_result WHERE seq = ?`,
+  )
+  return (seq) => {
+    const row = select.get(seq)
+    if (row === undefined) return null
+    const [replayUntil, ...fields] = row
+    return { fields, replayUntil }
+  }
+}

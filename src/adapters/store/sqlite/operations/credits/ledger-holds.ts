@@ -1,0 +1,139 @@
+/**
+ * Holds, for use inside the transaction of any operation: the one that admits work takes a hold, the one that ends it settles
+ * or releases it. Each step is idempotent by the hold's id, so a batch that runs again and a job that is ended twice move
+ * money once. An account without a balance is unmetered and costs no row.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import type { Micros } from '../../../../../../lib/usd.ts'
+import type { EntryKind } from '../../../../../domain/credits/ledger.ts'
+import { prepareRows } from '../statement.ts'
+
+export interface HoldInput {
+  /** Such as `job:<id>` or `call:<id>`. */
+  readonly holdId: string
+  readonly accountId: string
+  readonly micros: Micros
+  readonly at: number
+}
+
+export interface SettleInput {
+  readonly holdId: string
+  /** What the work costs; may be more than was held. */
+  readonly micros: Micros
+  readonly at: number
+  readonly memo: string
+}
+
+export interface ReleaseInput {
+  readonly holdId: string
+  readonly at: number
+  readonly memo?: string
+}
+
+export interface Ledger {
+  /** Whether the hold would succeed now. */
+  canHold(input: HoldInput): boolean
+  /** false: the account has not enough credit, and nothing happened. */
+  hold(input: HoldInput): boolean
+  /**
+   * Charges, gives back the rest of the hold and returns what was charged; null when there is no such open hold. A price
+   * beyond the hold takes from what is available, down to the floor: what the account cannot pay is not charged.
+   */
+  settle(input: SettleInput): Micros | null
+  /** Gives everything back; false when there is no such open hold. */
+  release(input: ReleaseInput): boolean
+}
+
+type HoldRow = [accountId: string, micros: Micros]
+
+export function prepareLedger(database: DatabaseSync): Ledger {
+  const post = preparePost(database)
+  const wasHeld = prepareRows<[number]>(database, `SELECT 1 FROM ledger_entry WHERE reference = ? AND kind = 'hold'`)
+  const isMetered = prepareRows<[number]>(database, 'SELECT 1 FROM credit_account WHERE account_id = ?')
+  const take = database.prepare(`
+    UPDATE credit_account SET available = available - ?2, held = held + ?2
+    WHERE account_id = ?1 AND available - ?2 >= floor`)
+  const openHold = database.prepare('INSERT INTO ledger_hold (id, account_id, micros, held_at) VALUES (?, ?, ?, ?)')
+  const closeHold = prepareRows<HoldRow>(database, 'DELETE FROM ledger_hold WHERE id = ? RETURNING account_id, micros')
+  const spare = prepareRows<[Micros]>(
+    database,
+    'SELECT max(0, available - floor) FROM credit_account WHERE account_id = ?',
+  )
+  const giveBack = database.prepare(`
+    UPDATE credit_account SET available = available + ?2, held = held - ?3 WHERE account_id = ?1`)
+
+  function close(kind: 'settle' | 'release', [accountId, held]: HoldRow, charged: Micros, rest: Rest): void {
+    giveBack.run(accountId, held - charged, held)
+    post(accountId, kind, { ...rest, granted: 0, available: held - charged, held: -held, charged })
+  }
+
+  const affords = prepareRows<[number]>(
+    database,
+    'SELECT available - ?2 >= floor FROM credit_account WHERE account_id = ?1',
+  )
+
+  return {
+    canHold: ({ holdId, accountId, micros }) =>
+      affords.get(accountId, micros)?.[0] !== 0 || wasHeld.get(holdId) !== undefined,
+    hold({ holdId, accountId, micros, at }) {
+      mustBeAmount(micros)
+      if (wasHeld.get(holdId) !== undefined) return true
+      if (take.run(accountId, micros).changes === 0) return isMetered.get(accountId) === undefined
+      openHold.run(holdId, accountId, micros, at)
+      post(accountId, 'hold', {
+        reference: holdId,
+        granted: 0,
+        available: -micros,
+        held: micros,
+        charged: 0,
+        at,
+        memo: '',
+      })
+      return true
+    },
+    settle({ holdId, micros, at, memo }) {
+      mustBeAmount(micros)
+      const row = closeHold.get(holdId)
+      if (row === undefined) return null
+      const [accountId, held] = row
+      const charged = Math.min(micros, held + (spare.get(accountId)?.[0] ?? 0))
+      close('settle', row, charged, { reference: holdId, at, memo })
+      return charged
+    },
+    release({ holdId, at, memo = '' }) {
+      const row = closeHold.get(holdId)
+      if (row === undefined) return false
+      close('release', row, 0, { reference: holdId, at, memo })
+      return true
+    },
+  }
+}
+
+interface Rest {
+  readonly reference: string
+  readonly at: number
+  readonly memo: string
+}
+
+export interface Moves extends Rest {
+  readonly granted: Micros
+  readonly available: Micros
+  readonly held: Micros
+  readonly charged: Micros
+}
+
+/** Writes one entry; the table itself refuses one that does not balance. */
+export type Post = (accountId: string, kind: EntryKind, moves: Moves) => void
+
+export function preparePost(database: DatabaseSync): Post {
+  const insert = database.prepare(`
+    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  return (accountId, kind, { reference, granted, available, held, charged, at, memo }) => {
+    insert.run(accountId, kind, reference, granted, available, held, charged, at, memo)
+  }
+}
+
+function mustBeAmount(micros: Micros): void {
+  if (!Number.isSafeInteger(micros) || micros < 0) throw new Error(`${micros} is no amount of micro-dollars.`)
+}

@@ -1,0 +1,110 @@
+/**
+ * What a worker writes. The lease id is the fencing token: no row with it and a live status means that the lease is lost,
+ * and nothing at all is written. Outputs become asset records in the same operation, so a job never shows one without bytes
+ * that are referenced.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
+import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { prepareRows } from '../statement.ts'
+import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
+import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outputs.ts'
+import { COLUMN, type CompleteJob, type StoredJob, toJob } from './job-row.ts'
+import { prepareAddRun } from './write-run-records.ts'
+
+type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
+
+interface Finish {
+  readonly status: EndStatus
+  readonly from: readonly JobStatus[]
+  readonly at: number
+  readonly error: string | null
+  readonly record: string | null
+}
+
+export interface CommitInput {
+  readonly jobId: string
+  readonly leaseId: string
+  readonly now: number
+  readonly progress: string | null
+  readonly outputs: readonly NewOutputRow[]
+  readonly outputsReused: number | null
+  readonly log: LogFields | null
+  readonly finish: Finish | null
+}
+
+function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
+  return {
+    status,
+    from,
+    at: at.getTime(),
+    error: error === null ? null : JSON.stringify(error),
+    record: record === null ? null : JSON.stringify(record),
+  }
+}
+
+export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now: Date): CommitInput {
+  const { progress, outputs = [], outputsReused, log, finish } = change
+  return {
+    jobId,
+    leaseId,
+    now: now.getTime(),
+    progress: progress === undefined ? null : JSON.stringify(progress),
+    outputs: outputs.map(toNewOutputRow),
+    outputsReused: outputsReused === undefined ? null : Number(outputsReused),
+    log: log === undefined ? null : [log.text, Number(log.truncated), log.capturedAt.getTime(), Number(log.complete)],
+    finish: finish === undefined ? null : toFinish(finish),
+  }
+}
+
+/** `ended`: the job, where this was its last write. */
+export type CommitAnswer =
+  | { readonly version: number; readonly status: JobStatus; readonly ended: StoredJob | null }
+  /** The lease is lost. */
+  | null
+
+export function toCommitOutcome(answer: CommitAnswer): CommitOutcome {
+  if (answer === null) return { outcome: 'lost' }
+  const { version, status, ended } = answer
+  return { outcome: 'committed', version, status, ...(ended !== null && { job: toJob(ended) }) }
+}
+
+type HeldRow = [seq: number, accountId: string, status: JobStatus, expiresAt: number, outputCount: number]
+
+export function prepareCommit(
+  database: DatabaseSync,
+  { completeJob }: { readonly completeJob: CompleteJob },
+): (input: CommitInput) => CommitAnswer {
+  const selectHeld = prepareRows<HeldRow>(
+    database,
+    `SELECT seq, account_id, status, expires_at, output_count FROM job
+     WHERE id = ? AND lease_id = ? AND status IN ('running', 'canceling')`,
+  )
+  const update = prepareRows<[version: number]>(
+    database,
+    `UPDATE job SET progress = coalesce(?2, progress), outputs_reused = coalesce(?3, outputs_reused),
+       output_count = ?4, version = version + ?5 WHERE seq = ?1 RETURNING version`,
+  )
+  const upsertLog = database.prepare(`
+    INSERT OR REPLACE INTO job_log (seq, text, truncated, captured_at, complete) VALUES (?, ?, ?, ?, ?)`)
+  const addOutputs = prepareAddOutputs(database)
+  const addRun = prepareAddRun(database)
+  const endJob: EndJob = prepareEndJob(database)
+  return (input) => {
+    const { progress, outputsReused, log, finish } = input
+    const held = selectHeld.get(input.jobId, input.leaseId)
+    if (held === undefined) return null
+    const [seq, accountId, status, expiresAt, outputsBefore] = held
+    if (finish !== null && !finish.from.includes(status)) return null
+    const owner = { seq, jobId: input.jobId, accountId, expiresAt, outputCount: outputsBefore }
+    const outputCount = addOutputs(owner, input.outputs, input.now)
+    if (log !== null) upsertLog.run(seq, ...log)
+    // A finish raises the version itself.
+    const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
+    if (finish === null) return { version, status, ended: null }
+    const { status: to, at, error, record } = finish
+    if (record !== null) addRun(seq, record)
+    const row = endJob({ seq, accountId, from: status, to, at, error })
+    return { version: row[COLUMN.version], status: to, ended: completeJob(row) }
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * A page of an account's jobs, newest first by (created at, id). Without labels the page is merged from one ordered index
+ * range per status; with labels it walks the range of the first label and drops what does not match. A walk looks at a
+ * bounded number of entries and then says where to go on, so that a filter that hardly matches delays no other read.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { prepareRows } from '../statement.ts'
+import { IS_RETAINED } from './find-job.ts'
+import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './job-row.ts'
+
+export type PageKey = readonly [createdAt: number, jobId: string]
+
+export interface ListInput {
+  readonly accountId: string
+  /** null: every pool. */
+  readonly pool: string | null
+  readonly statuses: readonly JobStatus[]
+  readonly labels: readonly (readonly [key: string, value: string])[]
+  readonly limit: number
+  readonly before: PageKey
+  readonly now: number
+}
+
+export interface ListAnswer {
+  readonly jobs: readonly StoredJob[]
+  /** Where a walk that stopped early goes on; null when the page is complete, or there is nothing more. */
+  readonly resumeBefore: PageKey | null
+}
+
+/** Newer than every job: ids are lower-case hex. */
+export const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'z']
+
+const WALKED_ENTRIES = 1_000
+// In one answer: the main thread converts all of it in one go.
+const ANSWERED_OUTPUTS = 10_000
+
+export interface ListDeps {
+  readonly completeJob: CompleteJob
+}
+
+type Entry = readonly [createdAt: number, jobId: string, seq: number]
+
+function isFull(jobs: readonly StoredJob[]): boolean {
+  return jobs.reduce((sum, [, outputs]) => sum + (outputs?.length ?? 0), 0) >= ANSWERED_OUTPUTS
+}
+
+function newestFirst([leftAt, leftId]: Entry, [rightAt, rightId]: Entry): number {
+  if (leftAt !== rightAt) return rightAt - leftAt
+  return leftId < rightId ? 1 : -1
+}
+
+export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDeps): (input: ListInput) => ListAnswer {
+  const selectEntries = prepareRows<Entry>(
+    database,
+    `SELECT created_at, id, seq FROM job
+     WHERE account_id = ?1 AND status = ?2 AND (created_at, id) < (?4, ?5) AND ${IS_RETAINED}
+     ORDER BY created_at DESC, id DESC LIMIT ?6`,
+  )
+  // Deployments have an index of their own; the common pool is not listed by itself.
+  const selectPoolEntries = prepareRows<Entry>(
+    database,
+    `SELECT created_at, id, seq FROM job INDEXED BY job_pool_listing
+     WHERE pool <> 'default' AND account_id = ?1 AND pool = ?7 AND status = ?2 AND (created_at, id) < (?4, ?5)
+       AND ${IS_RETAINED}
+     ORDER BY created_at DESC, id DESC LIMIT ?6`,
+  )
+  const selectRow = prepareRows<JobRow>(database, `SELECT ${JOB_COLUMNS} FROM job WHERE seq = ?`)
+  return ({ accountId, pool, statuses, limit, before, now }) => {
+    const entries = statuses.flatMap((status) =>
+      pool === null
+        ? selectEntries.all(accountId, status, now, ...before, limit)
+        : selectPoolEntries.all(accountId, status, now, ...before, limit, pool),
+    )
+    const page = entries.sort(newestFirst).slice(0, limit)
+    const jobs: StoredJob[] = []
+    for (const [createdAt, jobId, seq] of page) {
+      const row = selectRow.get(seq)
+      if (row !== undefined) jobs.push(completeJob(row, jobs.at(-1)))
+      if (isFull(jobs)) return { jobs, resumeBefore: [createdAt, jobId] }
+    }
+    return { jobs, resumeBefore: null }
+  }
+}
+
+export function prepareListLabelledJobs(
+  database: DatabaseSync,
+  { completeJob }: ListDeps,
+): (input: ListInput) => ListAnswer {
+  const selectEntries = prepareRows<PageKey>(
+    database,
+    `SELECT created_at, job_id FROM job_label
+     WHERE account_id = ? AND key = ? AND value = ? AND (created_at, job_id) < (?, ?)
+     ORDER BY created_at DESC, job_id DESC LIMIT ${WALKED_ENTRIES}`,
+  )
+  const hasLabel = prepareRows<[number]>(
+    database,
+    'SELECT 1 FROM job_label WHERE account_id = ? AND key = ? AND value = ? AND created_at = ? AND job_id = ?',
+  )
+  const selectRow = prepareRows<JobRow>(
+    database,
+    `SELECT ${JOB_COLUMNS} FROM job WHERE id = ?1 AND status IN (SELECT value FROM json_each(?2)) AND ${IS_RETAINED}
+       AND (?4 IS NULL OR pool = ?4)`,
+  )
+  return ({ accountId, pool, statuses, labels, limit, before, now }) => {
+    const [first, ...others] = labels
+    const statusList = JSON.stringify(statuses)
+    const entries = selectEntries.all(accountId, ...first, ...before)
+    const jobs: StoredJob[] = []
+    for (const [createdAt, jobId] of entries) {
+      if (!others.every((label) => hasLabel.get(accountId, ...label, createdAt, jobId) !== undefined)) continue
+      const row = selectRow.get(jobId, statusList, now, pool)
+      if (row !== undefined) jobs.push(completeJob(row, jobs.at(-1)))
+      if (jobs.length === limit) return { jobs, resumeBefore: null }
+      if (isFull(jobs)) return { jobs, resumeBefore: [createdAt, jobId] }
+    }
+    return { jobs, resumeBefore: entries.length < WALKED_ENTRIES ? null : entries[entries.length - 1] }
+  }
+}

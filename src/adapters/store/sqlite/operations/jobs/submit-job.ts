@@ -1,0 +1,193 @@
+/**
+ * Submit: idempotency key, credit hold, queue bound, job row and counters in one transaction. The most frequent write, so it
+ * runs few statements.
+ */
+import type { DatabaseSync } from 'node:sqlite'
+import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
+import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
+import type { Job } from '../../../../../domain/jobs/job.ts'
+import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
+import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
+import { type HoldInput, prepareLedger } from '../credits/ledger-holds.ts'
+import { createPacking, type Packed } from '../packed.ts'
+import { prepareRows } from '../statement.ts'
+import { prepareNewestPosition } from './queue-position.ts'
+import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './write-run-records.ts'
+
+type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
+type PriceFields = readonly [perSecondMicros: number, minimumMicros: number, holdMicros: number]
+
+interface Submit {
+  readonly id: string
+  readonly accountId: string
+  readonly pool: string
+  readonly priority: number
+  readonly createdAt: number
+  readonly expiresAt: number
+  readonly metadata: string | null
+  readonly workflow: string
+  readonly inputs: readonly InputFields[]
+  readonly extraDataFlags: number
+  readonly sealedExtraData: Uint8Array | null
+  readonly key: string | null
+  readonly keyClaimedAt: number
+  readonly keyExpiresAt: number
+  readonly price: PriceFields | null
+  readonly hasChosenId: boolean
+  readonly submission: SubmissionRow | null
+  readonly needs: string
+  readonly notes: string | null
+}
+
+/** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
+export type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
+
+const ID_TAKEN = 'id_taken'
+
+/** Bits of `needs_extra_data`: what lies beside the job until it ends. A job without either costs no statement for them. */
+export const HAS_CREDENTIALS = 1
+export const HAS_NOTES = 2
+
+const SUBMIT = createPacking<Submit>({
+  ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
+  ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
+  ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
+})
+
+export function toSubmitInput(job: NewJob, claim: KeyClaim | null): Packed<Submit> {
+  const { id, accountId, pool, priority, workflow, needs, sealedExtraData, price = null, notes = null } = job
+  const metadata = JSON.stringify(job.metadata)
+  return SUBMIT.pack({
+    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes },
+    createdAt: job.createdAt.getTime(),
+    expiresAt: job.expiresAt.getTime(),
+    metadata: metadata === '{}' ? null : metadata,
+    inputs: job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
+    extraDataFlags: (job.needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES),
+    key: claim === null ? null : claim.key,
+    keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
+    keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
+    price: price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros],
+    hasChosenId: job.hasChosenId === true,
+    submission: job.submission == null ? null : toSubmissionRow(job.submission),
+  })
+}
+
+export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
+  if (answer === null) return { outcome: 'queue_full' }
+  if (answer === 'insufficient_credits' || answer === ID_TAKEN) return { outcome: answer }
+  if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
+  return { outcome: 'queued', job: toQueuedJob(job, answer) }
+}
+
+function toQueuedJob(job: NewJob, queuePosition: number): Job {
+  return {
+    id: job.id,
+    accountId: job.accountId,
+    pool: job.pool,
+    status: 'queued',
+    priority: job.priority,
+    metadata: job.metadata,
+    createdAt: job.createdAt,
+    startedAt: null,
+    completedAt: null,
+    expiresAt: job.expiresAt,
+    queuePosition,
+    progress: null,
+    outputs: [],
+    error: null,
+    outputsReused: false,
+    outputsReplaced: 0,
+    attempt: 0,
+    version: 1,
+  }
+}
+
+export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) => SubmitAnswer {
+  const findHolder = prepareFindHolder(database)
+  const claimKey = prepareClaimKey(database)
+  const takeQueueRoom = prepareTakeQueueRoom(database)
+  const ledger = prepareLedger(database)
+  const insertJob = prepareInsertJob(database)
+  const newestPosition = prepareNewestPosition(database)
+  const isTaken = prepareIsTaken(database)
+  const addSubmission = prepareAddSubmission(database)
+  return (input) => {
+    const submit = SUBMIT.unpack(input)
+    const { id, accountId, pool, priority, key, submission } = submit
+    if (submit.hasChosenId && isTaken(id)) return ID_TAKEN
+    if (key !== null) {
+      const holder = findHolder({ accountId, key, now: submit.keyClaimedAt })
+      if (holder !== null) return holder
+    }
+    const hold = toHold(submit)
+    if (hold !== null && !ledger.canHold(hold)) return 'insufficient_credits'
+    const queued = takeQueueRoom(accountId)
+    if (queued === null) return null
+    if (hold !== null) ledger.hold(hold)
+    if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
+    const seq = insertJob(submit)
+    if (submission !== null) addSubmission(seq, submission)
+    return newestPosition({ seq, accountId, pool, priority }, queued)
+  }
+}
+
+function toHold({ id, accountId, price, createdAt }: Submit): HoldInput | null {
+  if (price === null) return null
+  const [, , holdMicros] = price
+  return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt }
+}
+
+/** How many jobs of the account wait now, or null when its queue is full. */
+function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => number | null {
+  const bump = prepareRows<[number]>(
+    database,
+    'UPDATE account SET queued = queued + 1 WHERE id = ? AND queued < max_queued RETURNING queued',
+  )
+  const exists = prepareRows<[number]>(database, 'SELECT 1 FROM account WHERE id = ?')
+  return (accountId) => {
+    const row = bump.get(accountId)
+    if (row !== undefined) return row[0]
+    if (exists.get(accountId) === undefined) throw new Error(`No account ${accountId}.`)
+    return null
+  }
+}
+
+function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
+  const insertJob = database.prepare(`
+    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
+      price_second, price_minimum, needs)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
+  const insertInput = database.prepare(`
+    INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
+  const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
+  const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
+  const insertLabels = database.prepare(`
+    INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
+  return (submit) => {
+    const { id, accountId, createdAt, metadata, inputs, sealedExtraData, notes } = submit
+    const [perSecondMicros, minimumMicros] = submit.price ?? [null, null]
+    const inserted = insertJob.run(
+      id,
+      accountId,
+      submit.pool,
+      submit.priority,
+      createdAt,
+      submit.expiresAt,
+      metadata,
+      submit.extraDataFlags,
+      inputs.length,
+      perSecondMicros,
+      minimumMicros,
+      submit.needs,
+    )
+    const seq = Number(inserted.lastInsertRowid)
+    insertWorkflow.run(seq, submit.workflow)
+    for (const [position, fields] of inputs.entries()) insertInput.run(seq, position, ...fields)
+    if (sealedExtraData !== null) insertSecret.run(seq, sealedExtraData)
+    if (notes !== null) insertNotes.run(seq, notes)
+    if (metadata !== null) insertLabels.run(accountId, createdAt, id, metadata)
+    return seq
+  }
+}

@@ -1,0 +1,131 @@
+/** The job store on SQLite, as the main thread sees it: turns domain values into messages and answers into domain values. */
+
+import type { Clock } from '../../../../../lib/clock.ts'
+import type { Job } from '../../../../domain/jobs/job.ts'
+import type { CancelOutcome, JobStore, ListQuery } from '../../../../domain/jobs/job-store.ts'
+import { endOfPage } from '../../../../domain/jobs/read/list-jobs.ts'
+import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
+import type { CancelAnswer } from '../operations/jobs/cancel-job.ts'
+import { toClaim, toClaimInput } from '../operations/jobs/claim-job.ts'
+import { toCommitInput, toCommitOutcome } from '../operations/jobs/commit-run.ts'
+import { toJob } from '../operations/jobs/job-row.ts'
+import { toLeaseFields } from '../operations/jobs/leases.ts'
+import { BEFORE_NONE, type PageKey } from '../operations/jobs/list-job-rows.ts'
+import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
+import { createOutputNumbers } from './output-number-cache.ts'
+import { gatherInSlices, inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
+
+export interface JobStoreDeps extends StoreChannels {
+  readonly clock: Clock
+}
+
+export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
+  const outputNumbers = createOutputNumbers(write)
+  return {
+    ...createJobReads(read),
+    ...createJobSweeps(write),
+    async submit(job, claim) {
+      const weight = job.workflow.length + (job.sealedExtraData?.byteLength ?? 0) + (job.notes?.length ?? 0)
+      return toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim), weight))
+    },
+    async claim(request) {
+      return toClaim(await write.call('claim', toClaimInput(request)), request.leaseId)
+    },
+    joinLane: (lane) => write.call('joinLane', lane),
+    async renew(leases, until) {
+      if (leases.length === 0) return []
+      const input = { leases: leases.map(toLeaseFields), until: until.getTime() }
+      const renewed = await write.call('renew', input)
+      return renewed.map(([jobId, status]) => ({ jobId, status }))
+    },
+    async commit(lease, change) {
+      if (change.outputs !== undefined) outputNumbers.writeDown()
+      const input = toCommitInput(lease, change, clock.now())
+      return toCommitOutcome(await write.call('commit', input, change.log?.text.length))
+    },
+    withdraw: ({ jobId, leaseId }, now) => write.call('withdraw', { jobId, leaseId, now: now.getTime() }),
+    async release(leases, now) {
+      if (leases.length === 0) return []
+      return write.call('release', { leases: leases.map(toLeaseFields), now: now.getTime() })
+    },
+    ...createJobCancels({ write }),
+    reserveOutputNumbers: outputNumbers.reserve,
+  }
+}
+
+export function createJobCancels({ write }: Pick<StoreChannels, 'write'>): Pick<JobStore, 'cancel'> {
+  return {
+    async cancel(accountId, jobId, now) {
+      return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime() }))
+    },
+  }
+}
+
+function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
+  return answer === null ? { outcome: 'not_found' } : { outcome: answer.outcome, job: toJob(answer.job) }
+}
+
+type JobReads = Pick<
+  JobStore,
+  'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
+>
+
+function createJobReads(read: StoreChannels['read']): JobReads {
+  return {
+    async find(accountId, jobId, now) {
+      const stored = await read.call('findJob', { accountId, jobId, now: now.getTime() })
+      return stored === null ? null : toJob(stored)
+    },
+    findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),
+    findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
+    list: (accountId, query) => listJobs(read, accountId, query),
+    findLanes: (known) => read.call('findLanes', known),
+    findOwner: (jobId) => read.call('findOwner', jobId),
+    countByStatus: () => read.call('countByStatus', null),
+  }
+}
+
+async function listJobs(read: StoreChannels['read'], accountId: string, query: ListQuery): Promise<Job[]> {
+  const { after, now, statuses } = query
+  const labels = Object.entries(query.metadata)
+  const operation = labels.length === 0 ? 'listJobs' : 'listLabelledJobs'
+  const jobs: Job[] = []
+  let before: PageKey | null = after === null ? BEFORE_NONE : [after.createdAt.getTime(), after.id]
+  // One job further than the page goes.
+  while (before !== null && endOfPage(jobs, query) === jobs.length) {
+    const answer: Awaited<ReturnType<typeof read.call<typeof operation>>> = await read.call(operation, {
+      accountId,
+      pool: query.pool ?? null,
+      statuses: statuses === null ? JOB_STATUSES : [...new Set(statuses)],
+      labels,
+      limit: query.limit + 1 - jobs.length,
+      before,
+      now: now.getTime(),
+    })
+    jobs.push(...answer.jobs.map(toJob))
+    before = answer.resumeBefore
+  }
+  return jobs
+}
+
+type JobSweeps = Pick<JobStore, 'reap' | 'expire' | 'remove'>
+
+function createJobSweeps(write: StoreChannels['write']): JobSweeps {
+  return {
+    reap({ now, lapsedBefore = now, maxAttempts, error }) {
+      const input = {
+        now: now.getTime(),
+        lapsedBefore: lapsedBefore.getTime(),
+        maxAttempts,
+        error: JSON.stringify(error),
+      }
+      return gatherInSlices(UNLIMITED, (limit) => write.call('reap', { ...input, limit }))
+    },
+    expire: (now, limit) =>
+      gatherInSlices(limit, (sliceLimit) => write.call('expireJobs', { now: now.getTime(), limit: sliceLimit })),
+    remove({ now, expiredBefore, limit }) {
+      const input = { now: now.getTime(), expiredBefore: expiredBefore.getTime() }
+      return inSlices(limit, (sliceLimit) => write.call('removeJobs', { ...input, limit: sliceLimit }))
+    },
+  }
+}

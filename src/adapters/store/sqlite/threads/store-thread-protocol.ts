@@ -1,0 +1,32 @@
+/**
+ * What travels between the main thread and a store thread. A batch is two flat arrays and an answer is one: structured
+ * cloning is the price of every operation here, and property names would double it.
+ */
+import type { StoreOpenReason } from '../database/store-open-error.ts'
+
+// biome-ignore lint/suspicious/noConfusingVoidType: operations without an answer return nothing
+export type Operations = Readonly<Record<string, (input: never) => unknown | void>>
+
+export type Batch = readonly [names: readonly string[], inputs: readonly unknown[]]
+
+export interface Failure {
+  readonly kind: 'disk_full' | 'damaged' | 'defect'
+  readonly message: string
+}
+
+/** Failures by the index of their operation; null when there were none. */
+export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMap<number, Failure> | null]
+
+/** Sent between answers: the WAL is long, and another thread should copy it into the database. */
+export const LONG_WAL = 'long WAL'
+
+/** Sent between answers: the database was damaged, and the writer has repaired it. */
+export const REPAIRED = 'repaired'
+
+/** The first message of a thread. */
+export type Greeting =
+  | { readonly opened: true }
+  | { readonly opened: false; readonly reason: StoreOpenReason | null; readonly message: string }
+
+/** Sent instead of a batch: finish, close the database, end the thread. */
+export const CLOSE = null
