@@ -1,7 +1,7 @@
 /** Partner models for nodes of workflows: the router's own call, with the key that the job brought. */
 
 import { createUuidV7 } from '../../lib/ids.ts'
-import { createReadOwnMedia } from '../adapters/providers/own-media.ts'
+import { createReadOwnMedia } from '../adapters/providers/hosting/read-hosted-media.ts'
 import type { Authenticate } from '../domain/accounts/caller.ts'
 import type { ContentSigner } from '../domain/assets/signed-url.ts'
 import type { NodeModels } from '../domain/engine/run-model.ts'

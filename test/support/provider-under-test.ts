@@ -3,10 +3,13 @@ import path from 'node:path'
 import { silentLog } from '../../lib/log.ts'
 import { readCatalogFiles } from '../../src/adapters/providers/catalog/catalog-files.ts'
 import { type ReadCatalog, readCatalog } from '../../src/adapters/providers/catalog/read-catalog.ts'
-import { type DeclarativeProvider, openDeclarativeProvider } from '../../src/adapters/providers/declarative/provider.ts'
+import {
+  type DeclarativeProvider,
+  openDeclarativeProvider,
+} from '../../src/adapters/providers/declarative/declarative-provider.ts'
 import type { Network } from '../../src/adapters/providers/outbound/network.ts'
 import { openSafeFetcher } from '../../src/adapters/providers/outbound/safe-fetch.ts'
-import { checkSandboxModel } from '../../src/adapters/providers/sandbox/provider.ts'
+import { checkSandboxModel } from '../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../src/domain/models/model.ts'
 import type { PollOutcome, SubmitOutcome } from '../../src/domain/models/provider.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type JsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { hasNodeErrors, toRefusal } from '../../../src/adapters/engines/comfyui/refusal.ts'
+import { hasNodeErrors, toRefusal } from '../../../src/adapters/engines/comfyui/run/graph-refusal.ts'
 
 const bounds = { maxMessageBytes: 500, redact: (text: string) => text }
 const recorded = parseLosslessJson(

@@ -7,7 +7,7 @@ import {
   namesToStage,
   rewriteGraph,
   withoutFolder,
-} from '../../../src/adapters/engines/comfyui/rewrite-graph.ts'
+} from '../../../src/adapters/engines/comfyui/run/rewrite-graph.ts'
 import { recordedCatalog } from '../../support/recorded-catalog.ts'
 
 const catalog = recordedCatalog()

@@ -6,8 +6,8 @@ import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
-import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/bounds.ts'
-import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
+import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { CommandError } from '../../../src/adapters/engines/comfyui/launch/split-command.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import type { FakeOptions } from '../../support/fake-comfyui/fake-comfyui.ts'
@@ -156,7 +156,7 @@ describe('supervised servers', { concurrency: 3 }, () => {
 
   test('when the service is killed, its server goes as well', async () => {
     const script = `
-      const { openComfyEngine } = await import(${JSON.stringify(new URL('../../../src/adapters/engines/comfyui/engine.ts', import.meta.url).href)})
+      const { openComfyEngine } = await import(${JSON.stringify(new URL('../../../src/adapters/engines/comfyui/comfy-engine.ts', import.meta.url).href)})
       const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log }
       const engine = await openComfyEngine({
         server: { kind: 'supervised', command: ${JSON.stringify(commandOf())}, killGraceMs: 300 },

@@ -3,9 +3,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { type EngineMessage, readBinaryFrame, readTextFrame } from '../../../src/adapters/engines/comfyui/frames.ts'
-import { readHistory } from '../../../src/adapters/engines/comfyui/history.ts'
-import { startTranslation, type Translated, translate } from '../../../src/adapters/engines/comfyui/translate.ts'
+import {
+  startTranslation,
+  type Translated,
+  translate,
+} from '../../../src/adapters/engines/comfyui/run/translate-messages.ts'
+import { readHistory } from '../../../src/adapters/engines/comfyui/wire/run-history.ts'
+import {
+  type EngineMessage,
+  readBinaryFrame,
+  readTextFrame,
+} from '../../../src/adapters/engines/comfyui/wire/socket-frames.ts'
 import { isBinary, type Recording, readRecording } from '../../support/fake-comfyui/recording.ts'
 
 function messagesOf({ frames }: Recording): EngineMessage[] {

@@ -3,12 +3,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { Agent } from 'undici'
-import {
-  ExchangeError,
-  type ExchangeLimits,
-  type ExchangeRequest,
-  exchange,
-} from '../../../src/adapters/providers/outbound/exchange.ts'
+import { ExchangeError, type ExchangeLimits, type ExchangeRequest, exchange } from '../../../lib/outbound/exchange.ts'
 import { startHttpFake } from '../../support/http-fake.ts'
 
 const LIMITS: ExchangeLimits = {

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { performance } from 'node:perf_hooks'
-import { DEFAULT_BOUNDS } from '../../../src/adapters/engines/comfyui/bounds.ts'
-import { promptIdOf } from '../../../src/adapters/engines/comfyui/prompt-id.ts'
+import { DEFAULT_BOUNDS } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
+import { promptIdOf } from '../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
 import { call } from '../call.ts'
 import { assetRef, CheckedClient } from '../checked-client.ts'
 import type { Phase } from '../fake-comfyui/executor.ts'

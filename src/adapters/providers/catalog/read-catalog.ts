@@ -6,10 +6,10 @@
 import type { CompileSchema } from '../../../domain/models/check-input.ts'
 import { isRecord, type Json, type Model } from '../../../domain/models/model.ts'
 import { readModel } from '../../../domain/models/read-model.ts'
-import { checkAdapterShape, checkModelRules } from '../declarative/check-rules.ts'
-import { compileOutcomes } from '../declarative/outcome-rules.ts'
-import type { ProviderRules } from '../declarative/rules.ts'
-import { checkProviderShape } from '../declarative/rules-schema.ts'
+import { checkAdapterShape, checkModelRules } from '../declarative/rules/check-rules.ts'
+import { compileOutcomes } from '../declarative/rules/outcome-rules.ts'
+import type { ProviderRules } from '../declarative/rules/rule-types.ts'
+import { checkProviderShape } from '../declarative/rules/rules-schema.ts'
 import type { CatalogFile } from './catalog-files.ts'
 
 export interface CatalogProblem {

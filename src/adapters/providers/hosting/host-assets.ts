@@ -8,7 +8,7 @@ import type { Log } from '../../../../lib/log.ts'
 import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/hosting.ts'
 import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
-import type { ModelRules } from '../declarative/rules.ts'
+import type { ModelRules } from '../declarative/rules/rule-types.ts'
 import { type CopyDeps, type CopyRequest, copyFromUrl, copyInline } from './copy-asset.ts'
 import { toDownloadUrl } from './storage-address.ts'
 

@@ -4,7 +4,13 @@
  * see the key. Every exchange is told to an observer, without address, key or body.
  */
 import { Agent } from 'undici'
-import { type ExchangeAnswer, ExchangeError, type ExchangeLimits, type ExchangeRequest, exchange } from './exchange.ts'
+import {
+  type ExchangeAnswer,
+  ExchangeError,
+  type ExchangeLimits,
+  type ExchangeRequest,
+  exchange,
+} from '../../../../lib/outbound/exchange.ts'
 import { matchesHost } from './network.ts'
 import type { SafeFetch } from './safe-fetch.ts'
 

@@ -4,7 +4,7 @@
  * the checks is skipped on the second hop. What is sent along is decided per hop too: a key never travels to another host.
  */
 import { Agent, type Dispatcher } from 'undici'
-import { type ExchangeAnswer, type ExchangeLimits, exchange } from './exchange.ts'
+import { type ExchangeAnswer, type ExchangeLimits, exchange } from '../../../../lib/outbound/exchange.ts'
 import { createGuardedConnector } from './guarded-connect.ts'
 import { BlockedAddressError, matchesHost, type Network } from './network.ts'
 

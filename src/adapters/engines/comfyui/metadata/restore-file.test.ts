@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import type { OwnNames } from './own-names.ts'
 import { restoreFile } from './restore-file.ts'
+import type { OwnNames } from './rewritten-names.ts'
 
 const FOLDER = 'atelier/0199b3f4-1d2e-7a3b-8c4d-5e6f70819234-2'
 const HASH = 'ab'.repeat(32)

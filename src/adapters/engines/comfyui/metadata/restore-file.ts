@@ -4,11 +4,12 @@
  * its own is taken apart as far as its metadata goes; where only lengths matter the text keeps its length; what is not known to
  * be safe passes untouched. Memory is bounded whatever comes.
  */
-import { restoreMatroska } from './matroska.ts'
-import { restoreOgg } from './ogg.ts'
-import { LOOK_BEHIND_BYTES, NameFinder, type OwnNames } from './own-names.ts'
-import { ByteReader } from './parts.ts'
-import { restorePng } from './png.ts'
+
+import { ByteReader } from './byte-reader.ts'
+import { restoreMatroska } from './restore-matroska.ts'
+import { restoreOgg } from './restore-ogg.ts'
+import { restorePng } from './restore-png.ts'
+import { LOOK_BEHIND_BYTES, NameFinder, type OwnNames } from './rewritten-names.ts'
 
 const SNIFF_BYTES = 16
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex')

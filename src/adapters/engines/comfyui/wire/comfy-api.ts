@@ -1,0 +1,187 @@
+/**
+ * The calls of a ComfyUI server that a run needs, read into our own shapes. What a server does not know (older ones lack
+ * several routes) is answered as such and never an exception; everything else that is wrong is a CallError.
+ */
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  stringifyLosslessJson,
+} from '../../../../../lib/json/lossless-json.ts'
+import { multipartOf } from '../../../../../lib/outbound/multipart.ts'
+import type { ComfyBounds } from '../comfy-bounds.ts'
+import { CallError, type HttpClient, type StreamedAnswer } from './comfy-http.ts'
+
+export interface QueueEntry {
+  readonly promptId: string
+  readonly clientId: string | null
+}
+
+export interface Queue {
+  readonly running: readonly QueueEntry[]
+  readonly pending: readonly QueueEntry[]
+}
+
+export interface CallScope {
+  readonly signal?: AbortSignal
+}
+
+export interface FilePlace {
+  readonly filename: string
+  readonly subfolder: string
+  readonly folder: 'output' | 'temp' | 'input'
+}
+
+export interface ComfyApi {
+  readonly http: HttpClient
+  /** The text is sent as it is. */
+  submit(body: string, scope: CallScope): Promise<JsonValue>
+  queue(scope: CallScope): Promise<Queue>
+  /** null: not there (yet, or no more). */
+  history(promptId: string, scope: CallScope): Promise<JsonObject | null>
+  forgetHistory(promptIds: readonly string[]): Promise<void>
+  deletePending(promptId: string): Promise<void>
+  /** Only ever with an id: without one it would stop whatever runs. */
+  interrupt(promptId: string): Promise<void>
+  /** null: the server does not know such a call. */
+  cancelJob(promptId: string): Promise<boolean | null>
+  free(scope: CallScope): Promise<void>
+  queueRemaining(scope: CallScope): Promise<number | null>
+  /** null: the server does not tell. */
+  systemStats(scope: CallScope): Promise<JsonObject | null>
+  /** null: an older server without such a call. */
+  features(scope: CallScope): Promise<JsonObject | null>
+  /** The text: it is compared before it is parsed. */
+  objectInfo(scope: CallScope): Promise<string>
+  /** False: the server has no such subscription. */
+  subscribeLogs(clientId: string): Promise<boolean>
+  /** The newest pieces that the server printed, as it tells them; null: it keeps no record of them. */
+  printed(): Promise<JsonValue[] | null>
+  deleteAsset(assetId: string): Promise<void>
+  /** Writes nothing over it. False: the server does not do that. */
+  emptyFile(place: FilePlace): Promise<boolean>
+  head(place: FilePlace, scope: CallScope): Promise<StreamedAnswer>
+}
+
+export function viewPath({ filename, subfolder, folder }: FilePlace): string {
+  return `/view?${new URLSearchParams({ filename, subfolder, type: folder })}`
+}
+
+function readEntries(value: JsonValue | undefined): QueueEntry[] {
+  if (!Array.isArray(value)) throw new CallError('malformed', '/queue: a list is missing')
+  return value.map((entry) => {
+    if (!Array.isArray(entry) || typeof entry[1] !== 'string')
+      throw new CallError('malformed', '/queue: a strange entry')
+    const extra = entry[3]
+    return {
+      promptId: entry[1],
+      clientId: isJsonObject(extra) && typeof extra.client_id === 'string' ? extra.client_id : null,
+    }
+  })
+}
+
+function readObject(value: JsonValue, path: string): JsonObject {
+  if (!isJsonObject(value)) throw new CallError('malformed', `${path}: not an object`)
+  return value
+}
+
+export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
+  const small = { deadlineMs: bounds.callMs, maxBytes: bounds.maxAnswerBytes }
+  const post = (path: string, body: JsonObject, scope: CallScope = {}) =>
+    http.json(path, { ...small, ...scope, method: 'POST', json: stringifyLosslessJson(body) })
+
+  /** A server, or a proxy before it, that refuses the question is there all the same. */
+  async function optional(path: string, scope: CallScope): Promise<JsonObject | null> {
+    try {
+      return readObject(await http.json(path, { ...small, ...scope }), path)
+    } catch (error) {
+      if (error instanceof CallError && error.status !== null && error.status < 500) return null
+      throw error
+    }
+  }
+
+  return {
+    http,
+    submit: (json, scope) =>
+      http.json('/prompt', { ...small, ...scope, deadlineMs: bounds.submitMs, method: 'POST', json }),
+    async queue(scope) {
+      const answer = readObject(await http.json('/queue', { ...small, ...scope }), '/queue')
+      return { running: readEntries(answer.queue_running), pending: readEntries(answer.queue_pending) }
+    },
+    async history(promptId, scope) {
+      const answer = readObject(await http.json(`/history/${promptId}`, { ...small, ...scope }), '/history')
+      const entry = Object.hasOwn(answer, promptId) ? answer[promptId] : null
+      return entry === null ? null : readObject(entry, '/history')
+    },
+    async forgetHistory(promptIds) {
+      await post('/history', { delete: [...promptIds] })
+    },
+    async deletePending(promptId) {
+      await post('/queue', { delete: [promptId] })
+    },
+    async interrupt(promptId) {
+      await post('/interrupt', { prompt_id: promptId })
+    },
+    async cancelJob(promptId) {
+      try {
+        const answer = await http.json(`/api/jobs/${promptId}/cancel`, { ...small, method: 'POST', json: '{}' })
+        return isJsonObject(answer) && answer.cancelled === true
+      } catch (error) {
+        if (error instanceof CallError && error.status !== null) return null
+        throw error
+      }
+    },
+    async free(scope) {
+      await post('/free', { unload_models: true, free_memory: true }, scope)
+    },
+    async queueRemaining(scope) {
+      const answer = await optional('/prompt', scope)
+      const info = answer?.exec_info
+      return isJsonObject(info) && typeof info.queue_remaining === 'number' ? info.queue_remaining : null
+    },
+    systemStats: (scope) => optional('/system_stats', scope),
+    features: (scope) => optional('/features', scope),
+    async objectInfo(scope) {
+      const { status, text } = await http.call('/object_info', {
+        ...scope,
+        deadlineMs: bounds.objectInfoMs,
+        maxBytes: bounds.maxObjectInfoBytes,
+      })
+      if (status !== 200) throw new CallError('status', `/object_info answered ${status}`, { status })
+      return text
+    },
+    async subscribeLogs(clientId) {
+      const json = stringifyLosslessJson({ clientId, enabled: true })
+      const { status } = await http.call('/internal/logs/subscribe', { ...small, method: 'PATCH', json })
+      return status >= 200 && status < 300
+    },
+    async printed() {
+      const entries = (await optional('/internal/logs/raw', {}))?.entries
+      return Array.isArray(entries) ? entries : null
+    },
+    async deleteAsset(assetId) {
+      await http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...small, method: 'DELETE' })
+    },
+    async emptyFile({ filename, subfolder, folder }) {
+      const form = multipartOf(
+        { subfolder, type: folder, overwrite: 'true' },
+        {
+          field: 'image',
+          filename,
+          contentType: 'application/octet-stream',
+          sizeBytes: 0,
+          read: async function* () {},
+        },
+      )
+      const { status } = await http.call('/upload/image', { ...small, method: 'POST', ...form })
+      return status === 200
+    },
+    head: (place, { signal }) =>
+      http.stream(viewPath(place), {
+        method: 'HEAD',
+        firstByteMs: bounds.callMs,
+        idleMs: bounds.callMs,
+        signal: signal ?? AbortSignal.timeout(bounds.callMs),
+      }),
+  }
+}

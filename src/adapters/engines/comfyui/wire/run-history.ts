@@ -1,0 +1,62 @@
+/** One entry of `/history`, which alone decides how a run has ended. Pure. */
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+
+export interface HistoryEntry {
+  readonly outcome: 'success' | 'error' | 'interrupted'
+  /** The body of `execution_error`, when there is one. */
+  readonly error: JsonObject | null
+  readonly cached: ReadonlySet<string>
+  /** UI outputs by node, as far as the run came. */
+  readonly outputs: readonly (readonly [nodeId: string, output: JsonObject])[]
+  /** By the server's clock; null when it does not tell. */
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+  /** By node; for nodes made by expansion the node that stands for them. */
+  readonly meta: JsonObject
+}
+
+type Messages = ReadonlyMap<string, JsonObject>
+
+export function readHistory(entry: JsonObject): HistoryEntry {
+  const status = isJsonObject(entry.status) ? entry.status : null
+  const messages = readMessages(status?.messages)
+  const error = messages.get('execution_error') ?? null
+  const outputs = isJsonObject(entry.outputs) ? entry.outputs : {}
+  return {
+    outcome: readOutcome(status, messages),
+    error,
+    cached: new Set(readIds(messages.get('execution_cached')?.nodes)),
+    outputs: Object.entries(outputs).filter((pair): pair is [string, JsonObject] => isJsonObject(pair[1])),
+    startedAt: timeOf(messages, ['execution_start']),
+    endedAt: timeOf(messages, ['execution_success', 'execution_error', 'execution_interrupted']),
+    meta: isJsonObject(entry.meta) ? entry.meta : {},
+  }
+}
+
+function readOutcome(status: JsonObject | null, messages: Messages): HistoryEntry['outcome'] {
+  if (messages.has('execution_interrupted')) return 'interrupted'
+  if (status === null) return 'success' // servers before status existed only record runs that went well
+  if (status.status_str !== 'success' || messages.has('execution_error')) return 'error'
+  // A cycle that is found at run time is recorded as a success without any success: it never ran to its end.
+  const isToldWhole = messages.has('execution_success') || !messages.has('execution_start')
+  return isToldWhole ? 'success' : 'error'
+}
+
+function readMessages(value: JsonValue | undefined): Messages {
+  const messages = new Map<string, JsonObject>()
+  if (!Array.isArray(value)) return messages
+  for (const message of value) {
+    if (!Array.isArray(message) || typeof message[0] !== 'string') continue
+    messages.set(message[0], isJsonObject(message[1]) ? message[1] : {})
+  }
+  return messages
+}
+
+function timeOf(messages: Messages, types: readonly string[]): number | null {
+  const times = types.map((type) => messages.get(type)?.timestamp)
+  return times.find((time) => typeof time === 'number') ?? null
+}
+
+function readIds(value: JsonValue | undefined): string[] {
+  return Array.isArray(value) ? value.filter((id) => typeof id === 'string') : []
+}

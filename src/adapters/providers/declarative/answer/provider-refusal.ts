@@ -1,0 +1,86 @@
+/**
+ * From what an answer means to what the router is told. The point that matters for money is `generation`: whether the
+ * provider may still be working on something that the caller could pay for twice.
+ */
+import type { JsonPath } from '../../../../domain/models/json-path.ts'
+import { findValue } from '../../../../domain/models/json-path.ts'
+import type { Generation, ProviderRefusal } from '../../../../domain/models/provider.ts'
+import type { ValidationFailure } from '../../../../domain/models/validation-failure.ts'
+import type { Answer } from '../rules/outcome-rules.ts'
+import type { Meaning } from '../rules/rule-types.ts'
+import { readWords } from './failure-words.ts'
+
+export interface RefusalSource {
+  readonly answer: Answer
+  readonly generation: Generation
+  readonly messages: readonly JsonPath[]
+  readonly validationList: JsonPath | null
+  readonly secret: string | null
+  readonly costMicros: number | null
+}
+
+export function toRefusal(meaning: Meaning, source: RefusalSource): ProviderRefusal {
+  const { answer, generation } = source
+  const words = readWords(answer.document, source.messages, source.secret)
+  const about = { upstreamStatus: answer.status, generation }
+  switch (meaning) {
+    case 'policy':
+      // A refusal for its content is an answer, whenever it comes: the same input would be refused again.
+      return {
+        reason: 'policy',
+        message: words ?? 'the provider refused the content of this call',
+        upstreamStatus: answer.status,
+        generation: 'ended',
+        costMicros: source.costMicros,
+      }
+    case 'invalid':
+      return {
+        reason: 'invalid',
+        message: words ?? 'the provider does not accept this input',
+        failures: readFailures(answer.document, source.validationList),
+        ...about,
+      }
+    case 'timeout':
+      return { reason: 'timeout', message: words ?? 'the provider did not finish in its own time', ...about }
+    case 'account':
+      // What the provider says about our account is not the caller's business.
+      return { reason: 'failed', message: 'the provider does not serve this router at the moment', ...about }
+    case 'wait':
+      return { reason: 'failed', message: 'the provider is too busy', ...about }
+    case 'transient':
+    case 'failed':
+      return {
+        reason: 'failed',
+        message: words === null ? 'the provider failed' : `the provider failed: ${words}`,
+        ...about,
+      }
+  }
+}
+
+/** The provider's own list where it keeps to the form; null where it gave anything else. */
+function readFailures(document: unknown, path: JsonPath | null): readonly ValidationFailure[] | null {
+  const list = path === null ? null : findValue(document, path)
+  if (!Array.isArray(list) || list.length === 0) return null
+  return list.every(isFailure) ? list : null
+}
+
+function isFailure(item: unknown): item is ValidationFailure {
+  if (typeof item !== 'object' || item === null) return false
+  const { loc, msg, type } = item as Record<string, unknown>
+  return Array.isArray(loc) && typeof msg === 'string' && typeof type === 'string'
+}
+
+/** What a failed submit may have left behind, by its HTTP status. `direct`: the answer itself would have been the result. */
+export function generationAfter(status: number, isDirect: boolean): Generation {
+  // Refused before anything began, by definition of the status.
+  if (status < 500 && status !== 408) return 'none'
+  if (status === 503) return 'none'
+  // The provider's own word that the one call is over; a gateway's 502 or 504 is nobody's word.
+  return status === 500 && isDirect ? 'ended' : 'possible'
+}
+
+/** We did not even try. */
+export function unavailable(message: string, retryAfterMs: number | null): ProviderRefusal {
+  const retryAfterSeconds = retryAfterMs === null ? null : Math.max(1, Math.ceil(retryAfterMs / 1000))
+  return { reason: 'unavailable', message, upstreamStatus: null, generation: 'none', retryAfterSeconds }
+}

@@ -1,0 +1,68 @@
+/**
+ * Sends a submit, and sends it again only where surely nothing was accepted: the connection was refused, or the provider
+ * said "later". Both end before the deadline. Anything else that goes wrong after the first byte left is never repeated.
+ */
+
+import { createBackoff } from '../../../../../lib/backoff.ts'
+import type { Clock } from '../../../../../lib/clock.ts'
+import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import type { Sending } from '../../../../domain/models/send-marks.ts'
+import { readRetryAfterMs } from '../../outbound/retry-after.ts'
+import type { ReadAnswer } from '../answer/read-answer.ts'
+import type { Meaning } from '../rules/rule-types.ts'
+
+const MAX_CONNECT_TRIES = 3
+const MAX_WAITS = 16
+const FIRST_PAUSE_MS = 500
+const MAX_PAUSE_MS = 30_000
+
+export interface PatienceDeps {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+}
+
+export interface PatienceOptions {
+  readonly signal: AbortSignal
+  readonly deadline: Date
+  /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
+  readonly judge: (answer: ReadAnswer) => Meaning | null
+  /** Told before every try, and after one that surely left nothing. */
+  readonly sending?: Sending
+}
+
+export interface JudgedAnswer {
+  readonly answer: ReadAnswer
+  readonly meaning: Meaning | null
+}
+
+export async function sendPatiently(
+  send: () => Promise<ReadAnswer>,
+  { signal, deadline, judge, sending }: PatienceOptions,
+  { clock, random, sleep }: PatienceDeps,
+): Promise<JudgedAnswer> {
+  const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
+  const pauseFor = async (ms: number): Promise<boolean> => {
+    if (clock.now().getTime() + ms >= deadline.getTime()) return false
+    await sleep(ms, signal)
+    return !signal.aborted
+  }
+  let refusals = 0
+  let waits = 0
+  for (;;) {
+    sending?.begins()
+    try {
+      const answer = await send()
+      const meaning = judge(answer)
+      if (meaning === 'wait') sending?.leftNothing()
+      if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
+      const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
+      if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
+    } catch (error) {
+      const isUnsent = error instanceof ExchangeError && !error.wasSent
+      if (isUnsent) sending?.leftNothing()
+      const mayRepeat = isUnsent && error.fault === 'unreachable'
+      if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
+    }
+  }
+}
