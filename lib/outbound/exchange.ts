@@ -10,21 +10,38 @@ import type { Dispatcher } from 'undici'
 export interface ExchangeRequest {
   readonly origin: string
   readonly path: string
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | Uint8Array | null
+  readonly body?: string | Uint8Array | Readable | null
 }
 
-export interface ExchangeLimits {
-  readonly signal: AbortSignal
-  /** Until the answer's head is there. A model may think for minutes before it says anything. */
-  readonly headTimeMs: number
-  /** For the whole body once the head is there: what ends a body that drips. */
-  readonly bodyTimeMs: number
+interface CommonLimits {
+  readonly signal?: AbortSignal
   readonly maxBytes: number
   /** Bodies for which it says yes are handed on as a stream instead of being gathered. */
   readonly mayStream?: (status: number, headers: IncomingHttpHeaders) => boolean
 }
+
+export interface PhaseLimits extends CommonLimits {
+  /** Until the answer's head is there. A model may think for minutes before it says anything. */
+  readonly headTimeMs: number
+  /** For the whole body once the head is there: what ends a body that drips. */
+  readonly bodyTimeMs: number
+}
+
+/** From the start to the last byte, whatever happens in between. */
+export interface TotalLimits extends CommonLimits {
+  readonly totalTimeMs: number
+}
+
+/** For bodies of any length: only silence ends them. Waiting for a free connection is no silence. */
+export interface SilenceLimits extends CommonLimits {
+  readonly silentHeadMs: number
+  readonly silentBodyMs: number
+}
+
+/** Every exchange is bounded in time, in one of these ways. */
+export type ExchangeLimits = PhaseLimits | TotalLimits | SilenceLimits
 
 export interface ExchangeAnswer {
   readonly status: number
@@ -56,6 +73,7 @@ interface ExchangeErrorOptions {
 }
 
 const STREAM_HIGH_WATER_BYTES = 256 * 1024
+const SILENCE: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
 export function exchange(
   dispatcher: Dispatcher,
@@ -63,7 +81,7 @@ export function exchange(
   limits: ExchangeLimits,
 ): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
-    if (limits.signal.aborted) return reject(new ExchangeError('aborted', 'the call had ended', { wasSent: false }))
+    if (limits.signal?.aborted) return reject(new ExchangeError('aborted', 'the call had ended', { wasSent: false }))
     const handler = new ExchangeHandler(limits, resolve, reject)
     dispatcher.dispatch(
       {
@@ -72,9 +90,9 @@ export function exchange(
         method: request.method,
         headers: request.headers,
         body: request.body ?? null,
-        // The handler's own clocks rule; the transport's would end a model that thinks for six minutes.
-        headersTimeout: 0,
-        bodyTimeout: 0,
+        // Where the handler's own timers rule, the transport's are off: they would end a model that thinks for six minutes.
+        headersTimeout: 'silentHeadMs' in limits ? limits.silentHeadMs : 0,
+        bodyTimeout: 'silentBodyMs' in limits ? limits.silentBodyMs : 0,
       },
       handler,
     )
@@ -86,7 +104,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #resolve: (answer: ExchangeAnswer) => void
   readonly #reject: (error: ExchangeError) => void
   readonly #onAbort: () => void
-  #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   #controller: Dispatcher.DispatchController | null = null
   #status: number | null = null
   #headers: IncomingHttpHeaders = {}
@@ -105,8 +123,14 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#resolve = resolve
     this.#reject = reject
     this.#onAbort = () => this.#cut('aborted', 'the call ended')
-    limits.signal.addEventListener('abort', this.#onAbort, { once: true })
-    this.#timer = setTimeout(() => this.#cut('timeout', 'no answer came in time'), limits.headTimeMs)
+    limits.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    if ('totalTimeMs' in limits) this.#cutAfter(limits.totalTimeMs, 'no whole answer came in time')
+    else if ('headTimeMs' in limits) this.#cutAfter(limits.headTimeMs, 'no answer came in time')
+  }
+
+  #cutAfter(ms: number, message: string): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#cut('timeout', message), ms)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -118,8 +142,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#cut('timeout', 'the answer took too long'), this.#limits.bodyTimeMs)
+    if ('bodyTimeMs' in this.#limits) this.#cutAfter(this.#limits.bodyTimeMs, 'the answer took too long')
     const announced = Number(headers['content-length'] ?? 0)
     if (announced > this.#limits.maxBytes) this.#cut('too_large', `the answer announces ${announced} bytes`)
     else if (this.#limits.mayStream?.(status, headers)) this.#beginStream(controller, status, headers)
@@ -160,8 +183,11 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#resolve({ status, headers, body: stream })
   }
 
-  #toFailure(cause: Error): ExchangeError {
+  #toFailure(cause: Error & { readonly code?: unknown }): ExchangeError {
     const wasSent = this.#controller !== null
+    if (SILENCE.has(cause.code)) {
+      return new ExchangeError('timeout', 'the server fell silent', { wasSent, status: this.#status, cause })
+    }
     const message = wasSent ? 'the connection broke before the answer was whole' : 'the server cannot be reached'
     return new ExchangeError(wasSent ? 'broken' : 'unreachable', message, { wasSent, status: this.#status, cause })
   }
@@ -186,6 +212,6 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   #end(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-    this.#limits.signal.removeEventListener('abort', this.#onAbort)
+    this.#limits.signal?.removeEventListener('abort', this.#onAbort)
   }
 }

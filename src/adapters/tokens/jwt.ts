@@ -10,12 +10,14 @@ import {
   createRemoteJWKSet,
   customFetch,
   errors,
+  type FetchImplementation,
   type JSONWebKeySet,
   type JWTPayload,
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
 import type { Clock } from '../../../lib/clock.ts'
+import { sendOnce } from '../../../lib/outbound/outbound-client.ts'
 import { isAccountId } from '../../domain/accounts/account.ts'
 import { isScope } from '../../domain/accounts/scopes.ts'
 import type { VerifiedToken, VerifyToken } from '../../domain/accounts/token-verifier.ts'
@@ -87,14 +89,16 @@ class KeysUnavailable extends Error {}
 function createRemoteKeys(url: string, clock: Clock): JWTVerifyGetKey {
   let failedAt = Number.NEGATIVE_INFINITY
 
-  async function fetchKeys(address: string, init: RequestInit): Promise<Response> {
+  const fetchKeys: FetchImplementation = async (address, { headers, signal }) => {
     if (clock.now().getTime() - failedAt < FETCH_AFTER_FAILURE_MS) {
       throw new KeysUnavailable(`the keys at ${url} could not be fetched a moment ago`)
     }
     try {
-      const response = await fetch(address, init)
-      if (response.status !== 200) throw new Error(`the answer is ${response.status}`)
-      return new Response(await readBounded(response), { status: 200 })
+      const request = { url: address, method: 'GET', headers: Object.fromEntries(headers), wantsBody: true } as const
+      const limits = { signal, totalTimeMs: FETCH_TIMEOUT_MS, maxBytes: MAX_JWKS_BYTES }
+      const { status, body } = await sendOnce(request, limits)
+      if (status !== 200) throw new Error(`the answer is ${status}`)
+      return new Response(body.toString('utf8'), { status })
     } catch (error) {
       failedAt = clock.now().getTime()
       throw new KeysUnavailable(`the keys at ${url} cannot be fetched: ${(error as Error).message}`, { cause: error })
@@ -106,17 +110,6 @@ function createRemoteKeys(url: string, clock: Clock): JWTVerifyGetKey {
     cooldownDuration: FETCH_AGAIN_MS,
     [customFetch]: fetchKeys,
   })
-}
-
-async function readBounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength
-    if (size > MAX_JWKS_BYTES) throw new Error('the answer is too long for a set of keys')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 async function readKeys(path: string): Promise<JWTVerifyGetKey> {

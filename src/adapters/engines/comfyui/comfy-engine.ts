@@ -24,7 +24,7 @@ import { createForgetter, type Forgetter } from './run/forget-runs.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createStopper, type Stopper } from './run/stop-run.ts'
 import { type ComfyApi, createApi } from './wire/comfy-api.ts'
-import { credentialsOf, type HttpClient, openHttp } from './wire/comfy-http.ts'
+import { type ComfyHttp, credentialsOf, openComfyHttp } from './wire/comfy-http.ts'
 import { type EngineSocket, openSocket } from './wire/comfy-socket.ts'
 import { createHub, type Hub } from './wire/message-dispatcher.ts'
 import { createPrintLog, type PrintLog } from './wire/printed-lines.ts'
@@ -103,7 +103,7 @@ class ServerEngine implements ComfyEngine {
   readonly #clientPrefix: string
   readonly #ownerId: string | null
   readonly #supervisor: Supervisor | null
-  readonly #http: HttpClient
+  readonly #http: ComfyHttp
   readonly #api: ComfyApi
   readonly #hub: Hub
   readonly #prints: PrintLog
@@ -137,7 +137,7 @@ class ServerEngine implements ComfyEngine {
     this.#ownerPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
     this.#clientPrefix = `${this.#ownerPrefix}${options.instanceId ?? randomUUID()}-`
     this.#supervisor = supervisor
-    this.#http = openHttp({ url, headers, connectMs: bounds.callMs })
+    this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createApi(this.#http, bounds)
     this.#hub = createHub({ ...bounds, onPrinted: (entries) => this.#prints.hear(entries) })
     const tell = (text: string, at: number | null) => this.#hub.receiveLog(text, at)
@@ -379,7 +379,7 @@ class ServerEngine implements ComfyEngine {
     await this.#socket.close()
     await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)
     await this.#supervisor?.close()
-    await this.#http.close()
+    await this.#http[Symbol.asyncDispose]()
     this.#tellChange()
   }
 }

@@ -10,7 +10,7 @@ import {
 } from '../../../../../lib/json/lossless-json.ts'
 import { multipartOf } from '../../../../../lib/outbound/multipart.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
-import { CallError, type HttpClient, type StreamedAnswer } from './comfy-http.ts'
+import { CallError, type ComfyHttp, type StreamedAnswer } from './comfy-http.ts'
 
 export interface QueueEntry {
   readonly promptId: string
@@ -33,7 +33,7 @@ export interface FilePlace {
 }
 
 export interface ComfyApi {
-  readonly http: HttpClient
+  readonly http: ComfyHttp
   /** The text is sent as it is. */
   submit(body: string, scope: CallScope): Promise<JsonValue>
   queue(scope: CallScope): Promise<Queue>
@@ -85,7 +85,7 @@ function readObject(value: JsonValue, path: string): JsonObject {
   return value
 }
 
-export function createApi(http: HttpClient, bounds: ComfyBounds): ComfyApi {
+export function createApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
   const small = { deadlineMs: bounds.callMs, maxBytes: bounds.maxAnswerBytes }
   const post = (path: string, body: JsonObject, scope: CallScope = {}) =>
     http.json(path, { ...small, ...scope, method: 'POST', json: stringifyLosslessJson(body) })

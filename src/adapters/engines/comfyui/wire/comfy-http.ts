@@ -3,8 +3,14 @@
  * all whether the server may have acted on it. Nothing of a request is ever put into an error: it may hold credentials.
  */
 import { Readable } from 'node:stream'
-import { Pool } from 'undici'
 import { type JsonValue, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
+import {
+  type ExchangeAnswer,
+  ExchangeError,
+  type ExchangeLimits,
+  type ExchangeRequest,
+} from '../../../../../lib/outbound/exchange.ts'
+import { openOutboundClient } from '../../../../../lib/outbound/outbound-client.ts'
 
 export type CallFault =
   | 'unreachable' // no connection was made: the server has not seen the request
@@ -31,10 +37,8 @@ export class CallError extends Error {
   }
 }
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'HEAD'
-
 export interface CallOptions {
-  readonly method?: Method
+  readonly method?: ExchangeRequest['method']
   /** Sent as JSON text. */
   readonly json?: string
   readonly body?: AsyncIterable<Uint8Array>
@@ -62,21 +66,18 @@ export interface StreamOptions extends Pick<CallOptions, 'method' | 'headers'> {
   readonly signal: AbortSignal
 }
 
-export interface HttpClient {
+export interface ComfyHttp extends AsyncDisposable {
   /** Any status; throws CallError when there is no whole answer within the bounds. */
   call(path: string, options: CallOptions): Promise<Answer>
   /** The parsed body of a 2xx answer (null when it is empty); throws CallError for everything else. */
   json(path: string, options: CallOptions): Promise<JsonValue>
   stream(path: string, options: StreamOptions): Promise<StreamedAnswer>
-  close(): Promise<void>
 }
 
-export interface HttpOptions {
+export interface ComfyHttpOptions {
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
   readonly connectMs: number
-  /** One is kept for streams that hang, others for calls. */
-  readonly connections?: number
 }
 
 const REFUSED = 'ECONNREFUSED'
@@ -89,43 +90,42 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
-const LATE: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
-// A server or proxy between us may close an idle connection at any moment; a young one is hardly ever hit.
-const KEEP_ALIVE_MS = 4_000
+// Streams may hang; calls need others beside them.
+const CONNECTIONS = 16
 
-export function openHttp(options: HttpOptions): HttpClient {
-  const { url, connectMs, connections = 16 } = options
-  const pool = new Pool(url.origin, {
-    connections,
-    pipelining: 1,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connect: { timeout: connectMs },
-  })
+export function openComfyHttp({ url, headers: always, connectMs }: ComfyHttpOptions): ComfyHttp {
+  const client = openOutboundClient({ connectionsPerHost: CONNECTIONS, connect: { timeout: connectMs } })
   const root = url.pathname.replace(/\/+$/, '')
-  const common = { ...options.headers, ...credentialsOf(url) }
+  const common = { ...always, ...credentialsOf(url) }
 
-  async function request(path: string, { method = 'GET', json, body, headers, deadlineMs, signal }: CallOptions) {
-    const late = AbortSignal.timeout(deadlineMs)
-    const over = signal === undefined ? late : AbortSignal.any([signal, late])
-    const answer = await pool.request({
-      path: root + path,
-      method,
-      headers: { ...common, ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-      body: json ?? (body === undefined ? null : Readable.from(body, { objectMode: false })),
-      signal: over,
-      headersTimeout: deadlineMs,
-      bodyTimeout: deadlineMs,
-    })
-    return answer
+  async function send(
+    path: string,
+    { method = 'GET', headers, body }: Partial<ExchangeRequest>,
+    limits: ExchangeLimits,
+  ): Promise<ExchangeAnswer> {
+    const request = { origin: url.origin, path: root + path, method, headers: { ...common, ...headers }, body }
+    try {
+      return await client.send(request, limits)
+    } catch (error) {
+      throw toCallError(error, path)
+    }
   }
 
-  async function call(path: string, callOptions: CallOptions): Promise<Answer> {
-    try {
-      const { statusCode, body } = await request(path, callOptions)
-      return { status: statusCode, text: await readText(body, callOptions.maxBytes) }
-    } catch (error) {
-      throw toCallError(error, path, callOptions.signal)
-    }
+  async function call(
+    path: string,
+    { method, json, body, headers, deadlineMs, maxBytes, signal }: CallOptions,
+  ): Promise<Answer> {
+    const contentType: Record<string, string> = json === undefined ? {} : { 'content-type': 'application/json' }
+    const answer = await send(
+      path,
+      {
+        method,
+        headers: { ...contentType, ...headers },
+        body: json ?? (body === undefined ? null : Readable.from(body, { objectMode: false })),
+      },
+      { totalTimeMs: deadlineMs, maxBytes, signal },
+    )
+    return { status: answer.status, text: answer.body.toString('utf8') }
   }
 
   return {
@@ -139,28 +139,16 @@ export function openHttp(options: HttpOptions): HttpClient {
       if (!body.isJson) throw new CallError('malformed', `${shown(path)} answered with something that is not JSON`)
       return body.body
     },
-    async stream(path, { method = 'GET', headers, firstByteMs, idleMs, signal }) {
-      try {
-        const {
-          statusCode,
-          headers: answered,
-          body,
-        } = await pool.request({
-          path: root + path,
-          method,
-          headers: { ...common, ...headers },
-          signal,
-          headersTimeout: firstByteMs,
-          bodyTimeout: idleMs,
-        })
-        // Whoever reads hears of it; without a reader an error must not end the process.
-        body.on('error', () => {})
-        return { status: statusCode, headers: answered, body }
-      } catch (error) {
-        throw toCallError(error, path, signal)
-      }
+    async stream(path, { method, headers, firstByteMs, idleMs, signal }) {
+      const time = { silentHeadMs: firstByteMs, silentBodyMs: idleMs }
+      const limits = { ...time, signal, maxBytes: Number.POSITIVE_INFINITY, mayStream: () => true }
+      const { status, headers: answered, body } = await send(path, { method, headers }, limits)
+      const stream = body as Readable
+      // Whoever reads hears of it; without a reader an error must not end the process.
+      stream.on('error', () => {})
+      return { status, headers: answered, body: stream }
     },
-    close: () => pool.destroy(),
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
   }
 }
 
@@ -169,17 +157,6 @@ export function credentialsOf({ username, password }: URL): Record<string, strin
   if (username === '' && password === '') return {}
   const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` }
-}
-
-async function readText(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<string> {
-  const parts: Uint8Array[] = []
-  let bytes = 0
-  for await (const part of body) {
-    bytes += part.byteLength
-    if (bytes > maxBytes) throw new CallError('too_large', `an answer is larger than ${maxBytes} bytes`)
-    parts.push(part)
-  }
-  return Buffer.concat(parts).toString('utf8')
 }
 
 function readBody(text: string): { readonly isJson: true; readonly body: JsonValue } | { readonly isJson: false } {
@@ -203,17 +180,19 @@ export function isNobodyThere(error: unknown): boolean {
   return causes.every((each) => (each as { code?: string } | null)?.code === REFUSED)
 }
 
-export function toCallError(error: unknown, path: string, signal?: AbortSignal): CallError {
+/** What is known about a failed call, from the error of the exchange. */
+export function toCallError(error: unknown, path: string): CallError {
   if (error instanceof CallError) return error
-  if (signal?.aborted) return new CallError('aborted', `${shown(path)} was given up`)
-  const { code = '', name = '' } = error as { code?: string; name?: string }
-  if (NOT_CONNECTED.has(code) || isConnectFailure(error)) {
-    return new CallError('unreachable', `${shown(path)}: no connection (${code || name})`, { cause: error })
+  const fault = error instanceof ExchangeError ? error.fault : null
+  if (fault === 'aborted') return new CallError('aborted', `${shown(path)} was given up`)
+  if (fault === 'too_large') return new CallError('too_large', `${shown(path)}: ${(error as Error).message}`)
+  if (fault === 'timeout') return new CallError('timeout', `${shown(path)} did not answer in time`, { cause: error })
+  const cause = error instanceof ExchangeError ? error.cause : error
+  const { code = '', name = '' } = (cause ?? {}) as { code?: string; name?: string }
+  if (NOT_CONNECTED.has(code) || isConnectFailure(cause)) {
+    return new CallError('unreachable', `${shown(path)}: no connection (${code || name})`, { cause })
   }
-  if (LATE.has(code) || name === 'TimeoutError') {
-    return new CallError('timeout', `${shown(path)} did not answer in time`, { cause: error })
-  }
-  return new CallError('broken', `${shown(path)}: the connection broke (${code || name})`, { cause: error })
+  return new CallError('broken', `${shown(path)}: the connection broke (${code || name})`, { cause })
 }
 
 /** Several addresses were tried, none answered. */

@@ -2,8 +2,8 @@
  * From what an answer means to what the router is told. The point that matters for money is `generation`: whether the
  * provider may still be working on something that the caller could pay for twice.
  */
-import type { JsonPath } from '../../../../domain/models/json-path.ts'
-import { findValue } from '../../../../domain/models/json-path.ts'
+
+import { findValue, type JsonPath } from '../../../../domain/models/json-path.ts'
 import type { Generation, ProviderRefusal } from '../../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../../domain/models/validation-failure.ts'
 import type { Answer } from '../rules/outcome-rules.ts'

@@ -1,8 +1,8 @@
 /** One look at a task: its state, and the finished document when it is done. */
+
 import { findValue } from '../../../../domain/models/json-path.ts'
 import { isRecord, type Json } from '../../../../domain/models/model.ts'
-import type { CompiledFetch, CompiledTask, TaskState } from '../rules/compile-model.ts'
-import { toWord } from '../rules/compile-model.ts'
+import { type CompiledFetch, type CompiledTask, type TaskState, toWord } from '../rules/compile-model.ts'
 import { isEmpty } from '../rules/conditions.ts'
 import type { Answer } from '../rules/outcome-rules.ts'
 import type { TemplateValues } from '../rules/text-template.ts'

@@ -2,28 +2,21 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { test } from 'node:test'
-import { Agent } from 'undici'
-import { ExchangeError, type ExchangeLimits, type ExchangeRequest, exchange } from '../../../lib/outbound/exchange.ts'
-import { startHttpFake } from '../../support/http-fake.ts'
+import { startHttpFake } from '../../test/support/http-fake.ts'
+import { ExchangeError, type ExchangeRequest, type PhaseLimits } from './exchange.ts'
+import { openOutboundClient, sendOnce } from './outbound-client.ts'
 
-const LIMITS: ExchangeLimits = {
+const LIMITS: PhaseLimits = {
   signal: new AbortController().signal,
   headTimeMs: 10_000,
   bodyTimeMs: 10_000,
   maxBytes: 1_000_000,
 }
 
-async function send(url: string, limits: Partial<ExchangeLimits> = {}, request: Partial<ExchangeRequest> = {}) {
-  const agent = new Agent()
-  try {
-    return await exchange(
-      agent,
-      { origin: url, path: '/', method: 'GET', headers: {}, ...request },
-      { ...LIMITS, ...limits },
-    )
-  } finally {
-    if (limits.mayStream === undefined) await agent.destroy()
-  }
+async function send(url: string, limits: Partial<PhaseLimits> = {}, request: Partial<ExchangeRequest> = {}) {
+  await using client = openOutboundClient({ connectionsPerHost: 1 })
+  const whole = { origin: url, path: '/', method: 'GET' as const, headers: {}, ...request }
+  return await client.send(whole, { ...LIMITS, ...limits })
 }
 
 function isFault(fault: string, more: object = {}) {
@@ -100,9 +93,9 @@ test('a large answer is handed on as it comes: the sender waits for the reader',
     response.on('drain', more)
     more()
   })
-  const agent = new Agent()
+  await using client = openOutboundClient({ connectionsPerHost: 1 })
   const limits = { ...LIMITS, maxBytes: 2 ** 30, mayStream: () => true }
-  const { body } = await exchange(agent, { origin: fake.url, path: '/', method: 'GET', headers: {} }, limits)
+  const { body } = await client.send({ origin: fake.url, path: '/', method: 'GET', headers: {} }, limits)
   const stream = body as Readable
   for (let read = 0; read < 1_000_000; )
     read += ((await stream.iterator({ destroyOnReturn: false }).next()).value as Buffer).length
@@ -110,7 +103,6 @@ test('a large answer is handed on as it comes: the sender waits for the reader',
   assert.ok(written < 40_000_000, `${written}`)
   stream.destroy()
   await once(stream, 'close')
-  await agent.destroy()
 })
 
 test('a stream that breaks off ends in an error, never as if it were whole', async () => {
@@ -119,11 +111,54 @@ test('a stream that breaks off ends in an error, never as if it were whole', asy
     response.write('half')
     setImmediate(() => response.destroy())
   })
-  const agent = new Agent()
+  await using client = openOutboundClient({ connectionsPerHost: 1 })
   const limits = { ...LIMITS, mayStream: () => true }
-  const { body } = await exchange(agent, { origin: fake.url, path: '/', method: 'GET', headers: {} }, limits)
+  const { body } = await client.send({ origin: fake.url, path: '/', method: 'GET', headers: {} }, limits)
   await assert.rejects(async () => {
     for await (const _chunk of body as Readable);
   }, ExchangeError)
-  await agent.destroy()
+})
+
+test('a bound for the whole exchange counts from its start, through head and body', async () => {
+  await using fake = await startHttpFake((_request, response) => {
+    response.writeHead(200)
+    const timer = setInterval(() => response.write('.'), 5)
+    response.on('close', () => clearInterval(timer))
+  })
+  await using client = openOutboundClient({ connectionsPerHost: 1 })
+  const request = { origin: fake.url, path: '/', method: 'GET', headers: {} } as const
+  await assert.rejects(client.send(request, { totalTimeMs: 60, maxBytes: 1_000_000 }), isFault('timeout'))
+})
+
+test('silence before the head and within the body ends a stream that has no other bound', async () => {
+  let isHeadSent = false
+  await using fake = await startHttpFake((_request, response) => {
+    if (isHeadSent) response.write('half')
+  })
+  await using client = openOutboundClient({ connectionsPerHost: 1 })
+  const request = { origin: fake.url, path: '/', method: 'GET', headers: {} } as const
+  const limits = { silentHeadMs: 50, silentBodyMs: 50, maxBytes: Number.POSITIVE_INFINITY, mayStream: () => true }
+  await assert.rejects(client.send(request, limits), isFault('timeout', { status: null }))
+  isHeadSent = true
+  const { body } = await client.send(request, limits)
+  await assert.rejects(async () => {
+    for await (const _chunk of body as Readable);
+  }, isFault('timeout'))
+})
+
+test('a call that is sent once follows no redirect, and may leave the body of its answer unread', async () => {
+  let asked = 0
+  await using fake = await startHttpFake((request, response) => {
+    asked++
+    if (request.url === '/moved') response.writeHead(302, { location: '/' }).end('moved')
+    else response.writeHead(200).write('endless')
+  })
+  const limits = { totalTimeMs: 10_000, maxBytes: 100 }
+  const get = { method: 'GET', headers: {} } as const
+  const moved = await sendOnce({ ...get, url: `${fake.url}/moved`, wantsBody: true }, limits)
+  assert.deepEqual([moved.status, moved.body.toString(), asked], [302, 'moved', 1])
+  const endless = await sendOnce({ ...get, url: fake.url, wantsBody: false }, limits)
+  assert.deepEqual([endless.status, endless.body.length], [200, 0])
+  const withName = fake.url.replace('//', '//name:word@')
+  await assert.rejects(sendOnce({ ...get, url: withName, wantsBody: true }, limits), /user name/)
 })
