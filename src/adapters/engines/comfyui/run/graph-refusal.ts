@@ -46,7 +46,7 @@ export function toRefusal(
     ),
     failure: {
       code: toCode(toText(error.type) ?? '', faults),
-      message: keepHead(`the engine refused the workflow: ${message}`, bounds.maxMessageBytes),
+      message: keepHead(`the engine refused the workflow: ${message.toWellFormed()}`, bounds.maxMessageBytes),
       nodeId: first?.nodeId ?? toText(info.node_id),
       classType: first?.classType ?? toText(info.class_type),
       traceback: null,

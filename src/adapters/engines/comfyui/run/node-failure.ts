@@ -58,11 +58,11 @@ export function toFailure(error: JsonObject | null, { graph, ...bounds }: Failur
   const traceback = joinLines(error?.traceback, 2 * maxTracebackBytes)
   return {
     code: classify(exceptionType, message),
-    message: keepHead(redact(message), maxMessageBytes),
+    message: keepHead(redact(message).toWellFormed(), maxMessageBytes),
     nodeId: toText(error?.node_id),
     classType: toText(error?.node_type),
     // The innermost frame stands last.
-    traceback: traceback === '' ? null : keepTail(redact(traceback), maxTracebackBytes),
+    traceback: traceback === '' ? null : keepTail(redact(traceback).toWellFormed(), maxTracebackBytes),
     exceptionType,
     ...(error === null ? {} : readCircumstances(error, { declared, redact })),
   }

@@ -120,7 +120,8 @@ export function createHub({ maxLogLineBytes, onPrinted }: HubOptions): Hub {
   function receiveLog(text: string, at: number | null = null): void {
     const listener = listenerOf(at === null || times.size === 0 ? printing : printerAt(at))
     const shown = withoutCodes(text)
-    if (listener !== undefined && shown !== '') listener.onLog(keepHead(lastState(shown), maxLogLineBytes))
+    if (listener !== undefined && shown !== '')
+      listener.onLog(keepHead(lastState(shown).toWellFormed(), maxLogLineBytes))
   }
 
   return {
