@@ -6,12 +6,11 @@
 import { posix } from 'node:path'
 import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
 import { extensionFromType } from '../../../../../lib/mime.ts'
-import { multipartOf } from '../../../../../lib/outbound/multipart.ts'
 import { sleep } from '../../../../../lib/sleep.ts'
 import type { EngineInput } from '../../../../domain/engine/engine.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { escapeJson } from '../metadata/rewritten-names.ts'
-import type { ComfyApi } from '../wire/comfy-api.ts'
+import { type ComfyApi, writeUpload } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 import type { Remover } from './remove-files.ts'
 
@@ -95,16 +94,7 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
   }
 
   async function upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const form = multipartOf(
-      { subfolder, type: 'input', overwrite: 'true' },
-      {
-        field: 'image',
-        filename,
-        contentType: input.contentType,
-        sizeBytes: input.sizeBytes,
-        read: () => input.read(),
-      },
-    )
+    const form = writeUpload({ filename, subfolder, folder: 'input' }, input)
     const answer = await api.http.json('/upload/image', {
       method: 'POST',
       headers: form.headers,

@@ -8,7 +8,8 @@ import {
   type JsonValue,
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
-import { multipartOf } from '../../../../../lib/outbound/multipart.ts'
+import { type MultipartBody, writeMultipart } from '../../../../../lib/outbound/multipart.ts'
+import type { EngineInput } from '../../../../domain/engine/engine.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { CallError, type ComfyHttp, type StreamedAnswer } from './comfy-http.ts'
 
@@ -65,6 +66,22 @@ export interface ComfyApi {
 
 export function viewPath({ filename, subfolder, folder }: FilePlace): string {
   return `/view?${new URLSearchParams({ filename, subfolder, type: folder })}`
+}
+
+/** The form of `/upload/image`, which takes files of every kind and writes over a file of the same name. */
+export function writeUpload(
+  { filename, subfolder, folder }: FilePlace,
+  content: Pick<EngineInput, 'contentType' | 'sizeBytes'> & {
+    read(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>
+  },
+): MultipartBody {
+  const { contentType, sizeBytes } = content
+  return writeMultipart([
+    { name: 'subfolder', value: subfolder },
+    { name: 'type', value: folder },
+    { name: 'overwrite', value: 'true' },
+    { name: 'image', filename, contentType, sizeBytes, read: () => content.read() },
+  ])
 }
 
 function readEntries(value: JsonValue | undefined): QueueEntry[] {
@@ -163,16 +180,8 @@ export function createApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
       await http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...small, method: 'DELETE' })
     },
     async emptyFile({ filename, subfolder, folder }) {
-      const form = multipartOf(
-        { subfolder, type: folder, overwrite: 'true' },
-        {
-          field: 'image',
-          filename,
-          contentType: 'application/octet-stream',
-          sizeBytes: 0,
-          read: async function* () {},
-        },
-      )
+      const nothing = { contentType: 'application/octet-stream', sizeBytes: 0, read: () => [] }
+      const form = writeUpload({ filename, subfolder, folder }, nothing)
       const { status } = await http.call('/upload/image', { ...small, method: 'POST', ...form })
       return status === 200
     },

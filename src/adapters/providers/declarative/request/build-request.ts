@@ -1,12 +1,17 @@
 /** What is sent for an input: the operation it asks for, its address and headers, and its body as JSON or as a form. */
 
-import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
+import {
+  type JsonObject,
+  type JsonValue,
+  NumberText,
+  stringifyLosslessJson,
+} from '../../../../../lib/json/lossless-json.ts'
+import { type FormPart, writeMultipart } from '../../../../../lib/outbound/multipart.ts'
 import { findLeaves } from '../../../../domain/models/json-path.ts'
 import type { ProviderCall } from '../../../../domain/models/provider.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
 import type { TemplateValues } from '../rules/text-template.ts'
 import { FieldRefusal, IMAGE_MAX_BYTES, type MediaDeps, REQUEST_MAX_BYTES, resolveMedia } from './input-media.ts'
-import { type FormFile, writeForm } from './write-form.ts'
 
 export interface BuiltRequest {
   readonly target: string
@@ -45,8 +50,10 @@ export async function buildRequest(
   }
   const fields = operation.body.toFields(from)
   const files = await readFiles(call, operation, { media, signal })
-  const { bytes, contentType } = writeForm(withoutMedia(fields, operation), files)
-  return { target, headers: { ...headers, 'content-type': contentType }, body: bytes }
+  const form = writeMultipart([...toFormFields(withoutMedia(fields, operation)), ...files])
+  // Whole in memory, since it may be sent several times; media are bounded before.
+  const body = Buffer.concat(await Array.fromAsync(form.body))
+  return { target, headers: { ...headers, 'content-type': form.headers['content-type'] }, body }
 }
 
 export function toValues(
@@ -74,8 +81,8 @@ async function readFiles(
   { input }: ProviderCall,
   { media: rules }: CompiledOperation,
   { media, signal }: Pick<BuildOptions, 'media' | 'signal'>,
-): Promise<FormFile[]> {
-  const files: FormFile[] = []
+): Promise<FormPart[]> {
+  const files: FormPart[] = []
   let roomBytes = REQUEST_MAX_BYTES
   for (const [rule, path] of rules) {
     const values = findLeaves(input, path).flatMap(({ value }) => (Array.isArray(value) ? value : [value]))
@@ -88,13 +95,10 @@ async function readFiles(
     }
     for (const [index, text] of texts.entries()) {
       const loc = texts.length === 1 ? ['body', rule.path] : ['body', rule.path, index]
-      const file = await resolveMedia(
-        { rule, loc, text, roomBytes: Math.min(roomBytes, IMAGE_MAX_BYTES) },
-        media,
-        signal,
-      )
-      roomBytes -= file.bytes.length
-      files.push({ ...file, field: rule.as })
+      const field = { rule, loc, text, roomBytes: Math.min(roomBytes, IMAGE_MAX_BYTES) }
+      const { bytes, contentType, fileName: filename } = await resolveMedia(field, media, signal)
+      roomBytes -= bytes.length
+      files.push({ name: rule.as, filename, contentType, sizeBytes: bytes.length, read: () => [bytes] })
     }
   }
   return files
@@ -104,4 +108,16 @@ async function readFiles(
 function withoutMedia(fields: JsonObject, { media }: CompiledOperation): JsonObject {
   const named = new Set(media.map(([rule]) => rule.path.replace(/\[.*$/, '')))
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !named.has(name)))
+}
+
+/** A list of plain values is repeated under its name; anything deeper travels as JSON. */
+function toFormFields(fields: JsonObject): FormPart[] {
+  const toPart = (name: string, value: JsonValue): FormPart[] => {
+    if (value === null) return []
+    const isPlainList =
+      Array.isArray(value) && value.every((item) => typeof item !== 'object' || item instanceof NumberText)
+    if (isPlainList) return value.flatMap((item) => toPart(name, item))
+    return [{ name, value: typeof value === 'string' ? value : stringifyLosslessJson(value) }]
+  }
+  return Object.entries(fields).flatMap(([name, value]) => toPart(name, value))
 }
