@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { readHistory } from '../../../src/adapters/engines/comfyui/run/run-history.ts'
 import {
   startTranslation,
   type Translated,
   translate,
 } from '../../../src/adapters/engines/comfyui/run/translate-messages.ts'
-import { readHistory } from '../../../src/adapters/engines/comfyui/wire/run-history.ts'
 import {
   type EngineMessage,
   readBinaryFrame,

@@ -1,9 +1,9 @@
 /** When a submit is sent again, when it waits, and when it is not sent at all. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readRetryAfterMs } from '../../../src/adapters/providers/declarative/calls/send-patiently.ts'
 import { createCircuitBreaker } from '../../../src/adapters/providers/outbound/circuit-breaker.ts'
 import { createSlots } from '../../../src/adapters/providers/outbound/provider-slots.ts'
-import { readRetryAfterMs } from '../../../src/adapters/providers/outbound/retry-after.ts'
 import { bflFake } from '../../support/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/fake-providers/direct.ts'
 import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'

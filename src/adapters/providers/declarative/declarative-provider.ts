@@ -2,14 +2,15 @@
  * A provider made of rules. It owns what all its calls share (connections, places, the breaker) and puts the steps in their
  * order; what each step means stands in the files beside it.
  */
+
 import { readJsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'
 import { openApiClient } from '../outbound/api-client.ts'
 import { createCircuitBreaker } from '../outbound/circuit-breaker.ts'
 import { createSlots } from '../outbound/provider-slots.ts'
-import { isFindable } from './calls/find-task.ts'
 import { createPoll } from './calls/poll-task.ts'
+import { isFindable } from './calls/provider-task.ts'
 import { createSubmit } from './calls/submit-call.ts'
 import type { DeclarativeDeps, ProviderParts, ProviderSettings } from './provider-context.ts'
 import { compileAuth } from './request/auth-headers.ts'

@@ -2,7 +2,6 @@
  * Replaces the addresses in a result by ours. A leaf that cannot be copied keeps what the provider wrote: the result is there
  * and paid for, and whoever reads it at once can still fetch it.
  */
-
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/hosting.ts'
@@ -10,7 +9,6 @@ import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../dom
 import type { Model } from '../../../domain/models/model.ts'
 import type { ModelRules } from '../declarative/rules/rule-types.ts'
 import { type CopyDeps, type CopyRequest, copyFromUrl, copyInline } from './copy-asset.ts'
-import { toDownloadUrl } from './storage-address.ts'
 
 /** What a download from one of a provider's own hosts has to carry; empty for every other host. */
 export type DownloadHeaders = (model: Model, accountId: string, url: URL) => Readonly<Record<string, string>>
@@ -123,4 +121,15 @@ function addressesIn(leaf: Leaf): Leaf[] {
   if (typeof value !== 'object' || value === null) return []
   const holder = value as Record<string, unknown>
   return Object.entries(holder).flatMap(([key, item]) => addressesIn({ holder, key, value: item }))
+}
+
+const GOOGLE_STORAGE = /^gs:\/\/([^/]+)\/(.+)$/
+
+/** Where an object of Google's storage, named `gs://bucket/object`, is read over HTTP. Other addresses stay as they are. */
+function toDownloadUrl(address: string): string {
+  const found = GOOGLE_STORAGE.exec(address)
+  if (found === null) return address
+  const [, bucket, object] = found
+  const name = encodeURIComponent(object)
+  return `https://storage.googleapis.com/storage/v1/b/${encodeURIComponent(bucket)}/o/${name}?alt=media`
 }

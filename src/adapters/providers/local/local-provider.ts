@@ -2,13 +2,11 @@
  * `local/*`: workflows published as models. Their data file holds a workflow in API format and says which fields of the input
  * go where; it runs on the built-in engine, needs no key and no network, and is free.
  */
-
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Engine } from '../../../domain/engine/engine.ts'
 import type { JsonRecord } from '../../../domain/models/model.ts'
 import type { Provider, ProviderRefusal, SubmitOutcome } from '../../../domain/models/provider.ts'
 import { createRunWorkflow, type MadeFile, type WorkflowEnd } from '../../../domain/models/run-workflow.ts'
-import { readDataUri } from './data-uri.ts'
 import { checkLocalModel, fillIn, type LocalRules, readLocalRules } from './local-rules.ts'
 
 const DIRECT = new Error('a local model answers at once and is never polled')
@@ -82,4 +80,15 @@ function finished(body: Buffer, contentType: string): SubmitOutcome {
 
 function refused(reason: 'failed' | 'timeout', message: string, generation: 'none' | 'ended'): SubmitOutcome {
   return { outcome: 'refused', refusal: { reason, message, upstreamStatus: null, generation } }
+}
+
+const DATA_URI = /^data:[a-z]+\/[a-z0-9.+-]+(?:;[a-z0-9=-]+)*;base64,/i
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+/** The bytes of a base64 data URI, or of plain base64; null when it is neither. */
+function readDataUri(value: unknown): Buffer | null {
+  if (typeof value !== 'string') return null
+  const head = DATA_URI.exec(value)?.[0] ?? ''
+  const text = value.slice(head.length)
+  return BASE64.test(text) ? Buffer.from(text, 'base64') : null
 }

@@ -3,15 +3,16 @@
  * so its address never changes. Whether it answers is not judged here.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { performance } from 'node:perf_hooks'
+import type { Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath } from 'node:url'
 import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { settlesWithin, sleep } from '../../../../../lib/sleep.ts'
 import type { KeeperNews } from './keep-child.ts'
-import { readLines } from './lines.ts'
-import { readMemoryBytes } from './process-memory.ts'
 import { splitCommand, withPort } from './split-command.ts'
 
 export interface LaunchOptions {
@@ -187,4 +188,53 @@ function findFreePort(): Promise<number> {
       server.close(() => resolve(port))
     })
   })
+}
+
+/** Tells every line of the stream, each bounded: the rest of a longer line is dropped. */
+function readLines(stream: Readable, maxLength: number, onLine: (line: string) => void): void {
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  stream.on('data', (chunk: Buffer) => {
+    const parts = decoder.write(chunk).split('\n')
+    for (const [index, part] of parts.entries()) {
+      if (rest.length < maxLength) rest += part.slice(0, maxLength - rest.length)
+      if (index === parts.length - 1) break
+      onLine(`${rest}\n`)
+      rest = ''
+    }
+  })
+  stream.on('end', () => {
+    if (rest !== '') onLine(`${rest}\n`)
+    rest = ''
+  })
+  stream.on('error', () => {})
+}
+
+const PAGE_BYTES = 4_096
+const MAX_PROCESSES = 256
+
+/** What a process and everything it started occupy; null where the system does not tell (only Linux does). */
+function readMemoryBytes(pid: number): number | null {
+  let bytes = 0
+  let isTold = false
+  const open = [pid]
+  for (let seen = 0; seen < MAX_PROCESSES; seen++) {
+    const next = open.pop()
+    if (next === undefined) break
+    const pages = read(`/proc/${next}/statm`)?.split(' ')[1]
+    if (pages === undefined) continue
+    isTold = true
+    bytes += Number(pages) * PAGE_BYTES
+    const children = read(`/proc/${next}/task/${next}/children`)?.trim() ?? ''
+    if (children !== '') open.push(...children.split(/\s+/).map(Number))
+  }
+  return isTold ? bytes : null
+}
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
 }

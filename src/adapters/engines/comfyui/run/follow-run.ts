@@ -13,7 +13,7 @@ import type { ComfyApi, Queue } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 import type { EngineSocket } from '../wire/comfy-socket.ts'
 import type { Hub } from '../wire/message-dispatcher.ts'
-import { type HistoryEntry, readHistory } from '../wire/run-history.ts'
+import { type HistoryEntry, readHistory } from './run-history.ts'
 import { placeIn, type QueuePlace, type Stopper } from './stop-run.ts'
 
 export type RunEnd =

@@ -2,13 +2,14 @@
  * What a run tells upward: translated messages of the socket, reports from socket and history alike (each only once), and
  * printed lines, all in the order in which they came although making a report takes a moment.
  */
-
 import type { EngineEvent, NodeRef } from '../../../../../engine/graph/run-event.ts'
 import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../../domain/engine/engine.ts'
 import type { ToReport } from '../files/report-outputs.ts'
-import type { HistoryEntry } from '../wire/run-history.ts'
+import type { RunListener } from '../wire/message-dispatcher.ts'
 import { type EngineMessage, toText } from '../wire/socket-frames.ts'
+import type { RunFollower } from './follow-run.ts'
+import type { HistoryEntry } from './run-history.ts'
 import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate-messages.ts'
 
 export interface TellerDeps {
@@ -121,4 +122,58 @@ export class RunTeller {
     // Whoever ends the run waits for it and hears of its failure.
     this.#turns.catch(() => {})
   }
+}
+
+type Hinted = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
+
+// How Python tells that the thread in which ComfyUI runs prompts has ended. Its HTTP goes on, and nothing runs any more.
+const WORKER_DEATH = /^Exception in thread .*\(prompt_worker\)/m
+// A line may come in pieces.
+const TAIL_LENGTH = 200
+
+export class TellingListener implements RunListener {
+  readonly #teller: RunTeller
+  #follower: Hinted | null = null
+  #isWorkerDead = false
+  #printed = '\n'
+
+  constructor(teller: RunTeller) {
+    this.#teller = teller
+  }
+
+  wake(follower: Hinted): void {
+    this.#follower = follower
+    // The run may have ended before its submit was answered.
+    if (this.#teller.heard.end !== null) follower.hint()
+  }
+
+  /** The server told the end of the run, or printed that of the thread that runs it and was not heard of the run since. */
+  get isSaidToBeOver(): boolean {
+    return this.#isWorkerDead || this.#teller.heard.end !== null
+  }
+
+  onMessage(message: EngineMessage): void {
+    this.#isWorkerDead = false
+    this.#teller.take(message)
+    this.#follower?.heard()
+    if (isLastWord(message)) this.#follower?.hint()
+    else if (this.#teller.heard.end !== null) this.#follower?.hintSoon()
+  }
+
+  onLog(text: string): void {
+    this.#teller.log(text)
+    this.#follower?.heard()
+    const printed = this.#printed + text
+    if (WORKER_DEATH.test(printed)) this.#isWorkerDead = true
+    this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
+  }
+
+  onQueueChange(): void {
+    this.#follower?.hint()
+  }
+}
+
+/** Sent when the history has its entry; success, failure and interruption are told before. */
+function isLastWord(message: EngineMessage): boolean {
+  return message.kind === 'json' && message.type === 'executing' && message.data.node === null
 }

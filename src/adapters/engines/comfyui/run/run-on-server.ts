@@ -22,14 +22,11 @@ import { silenceError, watchLife } from '../health/liveness-watch.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import type { Hub } from '../wire/message-dispatcher.ts'
 import type { PrintLog } from '../wire/printed-lines.ts'
-import { type HistoryEntry, readHistory } from '../wire/run-history.ts'
-import { earlierPromptIds, promptIdOf } from './comfy-prompt.ts'
+import { createRedact, earlierPromptIds, promptIdOf, toServerExtraData } from './comfy-prompt.ts'
 import { createEventQueue } from './event-queue.ts'
-import { createRedact, toServerExtraData } from './extra-data.ts'
 import { type FollowDeps, RunFollower, type Standstill } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
 import { type Refusal, toRefusal } from './graph-refusal.ts'
-import { missingReports } from './missing-reports.ts'
 import { type FailureBounds, type FailureCode, toFailure } from './node-failure.ts'
 import {
   BREAKER_INPUT,
@@ -39,8 +36,8 @@ import {
   namesToStage,
   rewriteGraph,
 } from './rewrite-graph.ts'
-import { RunTeller } from './run-emitter.ts'
-import { TellingListener } from './run-listener.ts'
+import { RunTeller, TellingListener } from './run-emitter.ts'
+import { type HistoryEntry, missingReports, readHistory } from './run-history.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
 
 export interface RunDeps extends FollowDeps {

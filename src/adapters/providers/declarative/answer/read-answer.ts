@@ -5,8 +5,7 @@ import { findLeaves, findValue } from '../../../../domain/models/json-path.ts'
 import { isRecord, type JsonRecord, type Model } from '../../../../domain/models/model.ts'
 import type { ProviderResult } from '../../../../domain/models/provider.ts'
 import type { CompiledModel } from '../rules/compile-model.ts'
-import { isEmpty } from '../rules/conditions.ts'
-import type { Answer } from '../rules/outcome-rules.ts'
+import { type Answer, isEmpty } from '../rules/match-rules.ts'
 import type { TemplateValues } from '../rules/text-template.ts'
 
 const TEXT_MAX_BYTES = 4096

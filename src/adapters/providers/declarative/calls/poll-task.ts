@@ -10,7 +10,6 @@ import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import type { Json } from '../../../../domain/models/model.ts'
 import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../../../../domain/models/provider.ts'
 import { BlockedAddressError } from '../../outbound/network.ts'
-import { readRetryAfterMs } from '../../outbound/retry-after.ts'
 import { toRefusal } from '../answer/provider-refusal.ts'
 import { hasOutput, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
 import type { DeclarativeDeps, ExchangeKind, ProviderParts } from '../provider-context.ts'
@@ -20,6 +19,7 @@ import type { Meaning } from '../rules/rule-types.ts'
 import type { TemplateValues } from '../rules/text-template.ts'
 import { createCallApi } from './call-api.ts'
 import { isTaskHandle, readState, readTexts, type TaskHandle, toFetchTarget } from './provider-task.ts'
+import { readRetryAfterMs } from './send-patiently.ts'
 
 interface Step {
   readonly subject: ProviderTask

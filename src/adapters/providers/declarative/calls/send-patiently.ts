@@ -2,12 +2,10 @@
  * Sends a submit, and sends it again only where surely nothing was accepted: the connection was refused, or the provider
  * said "later". Both end before the deadline. Anything else that goes wrong after the first byte left is never repeated.
  */
-
 import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import type { Sending } from '../../../../domain/models/send-marks.ts'
-import { readRetryAfterMs } from '../../outbound/retry-after.ts'
 import type { ReadAnswer } from '../answer/read-answer.ts'
 import type { Meaning } from '../rules/rule-types.ts'
 
@@ -65,4 +63,18 @@ export async function sendPatiently(
       if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
     }
   }
+}
+
+/** A provider that asks for more than this is asked again all the same. */
+export const RETRY_AFTER_MAX_MS = 150_000
+
+/** How long a provider asks us to wait: seconds or a date (RFC 9110, 10.2.3). null: it does not say, or nothing usable. */
+export function readRetryAfterMs(header: string | string[] | undefined, nowMs: number): number | null {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (text === undefined || text === '') return null
+  // Some runtimes read a date into nearly every text; the real ones begin with the name of a day.
+  const dateMs = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : dateMs - nowMs
+  if (Number.isNaN(ms)) return null
+  return Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS)
 }

@@ -8,11 +8,10 @@ import type { DeclarativeDeps, ProviderKey, ProviderParts } from '../provider-co
 import { buildRequest, chooseOperation } from '../request/build-request.ts'
 import { FieldRefusal } from '../request/input-media.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
-import { meaningOfStatus } from '../rules/outcome-rules.ts'
+import { meaningOfStatus } from '../rules/match-rules.ts'
 import type { Meaning } from '../rules/rule-types.ts'
 import { createCallApi } from './call-api.ts'
-import { findTask } from './find-task.ts'
-import { readHandle } from './provider-task.ts'
+import { findTask, readHandle } from './provider-task.ts'
 import { sendPatiently } from './send-patiently.ts'
 
 interface Step {

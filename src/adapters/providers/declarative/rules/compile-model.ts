@@ -1,9 +1,9 @@
 /** A model's rules made ready to run: paths, patterns and templates are read once, and what is wrong with them is found here. */
+
 import { type JsonPath, readJsonPath } from '../../../../domain/models/json-path.ts'
 import type { Model } from '../../../../domain/models/model.ts'
 import { type BodyWriter, compileBody } from '../request/write-body.ts'
-import { compileConditions, type InputTest } from './conditions.ts'
-import { type Classify, compileOutcomes } from './outcome-rules.ts'
+import { type Classify, compileConditions, compileOutcomes, type InputTest } from './match-rules.ts'
 import type { FetchRule, ModelRules, OperationRules, ProviderRules, RefuseRule, TaskRules } from './rule-types.ts'
 import {
   compileJsonTemplate,

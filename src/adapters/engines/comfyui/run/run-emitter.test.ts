@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineMessage } from '../wire/socket-frames.ts'
-import { RunTeller } from './run-emitter.ts'
-import { TellingListener } from './run-listener.ts'
+import { RunTeller, TellingListener } from './run-emitter.ts'
 
 function follow() {
   const hints: string[] = []

@@ -1,8 +1,10 @@
-/** What an answer means, by the provider's rules first and by its HTTP status where no rule speaks. */
+/**
+ * Which rule fits: the conditions of an operation for an input, and the outcome rules for an answer. Fields that are null count
+ * as left out.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import { findLeaves, type JsonPath, readJsonPath } from '../../../../domain/models/json-path.ts'
-import { isEmpty } from './conditions.ts'
-import type { Meaning, Occasion, OutcomeRule } from './rule-types.ts'
+import type { Condition, Meaning, Occasion, OutcomeRule } from './rule-types.ts'
 
 export interface Answer {
   readonly status: number
@@ -14,6 +16,7 @@ export interface Answer {
 /** null: no rule speaks. */
 export type Classify = (answer: Answer, occasion: Occasion, hasOutput?: boolean) => Meaning | null
 
+/** What an answer means, by the provider's rules; where none speaks, its HTTP status does (`meaningOfStatus`). */
 export function compileOutcomes(rules: readonly OutcomeRule[]): Classify {
   const tests = rules.map((rule) => ({ ...rule, fits: compileRule(rule), on: rule.on ?? ['error', 'failed'] }))
   return (answer, occasion, hasOutput = false) => {
@@ -63,4 +66,37 @@ const BY_STATUS: Readonly<Record<number, Meaning>> = {
 /** Where no rule speaks. */
 export function meaningOfStatus(status: number): Meaning {
   return BY_STATUS[status] ?? (status >= 500 ? 'transient' : 'failed')
+}
+
+export type InputTest = (input: unknown, settings: Readonly<Record<string, string>>) => boolean
+
+/** Whether an operation is the one that an input asks for. */
+export function compileConditions(conditions: readonly Condition[] = []): InputTest {
+  const tests = conditions.flatMap(compileCondition)
+  return (input, settings) => tests.every((test) => test(input, settings))
+}
+
+function compileCondition({ present, absent, setting, path, is }: Condition): InputTest[] {
+  const tests: InputTest[] = []
+  if (present !== undefined) tests.push(hasValue(present))
+  if (absent !== undefined) {
+    const isThere = hasValue(absent)
+    tests.push((input, settings) => !isThere(input, settings))
+  }
+  if (setting !== undefined) tests.push((_input, settings) => is?.includes(settings[setting] ?? '') ?? false)
+  if (path !== undefined) {
+    const where = readJsonPath(path)
+    tests.push((input) => findLeaves(input, where).some(({ value }) => is?.includes(String(value)) ?? false))
+  }
+  return tests
+}
+
+function hasValue(path: string): InputTest {
+  const where = readJsonPath(path)
+  return (input) => findLeaves(input, where).some(({ value }) => !isEmpty(value))
+}
+
+/** null, '' and an empty list say that there is nothing. */
+export function isEmpty(value: unknown): boolean {
+  return value === null || value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
 }
