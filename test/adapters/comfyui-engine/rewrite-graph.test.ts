@@ -4,7 +4,7 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import {
   countReachable,
-  namesToStage,
+  namesToUpload,
   rewriteGraph,
   withoutFolder,
 } from '../../../src/adapters/engines/comfyui/run/rewrite-graph.ts'
@@ -24,7 +24,7 @@ const graph = readGraph({
 
 test('files are staged when a file input or a resolved reference names them; weights never', () => {
   const names = new Set(['photo.png', HASH_NAME, 'sd.safetensors', 'unused.png'])
-  assert.deepEqual(namesToStage(graph, catalog, names), new Set(['photo.png', HASH_NAME]))
+  assert.deepEqual(namesToUpload(graph, catalog, names), new Set(['photo.png', HASH_NAME]))
 })
 
 test('names are replaced where they are names, prefixes get the folder, and everything else stays', () => {

@@ -1,44 +1,45 @@
 /** Every bound of the adapter in one record, each with the reason for its default. Times in milliseconds, sizes in bytes. */
 export interface ComfyBounds {
-  /** A small call: queue, history, interrupt. A loaded server answers late, a dead one not at all. */
+  /** For small calls: queue, history, interrupt. A loaded server answers late, a dead one not at all. */
   readonly callMs: number
-  /** Answers of small calls. A history entry holds the whole graph and every reported text. */
+  /** For answers of small calls. A history entry holds the whole graph and every reported text. */
   readonly maxAnswerBytes: number
-  /** The node classes: megabytes, built anew by the server for every call. */
+  /** For the list of node classes: megabytes, which the server builds for every call. */
   readonly objectInfoMs: number
   readonly maxObjectInfoBytes: number
-  /** Handing over a graph; validation of a large one takes seconds. */
+  /** For submitting a graph; the validation of a large one takes seconds. */
   readonly submitMs: number
-  /** Uploads: a pause this long means that nobody reads. */
+  /** For uploads: a pause this long means that the server does not read any more. */
   readonly uploadIdleMs: number
 
-  /** Without any answer for so long, the run is lost. Shorter than a lease, so that recovery is ours and not the reaper's. */
+  /** A run is lost after this time without any answer. Shorter than a lease, so that the attempt ends here and not by an expired lease. */
   readonly unreachableMs: number
-  /** Nobody listens at its port for so long: the process is gone. */
+  /** Connections are refused for this long: the process is gone. */
   readonly refusedMs: number
-  /** In neither queue nor history for so long: forgotten. Old servers write history a moment after the queue. */
+  /** A run is forgotten when it is in neither queue nor history for this long: old servers write the history a moment late. */
   readonly vanishedMs: number
-  /** Polling of queue and history beside the socket: first and slowest pace. */
+  /** Queue and history are polled beside the socket: the first and the longest pause. */
   readonly pollFirstMs: number
   readonly pollMaxMs: number
-  /** Between the last word about the nodes and the history entry; then the history is asked, whatever was heard. */
+  /** After the last message about the nodes the history gets its entry; it is asked for after this time. */
   readonly endLagMs: number
 
-  /** No event for so long while the queue says `running`: the socket is taken for dead and opened anew. */
+  /** No event for this long while the queue says `running`: the socket is taken for dead and opened again. */
   readonly socketSilenceMs: number
-  /** No event for so long while the queue says `running`: the node hangs. Twice that without a socket. null: never. */
+  /** No event for this long while the queue says `running`: the node hangs. Twice as long without a socket. null: never. */
   readonly stallMs: number | null
   /**
-   * It waits in the server's queue and nothing at all runs there, or only what we gave up: nothing will start. Also the time from a
-   * run's last word to its record. Far above what a server needs between two prompts, which is at most to unload its weights.
+   * A run waits in the server's queue for this long while nothing runs there, or only prompts that we gave up: it will not start.
+   * Also the time between a run's last message and its history entry. Far more than a server needs between two prompts, where at
+   * most it unloads weights.
    */
   readonly idleMs: number
   /**
-   * It waits behind one and the same prompt for so long: of somebody else, whose progress nobody tells us, or of ours without any
-   * news. null: it may take for ever.
+   * A run waits behind the same prompt for this long: one of another client, whose progress we do not hear, or one of ours without
+   * any message. null: it may wait for ever.
    */
   readonly queueStillMs: number | null
-  /** How long a run waits for the socket before it goes on without. */
+  /** How long a run waits for the socket before it starts without one. */
   readonly socketWaitMs: number
   /** How long a connecting socket may take, and the pauses between tries. */
   readonly socketOpenMs: number
@@ -48,15 +49,15 @@ export interface ComfyBounds {
   readonly sameIdPauseMs: number
   /** A larger frame closes the socket: previews are small, full pictures of SaveImageWebsocket are not. */
   readonly maxFrameBytes: number
-  /** Events that wait for a slow reader of a run; of previews only the newest is kept beyond it. */
+  /** Events that may wait for a slow reader of a run before previews and progress are dropped. */
   readonly maxWaitingEvents: number
 
-  /** How long an interrupted run may go on. Above the worker's own grace: it is the one to give an engine up. */
+  /** How long an interrupted run may go on. Longer than the worker's own grace, because the worker decides when to give an engine up. */
   readonly stopGraceMs: number
-  /** The interrupt is one flag, cleared at the start of every prompt: it is repeated. */
+  /** The interrupt is a single flag that the server clears at the start of every prompt, so it is repeated at this pace. */
   readonly interruptEveryMs: number
 
-  /** One try at a file: the first byte, a pause within, and the least pace over a window. */
+  /** For one try to read a file: until the first byte, for a pause within, and the slowest pace over a window of time. */
   readonly fileFirstByteMs: number
   readonly fileIdleMs: number
   readonly fileMinBytesPerSecond: number
@@ -65,21 +66,21 @@ export interface ComfyBounds {
   readonly fileRetryMs: number
   readonly maxFileBytes: number
 
-  /** Probing an idle engine, and an absent one at the slowest. */
+  /** How often an idle engine is asked, and the longest pause for an absent one. */
   readonly probeEveryMs: number
   readonly probeMaxMs: number
   /** The node classes are read again at this pace, and never more often than the second figure. */
   readonly catalogEveryMs: number
   readonly catalogMinMs: number
 
-  /** What is left of runs that are over is removed together with what comes within this time. */
+  /** History entries of runs that end within this time are removed together. */
   readonly forgetAfterMs: number
-  /** Inputs that are kept on a server for the runs to come. */
+  /** Inputs that are kept on a server for later runs. */
   readonly maxStagedFiles: number
-  /** Files of a run go so long after the last of them was read; those that nobody reads, after the second figure. */
+  /** Files of a run are removed this long after the last of them was read; those that are never read, after the second figure. */
   readonly removeAfterMs: number
   readonly giveUpAfterMs: number
-  /** The server frees on its own thread after it answered. */
+  /** The server frees memory on another thread after it has answered. */
   readonly freeSettleMs: number
   /** Of a failure's message and traceback. */
   readonly maxMessageBytes: number

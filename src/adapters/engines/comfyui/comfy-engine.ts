@@ -1,7 +1,7 @@
 /**
- * One ComfyUI server as an engine of a fleet. It opens whether or not the server is there: readiness is a state. Runs are
- * only decided by what `/history` and `/queue` say; the socket brings progress, previews and printed lines. A supervised
- * server is started, restarted and ended by us; otherwise it is the same.
+ * One ComfyUI server as an engine of a fleet. It opens whether or not the server answers: readiness is a state. Only
+ * `/history` and `/queue` decide how a run ends; the socket brings progress, previews and printed lines. A supervised server
+ * is one that we start, restart and end; everything else is the same for both kinds.
  */
 import { randomUUID } from 'node:crypto'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
@@ -17,17 +17,18 @@ import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
-import { type Device, openPulse, type Pulse } from './health/server-monitor.ts'
-import { createTroubleTeller } from './health/unusable-warning.ts'
+import { openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
+import { createUnusableWarning } from './health/unusable-warning.ts'
 import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
 import { createForgetter, type Forgetter } from './run/forget-runs.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createStopper, type Stopper } from './run/stop-run.ts'
-import { type ComfyApi, createApi } from './wire/comfy-api.ts'
+import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
 import { type ComfyHttp, credentialsOf, openComfyHttp } from './wire/comfy-http.ts'
 import { type EngineSocket, openSocket } from './wire/comfy-socket.ts'
-import { createHub, type Hub } from './wire/message-dispatcher.ts'
-import { createPrintLog, type PrintLog } from './wire/printed-lines.ts'
+import { createMessageDispatcher, type MessageDispatcher } from './wire/message-dispatcher.ts'
+import { createPrintedLines, type PrintedLines } from './wire/printed-lines.ts'
+import type { Device } from './wire/read-server-info.ts'
 
 export type ComfyServer =
   | {
@@ -41,14 +42,14 @@ export type ComfyServer =
 
 export interface ComfyEngineOptions {
   readonly server: ComfyServer
-  /** Stable over restarts of ours; absent: the address. */
+  /** Stays the same when we restart; absent: the address. */
   readonly id?: string
   /**
-   * Names this service towards servers that it shares with others: what a process before us left on a server under this name
-   * is ended there. Absent: nothing is.
+   * Names this service towards servers that it shares with others. What an earlier process left on a server under this name is
+   * ended there; without a name, nothing is.
    */
   readonly ownerId?: string
-  /** Names the present process of this service: what another of its engines runs on the same server is not left over. */
+  /** Names the present process of this service: prompts under this name are not left over, whichever of its engines posted them. */
   readonly instanceId?: string
   /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
   readonly concurrency?: number
@@ -60,7 +61,7 @@ export interface ComfyEngineOptions {
 export interface ComfyDetails {
   /** Without credentials. */
   readonly url: string
-  /** As the server last told: everybody's. */
+  /** As the server last told it: the prompts of all its clients. */
   readonly queueRemaining: number | null
   readonly socket: 'open' | 'connecting' | 'closed'
   readonly catalogAt: Date | null
@@ -74,17 +75,17 @@ export interface ComfyEngine extends FleetEngine {
 }
 
 const CLOSE_WITHIN_MS = 5_000
-// What is not forgotten in that time stays; nobody who stops a service waits for it.
+// History entries that are not removed in this time stay on the server: stopping the service must not wait for them.
 const FORGET_WITHIN_MS = 500
-// What a process printed comes through a pipe of its own, beside the news of its end.
+// The lines of a process come through a pipe of their own and may arrive after the end of its run.
 const PIPE_LAG_MS = 50
 
-/** Throws CommandError for a launch command that cannot be meant; never because a server is not there. */
+/** Throws CommandError for a launch command that cannot be run; never because a server does not answer. */
 export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
   const { server, clock } = options
-  if (server.kind === 'remote') return new ServerEngine(options, { url: server.url, supervisor: null })
+  if (server.kind === 'remote') return new ComfyServerEngine(options, { url: server.url, supervisor: null })
   const supervisor = await openSupervisor(server, { clock })
-  return new ServerEngine(options, { url: supervisor.url, supervisor })
+  return new ComfyServerEngine(options, { url: supervisor.url, supervisor })
 }
 
 interface Reach {
@@ -92,7 +93,7 @@ interface Reach {
   readonly supervisor: Supervisor | null
 }
 
-class ServerEngine implements ComfyEngine {
+class ComfyServerEngine implements ComfyEngine {
   readonly id: string
   readonly concurrency: number
   readonly recycle?: (reason: string) => Promise<void>
@@ -105,23 +106,24 @@ class ServerEngine implements ComfyEngine {
   readonly #supervisor: Supervisor | null
   readonly #http: ComfyHttp
   readonly #api: ComfyApi
-  readonly #hub: Hub
-  readonly #prints: PrintLog
+  readonly #dispatcher: MessageDispatcher
+  readonly #prints: PrintedLines
   readonly #remover: Remover
   readonly #stage: Stage
   readonly #stopper: Stopper
   readonly #forgetter: Forgetter
   readonly #fitness: Fitness
-  readonly #pulse: Pulse
+  readonly #monitor: ServerMonitor
   readonly #socket: EngineSocket
   readonly #silentClasses = new Set<string>()
   readonly #listeners = new Set<() => void>()
-  readonly #tellTrouble: () => void
+  readonly #warnIfUnusable: () => void
   readonly #runs = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #gone = new AbortController()
+  /** Printed lines are taken from the process that we started, since the server passes none on. */
   #hearsProcess = false
-  /** While it is not known yet how the server's lines are heard. */
+  /** Pending until it is known how the server's printed lines reach us. */
   #subscribing: Promise<void> = Promise.resolve()
   #closed: Promise<void> | null = null
 
@@ -138,10 +140,10 @@ class ServerEngine implements ComfyEngine {
     this.#clientPrefix = `${this.#ownerPrefix}${options.instanceId ?? randomUUID()}-`
     this.#supervisor = supervisor
     this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
-    this.#api = createApi(this.#http, bounds)
-    this.#hub = createHub({ ...bounds, onPrinted: (entries) => this.#prints.hear(entries) })
-    const tell = (text: string, at: number | null) => this.#hub.receiveLog(text, at)
-    this.#prints = createPrintLog({ api: this.#api, clock: options.clock, tell })
+    this.#api = createComfyApi(this.#http, bounds)
+    this.#dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => this.#prints.hear(entries) })
+    const tell = (text: string, at: number | null) => this.#dispatcher.receiveLog(text, at)
+    this.#prints = createPrintedLines({ api: this.#api, clock: options.clock, tell })
     this.#stopper = createStopper(this.#api)
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
@@ -150,13 +152,13 @@ class ServerEngine implements ComfyEngine {
       api: this.#api,
       bounds,
       remover: this.#remover,
-      maxUploadBytes: () => this.#pulse.state().maxUploadBytes,
+      maxUploadBytes: () => this.#monitor.state().maxUploadBytes,
     })
     this.#fitness = this.#createFitness()
-    this.#pulse = this.#openPulse(options.clock)
-    this.#tellTrouble = createTroubleTeller({
+    this.#monitor = this.#openMonitor(options.clock)
+    this.#warnIfUnusable = createUnusableWarning({
       log: this.#log,
-      state: () => this.#pulse.state(),
+      state: () => this.#monitor.state(),
       lastLines: () => supervisor?.lastLines() ?? [],
       isOurs: supervisor !== null,
       signal: this.#closing.signal,
@@ -167,20 +169,20 @@ class ServerEngine implements ComfyEngine {
     this.#supervise(supervisor)
   }
 
-  #openPulse(clock: Clock): Pulse {
-    return openPulse({
+  #openMonitor(clock: Clock): ServerMonitor {
+    return openServerMonitor({
       api: this.#api,
       bounds: this.#bounds,
       clock,
       log: this.#log,
       isOurs: this.#supervisor !== null,
-      isBusy: () => this.#hub.attached() > 0,
-      onMeet: ({ isAnother }) => this.#meet(isAnother),
-      onLook: async () => {
-        await this.#fitness.look()
+      isBusy: () => this.#dispatcher.attached() > 0,
+      onConnected: ({ isAnother }) => this.#prepareServer(isAnother),
+      onAnswer: async () => {
+        await this.#fitness.check()
         return this.#fitness.unfit() !== null
       },
-      onChange: () => this.#tellChange(),
+      onChange: () => this.#onChange(),
     })
   }
 
@@ -191,25 +193,25 @@ class ServerEngine implements ComfyEngine {
       bounds: this.#bounds,
       log: this.#log,
       newClientId: () => `${this.#clientPrefix}${randomUUID()}`,
-      isIdNeeded: () => this.#hub.attached() > 0,
+      isIdNeeded: () => this.#dispatcher.attached() > 0,
       onMessage: (message) => {
-        this.#hub.receive(message)
-        this.#pulse.heard()
+        this.#dispatcher.receive(message)
+        this.#monitor.heard()
       },
       onOpen: (clientId) => {
         this.#subscribing = this.#subscribeLogs(clientId)
-        this.#pulse.heard()
+        this.#monitor.heard()
       },
-      onClose: this.#pulse.look,
+      onClose: this.#monitor.askNow,
     })
   }
 
   #supervise(supervisor: Supervisor): void {
     supervisor.start({
       onLine: (line) => {
-        if (this.#hearsProcess) this.#hub.receiveLog(line)
+        if (this.#hearsProcess) this.#dispatcher.receiveLog(line)
       },
-      onStart: this.#pulse.look,
+      onStart: this.#monitor.askNow,
       onEnd: (reason) => {
         this.#gone.abort()
         this.#gone = new AbortController()
@@ -218,15 +220,15 @@ class ServerEngine implements ComfyEngine {
     })
   }
 
-  /** From the server's own record and over the socket; a server that has neither is heard through its process. */
+  /** Printed lines come from the server's own record and over the socket; of a server with neither, from its process. */
   async #subscribeLogs(clientId: string): Promise<void> {
     try {
       const isSubscribed = await this.#api.subscribeLogs(clientId)
-      // While something runs, what was printed in the meantime is not nobody's.
-      if (this.#hub.attached() === 0) await this.#prints.begin()
+      // While something runs, lines that were printed in the meantime belong to it.
+      if (this.#dispatcher.attached() === 0) await this.#prints.begin()
       this.#hearsProcess = !isSubscribed && !this.#prints.hasRecord()
     } catch (error) {
-      this.#log.debug({ err: error }, 'the lines of an engine cannot be heard')
+      this.#log.debug({ err: error }, 'the printed lines of an engine cannot be read')
     }
   }
 
@@ -235,28 +237,28 @@ class ServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,
-      // The data folder is locked to one process: what carries the service's name and not that of its present process is nobody's.
+      // Only one process at a time holds the data folder, so a prompt with the service's name and another process' name is left over.
       isOrphan: (clientId) => clientId.startsWith(this.#ownerPrefix) && !clientId.startsWith(this.#clientPrefix),
       onChange: () => {
-        this.#tellChange()
-        this.#pulse.look()
+        this.#onChange()
+        this.#monitor.askNow()
       },
-      onStubborn: () => this.#replaceStubborn(),
+      onStubborn: () => this.#restartStubborn(),
       onAdopted: (prompts) =>
-        this.#log.info({ prompts }, 'an earlier process left prompts on an engine; they are ended'),
+        this.#log.info({ prompts }, 'an earlier process left prompts on an engine; they are being ended'),
     })
   }
 
-  /** Before it is given any work. */
-  async #meet(isAnother: boolean): Promise<void> {
+  /** Runs before the server is given any work. */
+  async #prepareServer(isAnother: boolean): Promise<void> {
     if (isAnother) this.#fitness.startAnew()
-    if (this.#ownerId !== null) await this.#fitness.adopt()
-    await this.#fitness.look()
+    if (this.#ownerId !== null) await this.#fitness.adoptOrphans()
+    await this.#fitness.check()
   }
 
-  #replaceStubborn(): void {
+  #restartStubborn(): void {
     const reason = this.#fitness.unfit()
-    this.#log.error({ reason }, 'an engine does not let go of a run')
+    this.#log.error({ reason }, 'an engine does not end a run that was given up')
     this.#supervisor?.recycle().catch((error) => this.#log.error({ err: error }, 'an engine could not be restarted'))
   }
 
@@ -264,16 +266,16 @@ class ServerEngine implements ComfyEngine {
     this.#fitness.startAnew()
     this.#stage.forget()
     this.#remover.forget()
-    this.#pulse.startAnew(reason)
+    this.#monitor.startAnew(reason)
   }
 
-  #tellChange(): void {
-    if (!this.#closing.signal.aborted) this.#tellTrouble()
+  #onChange(): void {
+    if (!this.#closing.signal.aborted) this.#warnIfUnusable()
     for (const listener of this.#listeners) listener()
   }
 
   health(): EngineHealth {
-    const { state, incarnation, version, lastError } = this.#pulse.state()
+    const { state, incarnation, version, lastError } = this.#monitor.state()
     return {
       state,
       incarnation,
@@ -287,10 +289,10 @@ class ServerEngine implements ComfyEngine {
   }
 
   details(): ComfyDetails {
-    const { catalogAt, device } = this.#pulse.state()
+    const { catalogAt, device } = this.#monitor.state()
     return {
       url: this.#shownUrl,
-      queueRemaining: this.#hub.queueRemaining(),
+      queueRemaining: this.#dispatcher.queueRemaining(),
       socket: this.#socket.state(),
       catalogAt,
       device,
@@ -298,11 +300,11 @@ class ServerEngine implements ComfyEngine {
   }
 
   catalog(): NodeCatalog {
-    return this.#pulse.state().catalog
+    return this.#monitor.state().catalog
   }
 
   objectInfo(): ObjectInfo | null {
-    return this.#pulse.state().objectInfo
+    return this.#monitor.state().objectInfo
   }
 
   onChange(listener: () => void): () => void {
@@ -314,7 +316,7 @@ class ServerEngine implements ComfyEngine {
     const over = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
     await new Promise<void>((resolve) => {
       const look = () => {
-        if (this.#pulse.state().state !== 'ready' && !over.aborted) return
+        if (this.#monitor.state().state !== 'ready' && !over.aborted) return
         this.#listeners.delete(look)
         over.removeEventListener('abort', look)
         resolve()
@@ -327,15 +329,15 @@ class ServerEngine implements ComfyEngine {
 
   async *run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
     if (this.#closing.signal.aborted) throw new EngineLostError('engine_unreachable', 'the engine is closed')
-    const over = Promise.withResolvers<void>()
-    this.#runs.add(over.promise)
+    const ended = Promise.withResolvers<void>()
+    this.#runs.add(ended.promise)
     try {
-      // What the process prints is nowhere else, so the run waits until somebody listens.
+      // Lines of the process are kept nowhere else, so the run waits until they are listened to.
       if (this.#supervisor !== null) await this.#subscribing
       yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
     } finally {
-      this.#runs.delete(over.promise)
-      over.resolve()
+      this.#runs.delete(ended.promise)
+      ended.resolve()
     }
   }
 
@@ -343,7 +345,7 @@ class ServerEngine implements ComfyEngine {
     return {
       api: this.#api,
       bounds: this.#bounds,
-      hub: this.#hub,
+      dispatcher: this.#dispatcher,
       prints: this.#prints,
       remover: this.#remover,
       closing: this.#closing.signal,
@@ -354,10 +356,10 @@ class ServerEngine implements ComfyEngine {
       fitness: this.#fitness,
       silentClasses: this.#silentClasses,
       log: this.#log,
-      catalog: this.#pulse.state().catalog,
+      catalog: this.#monitor.state().catalog,
       gone: this.#gone.signal,
       printedAfterMs: this.#hearsProcess && this.#supervisor !== null ? PIPE_LAG_MS : 0,
-      onSurprise: this.#pulse.refresh,
+      onUnexpectedRefusal: this.#monitor.refresh,
       onForgotten: () => this.#startAnew('it has forgotten a run'),
     }
   }
@@ -375,12 +377,12 @@ class ServerEngine implements ComfyEngine {
   async #close(): Promise<void> {
     this.#closing.abort()
     await settlesWithin(Promise.all(this.#runs), CLOSE_WITHIN_MS)
-    await this.#pulse.close()
+    await this.#monitor.close()
     await this.#socket.close()
     await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)
     await this.#supervisor?.close()
     await this.#http[Symbol.asyncDispose]()
-    this.#tellChange()
+    this.#onChange()
   }
 }
 

@@ -1,34 +1,40 @@
 /**
- * What an attempt saved on its server, until it can go: the run must be over (a later node may read what an earlier one saved),
- * and every reported file must have been read, or never be read any more. Files of an asset store go at once, others a while
- * later and together.
+ * Removes what an attempt saved on its server once that is safe: when the run is over (a later node may read what an earlier one
+ * saved), and every reported file was read or will not be read any more. Files in the server's asset store are removed at once,
+ * others a while later and together.
  */
-import type { LeftFile, Remover } from './remove-files.ts'
+import type { Remover, ServerFile } from './remove-files.ts'
 
-export interface LeftFiles {
-  /** A file that somebody is going to read. */
-  reported(file: LeftFile): void
+export interface OutputCleanup {
+  /** A file that is going to be read. */
+  reported(file: ServerFile): void
   /** It was read to its end. Never rejects. */
-  read(file: LeftFile): Promise<void>
-  /** Nothing more is saved. Never rejects. */
-  over(): Promise<void>
+  read(file: ServerFile): Promise<void>
+  /** The run is over, so nothing more is saved. Never rejects. */
+  runEnded(): Promise<void>
 }
 
-export interface LeftFilesDeps {
+export interface OutputCleanupDeps {
   readonly remover: Remover
-  /** Of the attempt, within the output folder: nothing outside is ever touched. */
+  /** The folder of the attempt within the output folder. Nothing outside of it is removed. */
   readonly folder: string
-  /** So long after the last file was read. */
+  /** How long after the last file was read. */
   readonly removeAfterMs: number
-  /** After that long nobody reads any more: the outputs were given up. */
+  /** After this time, files that were not read count as given up. */
   readonly giveUpAfterMs: number
-  /** Aborted when the engine closes: what can go goes at once. */
+  /** Aborted when the engine closes: then everything that may be removed is removed at once. */
   readonly closing: AbortSignal
 }
 
-export function createLeftFiles({ remover, folder, removeAfterMs, giveUpAfterMs, closing }: LeftFilesDeps): LeftFiles {
-  const own = new Map<string, LeftFile>()
-  const assets = new Map<string, LeftFile>()
+export function createOutputCleanup({
+  remover,
+  folder,
+  removeAfterMs,
+  giveUpAfterMs,
+  closing,
+}: OutputCleanupDeps): OutputCleanup {
+  const own = new Map<string, ServerFile>()
+  const assets = new Map<string, ServerFile>()
   const unread = new Set<string>()
   let isOver = false
   let timer: NodeJS.Timeout | null = null
@@ -52,7 +58,7 @@ export function createLeftFiles({ remover, folder, removeAfterMs, giveUpAfterMs,
   function removeNow(): void {
     if (timer !== null) clearTimeout(timer)
     closing.removeEventListener('abort', removeNow)
-    // What is cut off in the middle of its reading stays.
+    // When the engine closes, files that are still being read stay.
     const isDone = unread.size === 0 || !closing.aborted
     if (isDone && own.size > 0) void remover.removeFolder(folder, [...own.values()])
     own.clear()
@@ -73,7 +79,7 @@ export function createLeftFiles({ remover, folder, removeAfterMs, giveUpAfterMs,
       removeLater()
       await removeAssets()
     },
-    async over() {
+    async runEnded() {
       isOver = true
       removeLater()
       await removeAssets()
@@ -85,6 +91,6 @@ function isWithin(subfolder: string, folder: string): boolean {
   return (subfolder === folder || subfolder.startsWith(`${folder}/`)) && !subfolder.split('/').includes('..')
 }
 
-function keyOf({ folder, subfolder, filename }: LeftFile): string {
+function keyOf({ folder, subfolder, filename }: ServerFile): string {
   return `${folder}\n${subfolder}\n${filename}`
 }

@@ -1,31 +1,35 @@
 /**
- * The bytes of a file that a node reported. A try that breaks off, stands still or crawls is given up and the next goes on
- * where it ended, when the server allows that and the file is still the same. After the last one the attempt is lost:
- * another server, or this one later, can make the file anew.
+ * The bytes of a file that a node reported. A try that breaks off, stalls or crawls is given up, and the next one continues where
+ * it ended if the server allows that and the file is still the same. After the last try the attempt is lost: another server, or
+ * this one later, can make the file again.
  */
 
 import { sleep } from '../../../../../lib/sleep.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
-import { silenceError, watchLife } from '../health/liveness-watch.ts'
-import { type ComfyApi, type FilePlace, viewPath } from '../wire/comfy-api.ts'
+import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
+import { type ComfyApi, type FileLocation, viewPath } from '../wire/comfy-api.ts'
 import { CallError, type StreamedAnswer, toCallError } from '../wire/comfy-http.ts'
 
 interface Progress {
   received: number
-  /** Of the whole file; null as long as no answer said. */
+  /** Of the whole file; null until an answer says it. */
   sizeBytes: number | null
   etag: string | null
 }
 
-export async function* readFile(api: ComfyApi, place: FilePlace, bounds: ComfyBounds): AsyncGenerator<Uint8Array> {
+export async function* readOutput(
+  api: ComfyApi,
+  location: FileLocation,
+  bounds: ComfyBounds,
+): AsyncGenerator<Uint8Array> {
   const progress: Progress = { received: 0, sizeBytes: null, etag: null }
   let failure: unknown = null
-  using life = watchLife({ api, bounds })
+  using life = watchLiveness({ api, bounds })
   for (let attempt = 0; attempt < bounds.fileTries; attempt++) {
     if (attempt > 0) await sleep(bounds.fileRetryMs * 2 ** (attempt - 1))
     try {
-      yield* readOnce(api, place, { bounds, progress, silent: life.silent })
+      yield* readOnce(api, location, { bounds, progress, silent: life.silent })
       return
     } catch (error) {
       failure = life.silent.aborted ? silenceError({ bounds }) : toCallError(error, '/view')
@@ -50,11 +54,11 @@ interface Try {
 
 async function* readOnce(
   api: ComfyApi,
-  place: FilePlace,
+  location: FileLocation,
   { bounds, progress, silent }: Try,
 ): AsyncGenerator<Uint8Array> {
   const over = new AbortController()
-  const answer = await api.http.stream(viewPath(place), {
+  const answer = await api.http.stream(viewPath(location), {
     headers: progress.received === 0 ? {} : rangeHeaders(progress),
     firstByteMs: bounds.fileFirstByteMs,
     idleMs: bounds.fileIdleMs,
@@ -80,7 +84,7 @@ function rangeHeaders({ received, etag }: Progress): Record<string, string> {
   return { range: `bytes=${received}-`, ...(etag === null ? {} : { 'if-range': etag }) }
 }
 
-/** How many bytes of the answer were received before. Throws when it is no answer to build on. */
+/** How many bytes of the answer were received before. Throws when the answer cannot continue what was received. */
 function startAt({ status, headers }: StreamedAnswer, progress: Progress): number {
   if (status !== 200 && status !== 206) throw new CallError('status', `/view answered ${status}`, { status })
   const etag = one(headers.etag)
@@ -89,14 +93,14 @@ function startAt({ status, headers }: StreamedAnswer, progress: Progress): numbe
   progress.etag ??= etag
   const length = one(headers['content-length'])
   if (status === 200) progress.sizeBytes = length === null ? null : Number(length)
-  // A range says how large the whole is, and it says it anew: a length that was promised before may have been wrong.
+  // A range says how large the whole file is. It overrules an earlier length, which may have been wrong.
   else progress.sizeBytes = sizeInRange(headers) ?? progress.sizeBytes
   return status === 200 ? progress.received : 0
 }
 
 const UNSATISFIABLE = 416
 
-/** Asked for what comes after the last byte, a server answers that there is nothing. */
+/** Asked for bytes after the last one, a server answers that there are none: then everything was received. */
 function isAtEnd({ status, headers }: StreamedAnswer, { received }: Progress): boolean {
   return status === UNSATISFIABLE && received > 0 && sizeInRange(headers) === received
 }
@@ -126,7 +130,7 @@ async function* take(
   }
 }
 
-/** A file without its end is no file; undici notices most such ends by itself. */
+/** Most files that end too early are noticed by the HTTP client; this finds the others. */
 function checkWhole({ received, sizeBytes }: Progress): void {
   if (sizeBytes !== null && received !== sizeBytes) {
     throw new CallError('broken', `/view: ${received} of ${sizeBytes} bytes came`)
@@ -143,7 +147,7 @@ interface Pace {
   stop(): void
 }
 
-/** Bytes that trickle keep every idle timer quiet: what counts is how many came in a window. */
+/** Trickling bytes never trip an idle timer, so the bytes that come in a window of time are counted. */
 function watchPace({ fileMinBytesPerSecond, filePaceWindowMs }: ComfyBounds, onTooSlow: () => void): Pace {
   const least = (fileMinBytesPerSecond * filePaceWindowMs) / 1000
   let inWindow = 0

@@ -1,7 +1,7 @@
 /**
- * A node's UI output as a report: items that name a file become files of the server, everything else is kept as a value.
- * Files of the attempt's own folder get names as the rest of the service gives them: numbers that no other job of the
- * account has. The same file keeps its name however often it is reported.
+ * A node's UI output as a report: items that name a file become files to be read from the server, everything else stays a value.
+ * Files in the attempt's own folder are renumbered as everywhere in the service, so that no other job of the account has the same
+ * name. The same file keeps its name however often it is reported.
  */
 
 import type { NodeReport, ReportedFile, ReportedItem } from '../../../../../engine/graph/run-event.ts'
@@ -11,35 +11,35 @@ import { sleep } from '../../../../../lib/sleep.ts'
 import type { EngineRun } from '../../../../domain/engine/engine.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { restoreFile } from '../metadata/restore-file.ts'
-import type { OwnNames } from '../metadata/rewritten-names.ts'
+import type { RewrittenNames } from '../metadata/rewritten-names.ts'
 import { withoutFolder } from '../run/rewrite-graph.ts'
-import type { ComfyApi, FilePlace } from '../wire/comfy-api.ts'
-import type { LeftFiles } from './output-cleanup.ts'
-import { readFile } from './read-output.ts'
+import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
+import type { OutputCleanup } from './output-cleanup.ts'
+import { readOutput } from './read-output.ts'
 
 export interface ReporterDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
-  /** The attempt's own, within the output folder. */
+  /** The attempt's own folder within the output folder. */
   readonly folder: string
-  /** What was rewritten for the server: files are handed on with the caller's graph in them. */
-  names(): OwnNames
+  /** The names that were rewritten for the server: the metadata of files gets the caller's names back. */
+  names(): RewrittenNames
   /** Told of every file, so that it can be removed from the server in the end. */
-  readonly left: LeftFiles
-  /** An earlier attempt could not read what was reported: whether a file is there is asked before it is taken for one. */
+  readonly cleanup: OutputCleanup
+  /** An earlier attempt failed, perhaps at reading outputs: the server is asked whether a file exists before it is reported. */
   readonly isDoubted: boolean
   readonly onUnreadable: (error: unknown) => void
 }
 
 export type ToReport = (output: JsonObject) => Promise<NodeReport>
 
-interface Shown {
+interface ShownName {
   readonly filename: string
   readonly subfolder: string
 }
 
-interface FoundFile extends FilePlace {
+interface FoundFile extends FileLocation {
   readonly assetId: string | null
   readonly contentType: string | null
 }
@@ -47,15 +47,15 @@ interface FoundFile extends FilePlace {
 // `name_00001_.png`, and the few savers that leave the last underscore out.
 const NUMBERED = /^(.*)_(\d{5,})(_?\.\w{1,16})$/
 const OK = 200
-/** The folders that a file can be in; an item without one of these words may be anything that has a name. */
+/** The folders that a file can be in. An item that names none of them need not be a file. */
 const FOLDERS: ReadonlySet<unknown> = new Set(['output', 'temp', 'input'])
 const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
-/** Keys under which a plain text may be the path of a scene. */
+/** Keys under which a plain text may be the path of a 3D scene. */
 const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
 
 export function createReporter(deps: ReporterDeps): ToReport {
   const { api, bounds, folder } = deps
-  const named = new Map<string, Shown>()
+  const named = new Map<string, ShownName>()
 
   return async function toReport(output) {
     const report: [string, readonly ReportedItem[]][] = []
@@ -74,23 +74,23 @@ export function createReporter(deps: ReporterDeps): ToReport {
       return isCertain || (await isFileThere(file)) ? file : item
     }
     if (typeof item !== 'string' || !SCENE_KEYS.has(key) || !SCENE.test(item)) return item
-    const place = placeOfPath(item)
-    const isThere = await isFileThere(place)
-    return isThere ? { ...place, assetId: null, contentType: typeFromName(item) } : item
+    const location = locationOfPath(item)
+    const isThere = await isFileThere(location)
+    return isThere ? { ...location, assetId: null, contentType: typeFromName(item) } : item
   }
 
-  /** Asked again for a while: a file may show late. */
-  async function isFileThere(place: FilePlace): Promise<boolean> {
+  /** Asks several times, since a file may appear late. */
+  async function isFileThere(location: FileLocation): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
-      const status = await statusOf(place)
+      const status = await statusOf(location)
       if (status === OK || attempt >= bounds.fileTries) return status === OK
       await sleep(bounds.fileRetryMs)
     }
   }
 
-  async function statusOf(place: FilePlace): Promise<number | null> {
+  async function statusOf(location: FileLocation): Promise<number | null> {
     try {
-      const { status, body } = await api.head(place, {})
+      const { status, body } = await api.head(location, {})
       body.destroy()
       return status
     } catch {
@@ -98,7 +98,7 @@ export function createReporter(deps: ReporterDeps): ToReport {
     }
   }
 
-  /** In the order in which they were reported, one reservation for all of a name. */
+  /** In the order in which they were reported, with one reservation of numbers for all files of one name. */
   async function nameFiles(files: readonly FoundFile[]): Promise<void> {
     const fresh = files.filter((file) => !named.has(keyOf(file)))
     const groups = Map.groupBy(fresh, (file) => {
@@ -111,11 +111,11 @@ export function createReporter(deps: ReporterDeps): ToReport {
       if (group === null)
         for (const file of distinct)
           named.set(keyOf(file), { ...file, subfolder: withoutFolder(file.subfolder, folder) })
-      else await numberAnew(distinct)
+      else await renumber(distinct)
     }
   }
 
-  async function numberAnew(files: readonly FoundFile[]): Promise<void> {
+  async function renumber(files: readonly FoundFile[]): Promise<void> {
     const [first] = files
     if (first === undefined) return
     const subfolder = withoutFolder(first.subfolder, folder)
@@ -130,11 +130,11 @@ export function createReporter(deps: ReporterDeps): ToReport {
   function toReportedFile(file: FoundFile): ReportedFile {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
     const { contentType } = file
-    deps.left.reported(file)
+    deps.cleanup.reported(file)
     async function* read() {
-      const bytes = readFile(api, file, bounds)
+      const bytes = readOutput(api, file, bounds)
       yield* file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
-      await deps.left.read(file)
+      await deps.cleanup.read(file)
     }
     return { kind: 'file', filename, subfolder, folder: file.folder, contentType, read: () => watched(read()) }
   }
@@ -162,18 +162,18 @@ function toFile(item: JsonObject): FoundFile {
     filename,
     subfolder: typeof item.subfolder === 'string' ? item.subfolder.replaceAll('\\', '/') : '',
     folder: item.type === 'temp' || item.type === 'input' ? item.type : 'output',
-    // Names tell more than keys (videos are reported as images) and more than words such as `video/h264-mp4`.
+    // The name is more reliable than the key (videos are reported as images) and than types such as `video/h264-mp4`.
     contentType: typeFromName(filename) ?? (typeof told === 'string' ? told : null),
     assetId: typeof item.id === 'string' ? item.id : null,
   }
 }
 
-function placeOfPath(path: string): FilePlace {
+function locationOfPath(path: string): FileLocation {
   const clean = path.replaceAll('\\', '/')
   const cut = clean.lastIndexOf('/')
   return { filename: clean.slice(cut + 1), subfolder: clean.slice(0, Math.max(0, cut)), folder: 'output' }
 }
 
-function keyOf({ folder, subfolder, filename }: FilePlace): string {
+function keyOf({ folder, subfolder, filename }: FileLocation): string {
   return `${folder}\n${subfolder}\n${filename}`
 }

@@ -1,7 +1,7 @@
 /**
- * Brings the files of a run to the server, each once: named by content, so that equal files of different jobs are one file
- * there and the server's own cache finds what it has computed from it. What has been brought is remembered for as long as
- * the server process lives; after that it is asked first.
+ * Uploads the input files of a run to the server, each once. They are named by content, so that equal files of different jobs are
+ * one file there and the server's cache finds what it has computed from it. Uploads are remembered as long as the server process
+ * lives; after that the server is asked first whether it still has the file.
  */
 import { posix } from 'node:path'
 import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
@@ -10,7 +10,7 @@ import { sleep } from '../../../../../lib/sleep.ts'
 import type { EngineInput } from '../../../../domain/engine/engine.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { escapeJson } from '../metadata/rewritten-names.ts'
-import { type ComfyApi, writeUpload } from '../wire/comfy-api.ts'
+import { type ComfyApi, type FileLocation, writeUpload } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 import type { Remover } from './remove-files.ts'
 
@@ -19,7 +19,7 @@ const { basename, extname } = posix
 /** The folder within the server's input folder. */
 const FOLDER = 'atelier'
 const ANNOTATION = / \[(?:input|output|temp)\]$/
-/** Leads from a folder to itself. */
+/** A path segment that stays in the same folder. */
 const HERE = './'
 const MAX_PATH_BYTES = 1_000
 const EXTENSION = /^\.\w{1,16}$/
@@ -32,15 +32,15 @@ export class InputTooLargeError extends Error {
 }
 
 export interface Stage {
-  /** Staged names by the names that stand in the graph. Throws CallError or InputTooLargeError. */
-  bring(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
-  /** The files of a run are no longer needed for it: those used longest ago make room when there are too many. */
-  letGo(staged: ReadonlyMap<string, string>): void
-  /** The server may have lost what it was given. */
+  /** The names on the server by the names in the graph. Throws CallError or InputTooLargeError. */
+  upload(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
+  /** The run no longer needs these files. When there are too many, those used longest ago are removed. */
+  release(staged: ReadonlyMap<string, string>): void
+  /** The server may have lost its files. */
   forget(): void
   /**
-   * From now on beside the user's own files. Nodes of other authors often offer only those as a choice, and look neither into
-   * folders nor at the file itself. Not so from the start: thousands of files in these lists make the server slow.
+   * From now on files go directly into the input folder. Nodes of other authors often accept only files that are listed there,
+   * and do not look into subfolders. This is not the default because thousands of files in these lists make the server slow.
    */
   flatten(): void
 }
@@ -49,24 +49,24 @@ export interface StageDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly remover: Pick<Remover, 'removeFile'>
-  /** null: not known. */
+  /** The largest upload that the server accepts; null: not known. */
   maxUploadBytes(): number | null
 }
 
 export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps): Stage {
-  /** By staged name, the one used longest ago first. */
+  /** By name on the server, the one used longest ago first. */
   const kept = new Map<string, { users: number; path: string | null }>()
-  const going = new Map<string, Promise<void>>()
+  const removals = new Map<string, Promise<void>>()
 
-  /** By staged name; several runs that need the same file wait for one upload. */
-  let brought = new Map<string, Promise<string>>()
+  /** By name on the server; several runs that need the same file wait for one upload. */
+  let uploads = new Map<string, Promise<string>>()
   let subfolder = FOLDER
 
-  /** Bringing a file twice does no harm: its name stands for its content. */
-  async function bringOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+  /** Uploading a file twice does no harm: its name stands for its content. */
+  async function uploadWithRetries(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await tryOne(filename, input, signal)
+        return await uploadIfMissing(filename, input, signal)
       } catch (error) {
         const mayPass = error instanceof CallError && error.fault !== 'aborted' && !signal.aborted
         if (!mayPass || attempt >= bounds.fileTries) throw error
@@ -75,7 +75,7 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
     }
   }
 
-  async function tryOne(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+  async function uploadIfMissing(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     const place = { filename, subfolder, folder: 'input' } as const
     if (await isThere(place, input, signal)) return toPath(subfolder, filename)
     const limit = maxUploadBytes()
@@ -83,12 +83,8 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
     return upload(filename, input, signal)
   }
 
-  async function isThere(
-    place: Parameters<ComfyApi['head']>[0],
-    input: EngineInput,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { status, headers, body } = await api.head(place, { signal })
+  async function isThere(location: FileLocation, input: EngineInput, signal: AbortSignal): Promise<boolean> {
+    const { status, headers, body } = await api.head(location, { signal })
     body.destroy()
     return status === 200 && Number(headers['content-length']) === input.sizeBytes
   }
@@ -99,7 +95,7 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
       method: 'POST',
       headers: form.headers,
       body: form.body,
-      // A slow line must not be cut off while it moves: a second for every 64 KiB, and the bound for pauses on top.
+      // A slow connection must not be cut off while bytes move: a second for every 64 KiB, plus the bound for pauses.
       deadlineMs: bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
       maxBytes: bounds.maxAnswerBytes,
       signal,
@@ -110,14 +106,14 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
     return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : subfolder, answer.name)
   }
 
-  /** Before anything is awaited: what is being brought must not be made room of. */
+  /** Called before anything is awaited, so that a file which is being uploaded is not removed to make room. */
   function use(filename: string): void {
     const { users = 0, path = null } = kept.get(filename) ?? {}
     kept.delete(filename)
     kept.set(filename, { users: users + 1, path })
   }
 
-  function letGo(filenames: Iterable<string>): void {
+  function releaseNames(filenames: Iterable<string>): void {
     for (const filename of filenames) {
       const entry = kept.get(filename)
       if (entry !== undefined) entry.users--
@@ -130,26 +126,26 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
 
   function remove(filename: string, path: string | null): void {
     kept.delete(filename)
-    brought.delete(filename)
+    uploads.delete(filename)
     if (path === null) return
     const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
     const gone = remover
       .removeFile({ filename: basename(path), subfolder: folder, folder: 'input' })
-      .finally(() => going.delete(filename))
-    going.set(filename, gone)
+      .finally(() => removals.delete(filename))
+    removals.set(filename, gone)
   }
 
-  async function bringAll(
+  async function uploadAll(
     wanted: ReadonlyMap<string, readonly [filename: string, input: EngineInput]>,
     signal: AbortSignal,
   ): Promise<Map<string, string>> {
     const staged = new Map<string, string>()
     const taken = new Set<string>()
     for (const [name, [filename, input]] of wanted) {
-      const path = await bringShared(filename, input, signal).catch((error) => {
-        // The upload was somebody else's, and they gave up: this run still needs the file.
+      const path = await uploadShared(filename, input, signal).catch((error) => {
+        // Another run had started this upload and was aborted; this run still needs the file.
         if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
-        return bringShared(filename, input, signal)
+        return uploadShared(filename, input, signal)
       })
       const entry = kept.get(filename)
       if (entry !== undefined) entry.path = path
@@ -158,41 +154,43 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
     return staged
   }
 
-  function bringShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const known = brought.get(filename)
+  function uploadShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const known = uploads.get(filename)
     if (known !== undefined) return known
-    const here = brought
-    const gone = going.get(filename)
+    const current = uploads
+    const gone = removals.get(filename)
     const work =
-      gone === undefined ? bringOne(filename, input, signal) : gone.then(() => bringOne(filename, input, signal))
-    here.set(filename, work)
-    work.catch(() => here.delete(filename))
+      gone === undefined
+        ? uploadWithRetries(filename, input, signal)
+        : gone.then(() => uploadWithRetries(filename, input, signal))
+    current.set(filename, work)
+    work.catch(() => current.delete(filename))
     return work
   }
 
   return {
-    async bring(inputs, signal) {
+    async upload(inputs, signal) {
       const wanted = new Map([...inputs].map(([name, input]) => [name, [stagedName(name, input), input] as const]))
       for (const [filename] of wanted.values()) use(filename)
       try {
-        return await bringAll(wanted, signal)
+        return await uploadAll(wanted, signal)
       } catch (error) {
-        letGo([...wanted.values()].map(([filename]) => filename))
+        releaseNames([...wanted.values()].map(([filename]) => filename))
         throw error
       }
     },
-    letGo: (staged) => letGo([...staged.values()].map((path) => basename(path))),
+    release: (staged) => releaseNames([...staged.values()].map((path) => basename(path))),
     forget() {
-      brought = new Map()
+      uploads = new Map()
     },
     flatten() {
       subfolder = ''
-      brought = new Map()
+      uploads = new Map()
     },
   }
 }
 
-/** As a graph names it. */
+/** The path of a file as a graph names it. */
 function toPath(subfolder: string, filename: string): string {
   return subfolder === '' ? filename : `${subfolder.replaceAll('\\', '/')}/${filename}`
 }
@@ -204,9 +202,9 @@ function stagedName(name: string, { hash, contentType }: EngineInput): string {
 }
 
 /**
- * The path as the graph of this run has it. No two names of a graph get the same text, though their bytes be one file, and none
- * gets a shorter one: so the graph that the server writes into its files can be turned back, in place. A file beside the user's
- * own has one name only, for nodes that compare.
+ * The path as it is written into the graph of this run. Every name of the graph gets a text of its own, even when two names mean
+ * the same bytes, and none that is shorter than the name: so the names in the graph that the server writes into its files can be
+ * restored in place. A file directly in the input folder keeps its plain name, for nodes that compare it with a list.
  */
 function spell(path: string, name: string, taken: Set<string>): string {
   const cut = path.lastIndexOf('/') + 1

@@ -1,7 +1,7 @@
 /**
- * Whether a server is there at all while one long call to it is under way: a submit, an upload, a file. Such a call may be silent
- * for a minute and all is well; a server whose plug was pulled is silent for ever. So it is asked a small question beside the
- * call, and when that finds no answer for as long as a run may go without one, the call is given up.
+ * Whether a server still answers while one long call to it is under way: a submit, an upload, a file. Such a call may rightly be
+ * silent for a minute, but a server that lost its power is silent for ever. So a small question is asked beside the call, and
+ * when it gets no answer for as long as a run may go without one, the call is given up.
  */
 import { performance } from 'node:perf_hooks'
 import { sleep } from '../../../../../lib/sleep.ts'
@@ -9,17 +9,17 @@ import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 
-export interface LifeWatch extends Disposable {
-  /** Aborted when the server has said nothing for too long. */
+export interface LivenessWatch extends Disposable {
+  /** Aborted when the server has answered nothing for too long. */
   readonly silent: AbortSignal
 }
 
-export interface LifeDeps {
+export interface LivenessDeps {
   readonly api: Pick<ComfyApi, 'queueRemaining'>
   readonly bounds: Pick<ComfyBounds, 'pollMaxMs' | 'unreachableMs'>
 }
 
-export function watchLife({ api, bounds }: LifeDeps): LifeWatch {
+export function watchLiveness({ api, bounds }: LivenessDeps): LivenessWatch {
   const silent = new AbortController()
   const over = new AbortController()
 
@@ -48,6 +48,6 @@ export function watchLife({ api, bounds }: LifeDeps): LifeWatch {
   return { silent: silent.signal, [Symbol.dispose]: () => over.abort(null) }
 }
 
-export function silenceError({ bounds }: Pick<LifeDeps, 'bounds'>): CallError {
+export function silenceError({ bounds }: Pick<LivenessDeps, 'bounds'>): CallError {
   return new CallError('timeout', `nothing was answered for ${Math.round(bounds.unreachableMs / 1000)} s`)
 }

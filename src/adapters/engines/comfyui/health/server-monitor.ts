@@ -1,7 +1,7 @@
 /**
- * Whether the server is there, and what it can run. An idle server is asked one small question every few seconds; an absent
- * one ever more rarely; its node classes, which it has to put together anew for every reader, only now and then, and when
- * something suggests that they have changed. Nothing here is asked while somebody waits for it.
+ * Whether the server answers, and what it can run. An idle server is asked one small question every few seconds, an absent one
+ * ever more rarely. Its node classes, which are expensive for it to list, are read only now and then and when something suggests
+ * that they have changed. No run and no request waits for these questions.
  */
 import { createHash } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
@@ -10,22 +10,16 @@ import { catalogOf, type ObjectInfo } from '../../../../../engine/graph/object-i
 import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { createDoorbell } from '../../../../../lib/doorbell.ts'
-import { isJsonObject, type JsonObject } from '../../../../../lib/json/lossless-json.ts'
+import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import type { EngineTrouble } from '../../../../domain/engine/fleet-engine.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
-import { readObjectInfo } from '../wire/read-server-info.ts'
+import { type Device, readDevice, readObjectInfo } from '../wire/read-server-info.ts'
 import { toText } from '../wire/socket-frames.ts'
 
-export interface Device {
-  readonly name: string
-  readonly vramTotalBytes: number | null
-  readonly vramFreeBytes: number | null
-}
-
-export interface PulseState {
+export interface ServerState {
   readonly state: 'starting' | 'ready' | 'lost'
   readonly incarnation: number
   readonly version: string | null
@@ -34,53 +28,53 @@ export interface PulseState {
   readonly objectInfo: ObjectInfo | null
   readonly catalog: NodeCatalog
   readonly catalogAt: Date | null
-  /** What the server takes as one upload; null: not known. */
+  /** The largest upload that the server accepts; null: not known. */
   readonly maxUploadBytes: number | null
 }
 
-export interface Pulse {
-  state(): PulseState
-  /** Something happened: look now. */
-  look(): void
-  /** The server said something: if it was silent, look now, for what was left there must not run on. */
+export interface ServerMonitor {
+  state(): ServerState
+  /** Something happened: ask the server now. */
+  askNow(): void
+  /** A message came. If the server did not answer before, ask it now: prompts that were left on it must not run on. */
   heard(): void
   /** The node classes may have changed. */
   refresh(): void
-  /** The process behind the address is, or will be, another one. */
+  /** A new server process is, or soon will be, behind the address. */
   startAnew(reason: string | null): void
   close(): Promise<void>
 }
 
-export interface PulseOptions {
+export interface ServerMonitorOptions {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly clock: Clock
   readonly log: Log
-  /** It is started by us: that nobody answers for a while is no news, and asking costs nobody anything. */
+  /** We started it ourselves: that it does not answer at first is expected, and it may be asked often. */
   readonly isOurs: boolean
-  /** Runs of ours are under way: the server may be too busy to answer at once. */
+  /** Runs of ours are under way, so the server may be slow to answer. */
   isBusy(): boolean
-  /** After the first words with a server, or with one that has come back, before it counts as ready. */
-  onMeet(options: { readonly isAnother: boolean }): Promise<void>
-  /** At every look. True: the next one should come soon. */
-  onLook(): Promise<boolean>
+  /** Before a new server, or one that has come back, counts as ready. `isAnother`: it is another process than before. */
+  onConnected(options: { readonly isAnother: boolean }): Promise<void>
+  /** After every question that was answered. True: the next one should come soon. */
+  onAnswer(): Promise<boolean>
   onChange(): void
 }
 
-// A server that computes answers late now and then; one that runs nothing has no excuse.
+// A server that is computing may answer late; one that runs nothing should not.
 const TRIES_BUSY = 4
 const TRIES_IDLE = 2
 const FIRST_RETRY_MS = 250
 const OWN_RETRY_MAX_MS = 1_000
 const EMPTY_CATALOG = catalogOf({})
 
-export function openPulse(options: PulseOptions): Pulse {
+export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor {
   const { api, bounds, clock, log } = options
   const closing = new AbortController()
   const bell = createDoorbell()
   const maxMs = options.isOurs ? Math.min(OWN_RETRY_MAX_MS, bounds.probeMaxMs) : bounds.probeMaxMs
   const backoff = createBackoff({ firstMs: Math.min(FIRST_RETRY_MS, maxMs), maxMs })
-  let state: PulseState = {
+  let state: ServerState = {
     state: 'starting',
     incarnation: 1,
     version: null,
@@ -97,7 +91,7 @@ export function openPulse(options: PulseOptions): Pulse {
   let failures = 0
   let wasRefused = false
 
-  function change(news: Partial<PulseState>): void {
+  function change(news: Partial<ServerState>): void {
     state = { ...state, ...news }
     options.onChange()
   }
@@ -107,7 +101,7 @@ export function openPulse(options: PulseOptions): Pulse {
   }
 
   async function probe(): Promise<void> {
-    if (state.state !== 'ready') await meet()
+    if (state.state !== 'ready') await connect()
     else if (isInfoDue ? sinceInfoMs() >= bounds.catalogMinMs : sinceInfoMs() >= bounds.catalogEveryMs) await readInfo()
     else await api.queueRemaining({ signal: closing.signal })
   }
@@ -116,15 +110,15 @@ export function openPulse(options: PulseOptions): Pulse {
     return performance.now() - infoReadAt
   }
 
-  /** The first words with a server, or with one that has come back. */
-  async function meet(): Promise<void> {
+  /** Reads everything from a new server, or from one that has come back. */
+  async function connect(): Promise<void> {
     const { signal } = closing
     const stats = await api.systemStats({ signal })
     const features = await api.features({ signal })
     await readInfo()
     const limit = features?.max_upload_size
     const isAnother = state.state === 'lost' && wasRefused
-    await options.onMeet({ isAnother })
+    await options.onConnected({ isAnother })
     wasRefused = false
     change({
       state: 'ready',
@@ -141,7 +135,7 @@ export function openPulse(options: PulseOptions): Pulse {
     infoReadAt = performance.now()
     isInfoDue = false
     const hash = createHash('sha256').update(text).digest('base64')
-    // The same words keep the same objects: whatever was derived from them stays good.
+    // An unchanged text keeps the same objects, and with them everything that was derived from them.
     if (hash === infoHash) return
     const objectInfo = readObjectInfo(text)
     infoHash = hash
@@ -155,24 +149,21 @@ export function openPulse(options: PulseOptions): Pulse {
     const tries = isRefused ? 1 : options.isBusy() ? TRIES_BUSY : TRIES_IDLE
     const message = error instanceof Error ? error.message : String(error)
     if (state.state === 'ready' && failures >= tries) {
-      log.warn({ err: error }, 'an engine is lost')
+      log.warn({ err: error }, 'an engine does not answer any more')
       change({ state: 'lost', lastError: note(message) })
     } else if (!(isRefused && options.isOurs) && state.lastError?.message !== message) {
       change({ lastError: note(message) })
     }
   }
 
-  async function beat(): Promise<void> {
+  async function keepAsking(): Promise<void> {
     while (!closing.signal.aborted) {
       try {
         await probe()
-        const isUneasy = await options.onLook()
+        const isSoon = await options.onAnswer()
         failures = 0
         backoff.reset()
-        await bell.wait(
-          isUneasy ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs,
-          closing.signal,
-        )
+        await bell.wait(isSoon ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs, closing.signal)
       } catch (error) {
         if (closing.signal.aborted) return
         onFailure(error)
@@ -181,11 +172,11 @@ export function openPulse(options: PulseOptions): Pulse {
     }
   }
 
-  const ended = beat()
+  const ended = keepAsking()
 
   return {
     state: () => state,
-    look: () => bell.ring(),
+    askNow: () => bell.ring(),
     heard() {
       if (failures > 0) bell.ring()
     },
@@ -207,16 +198,5 @@ export function openPulse(options: PulseOptions): Pulse {
       closing.abort()
       await ended
     },
-  }
-}
-
-function readDevice({ devices }: JsonObject): Device | null {
-  const first = Array.isArray(devices) ? devices[0] : null
-  if (!isJsonObject(first)) return null
-  const bytes = (value: unknown) => (typeof value === 'number' ? value : null)
-  return {
-    name: toText(first.name) ?? '',
-    vramTotalBytes: bytes(first.vram_total),
-    vramFreeBytes: bytes(first.vram_free),
   }
 }

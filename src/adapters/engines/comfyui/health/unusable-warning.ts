@@ -1,60 +1,60 @@
 /**
- * Says in the log that a server cannot be used, why, and what its process printed last: soon after it is so, and again only when
- * the reason is another one or when it has been ready in between.
+ * Logs that a server cannot be used, why, and what its process printed last: soon after that is known, and again only when the
+ * reason changes or when the server has been ready in between.
  */
 import type { Log } from '../../../../../lib/log.ts'
 import { sleep } from '../../../../../lib/sleep.ts'
 import { RECYCLED } from '../launch/supervisor.ts'
-import type { PulseState } from './server-monitor.ts'
+import type { ServerState } from './server-monitor.ts'
 
-export interface TroubleOptions {
+export interface UnusableWarningOptions {
   readonly log: Log
-  state(): Pick<PulseState, 'state' | 'lastError'>
-  /** What its process printed last; empty when the process is not ours. */
+  state(): Pick<ServerState, 'state' | 'lastError'>
+  /** The last lines of its process; empty when we did not start it. */
   lastLines(): readonly string[]
-  /** That a process of ours does not answer for a while after its start is no news. */
+  /** We started it ourselves: that it does not answer at first is expected. */
   readonly isOurs: boolean
   readonly signal: AbortSignal
 }
 
-// A call may take longer than anybody wants to wait for the first word about a server that swallows everything.
-const FIRST_WORD_MS = 4_000
-// As the call itself will end.
+// A server that accepts connections and never answers would be noticed only when the call to it times out: too late to be useful.
+const FIRST_WARNING_MS = 4_000
+// The words with which the call itself will end.
 const NO_ANSWER = '/system_stats did not answer in time'
 
-/** Returns what is to be called with every change of the server's state. */
-export function createTroubleTeller(options: TroubleOptions): () => void {
+/** Returns the function to call whenever the state of the server has changed. */
+export function createUnusableWarning(options: UnusableWarningOptions): () => void {
   const { log, isOurs } = options
-  let said: string | null = null
+  let logged: string | null = null
   let wasReady = false
 
-  function say(reason: string): void {
-    if (said !== null && toEssence(reason) === toEssence(said)) return
-    said = reason
+  function warn(reason: string): void {
+    if (logged !== null && withoutRoute(reason) === withoutRoute(logged)) return
+    logged = reason
     const lastLines = options.lastLines()
     log.warn({ reason, ...(lastLines.length > 0 && { lastLines }) }, 'an engine cannot be used')
   }
 
   function look(): void {
     const { state, lastError } = options.state()
-    if (state === 'ready') said = null
-    // That it is lost was said where it was noticed.
-    else if (state === 'lost' && wasReady) said = lastError?.message ?? null
-    else if (lastError !== null && lastError.message !== RECYCLED) say(lastError.message)
+    if (state === 'ready') logged = null
+    // That a ready server stopped answering was logged where it was noticed.
+    else if (state === 'lost' && wasReady) logged = lastError?.message ?? null
+    else if (lastError !== null && lastError.message !== RECYCLED) warn(lastError.message)
     wasReady = state === 'ready'
   }
 
-  async function remind(): Promise<void> {
-    await sleep(FIRST_WORD_MS, options.signal)
-    if (options.signal.aborted || said !== null || options.state().state !== 'starting') return
-    say(NO_ANSWER)
+  async function warnOfSilence(): Promise<void> {
+    await sleep(FIRST_WARNING_MS, options.signal)
+    if (options.signal.aborted || logged !== null || options.state().state !== 'starting') return
+    warn(NO_ANSWER)
   }
 
-  if (!isOurs) void remind()
+  if (!isOurs) void warnOfSilence()
   return look
 }
 
-/** Which of its routes could not be asked makes no difference. */
-function toEssence(reason: string): string {
+/** Reasons that differ only in the route that was asked are the same. */
+function withoutRoute(reason: string): string {
   return reason.replace(/^\/[^\s:]+/, '')
 }

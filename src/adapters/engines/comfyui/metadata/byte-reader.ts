@@ -1,4 +1,4 @@
-/** Bytes of a stream, taken in the pieces that a container is made of. Only what is asked for is held. */
+/** Reads a stream of bytes in the pieces that a container format is made of. Only what is asked for is held in memory. */
 
 export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>
@@ -10,7 +10,7 @@ export class ByteReader {
     this.#source = source[Symbol.asyncIterator]()
   }
 
-  /** The next `count` bytes, which stay; fewer at the end. */
+  /** The next `count` bytes, without consuming them; fewer at the end. */
   async peek(count: number): Promise<Buffer> {
     while (this.#heldBytes < count && (await this.#pull()));
     if (this.#held.length > 1) this.#held = [Buffer.concat(this.#held)]

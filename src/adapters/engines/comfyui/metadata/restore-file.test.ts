@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { restoreFile } from './restore-file.ts'
-import type { OwnNames } from './rewritten-names.ts'
+import type { RewrittenNames } from './rewritten-names.ts'
 
 const FOLDER = 'atelier/0199b3f4-1d2e-7a3b-8c4d-5e6f70819234-2'
 const HASH = 'ab'.repeat(32)
-const NAMES: OwnNames = {
+const NAMES: RewrittenNames = {
   folder: FOLDER,
   staged: new Map([
     ['Kätzchen "1".png', `atelier/${HASH}.png`],

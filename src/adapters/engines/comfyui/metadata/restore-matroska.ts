@@ -1,6 +1,6 @@
 /**
- * Matroska and WebM: the graph stands in the tags of the segment, an element with a checksum of its own. The tags are mended at
- * their old length, so that nothing that points past them moves; everything else passes as it is.
+ * Matroska and WebM: the graph is in the tags of the segment, an element with its own checksum. Names are replaced at the same
+ * length, so that offsets to what comes after the tags stay right; everything else passes unchanged.
  */
 import { crc32 } from 'node:zlib'
 import type { ByteReader } from './byte-reader.ts'
@@ -15,7 +15,7 @@ const MAX_HEAD_BYTES = 12
 
 interface Head {
   readonly id: number
-  /** null: until the end, or until something of a higher level begins. */
+  /** null: unknown; it ends where its parent ends or an element of a higher level begins. */
   readonly size: number | null
   readonly bytes: number
 }
@@ -53,7 +53,7 @@ function readHead(bytes: Buffer): Head | null {
   return { id, size: isUnknown ? null : Number(value), bytes: idBytes + sizeBytes }
 }
 
-/** The zeros before the first one tell how many bytes follow. */
+/** The number of leading zero bits tells how many bytes follow. */
 function lengthOf(byte: number | undefined): number | null {
   return byte === undefined || byte === 0 ? null : Math.clz32(byte) - 23
 }

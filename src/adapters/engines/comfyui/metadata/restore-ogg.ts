@@ -1,6 +1,6 @@
 /**
- * Ogg (opus, vorbis, flac in ogg): the comments stand in the first packets, which may fill several pages. They are put together,
- * mended at their old length, and laid out in the same pages again, each with its checksum.
+ * Ogg (opus, vorbis, flac in ogg): the comments are in the first packets, which may fill several pages. The pages are joined, the
+ * names replaced at the same length, and the result is split into the same pages again, each with its checksum.
  */
 
 import type { ByteReader } from './byte-reader.ts'
@@ -35,7 +35,7 @@ export async function* restoreOgg(reader: ByteReader, finder: NameFinder): Async
   yield* reader.rest()
 }
 
-/** Headers are at no place in time; -1 marks a page on which no packet ends. */
+/** Header pages have the time position 0; -1 marks a page on which no packet ends. */
 async function isHeaderPage(reader: ByteReader): Promise<boolean> {
   const head = await reader.peek(HEAD_BYTES)
   if (head.length < HEAD_BYTES || !head.subarray(0, 4).equals(MAGIC)) return false
@@ -74,7 +74,7 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value >>> 0
 })
 
-/** Not the one of zip and PNG: bits the other way round, and nothing inverted. */
+/** The CRC of Ogg differs from that of zip and PNG: the bits run the other way, and nothing is inverted. */
 function checksum(page: Buffer): number {
   let value = 0
   for (const byte of page) value = ((value << 8) ^ table[((value >>> 24) ^ byte) & 0xff]!) >>> 0

@@ -1,4 +1,4 @@
-/** PNG, animated or not: text chunks are written anew, with length and checksum; all others pass as they are. */
+/** PNG, animated or not: text chunks are rewritten, with length and checksum; all others pass unchanged. */
 import { crc32 } from 'node:zlib'
 import type { ByteReader } from './byte-reader.ts'
 import type { NameFinder } from './rewritten-names.ts'

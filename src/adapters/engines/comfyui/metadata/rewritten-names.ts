@@ -1,19 +1,19 @@
 /**
- * Finds in bytes the names that were rewritten for the server, and gives them back as they stand in the submitted graph. ComfyUI
- * writes the graph it ran, as JSON, into the files it saves; a name is therefore looked for as a whole JSON string (or its
- * beginning, for the folder of the attempt), also in JSON inside a string of JSON. Pure.
+ * Finds names that were rewritten for the server in bytes, and replaces them by those of the submitted graph. ComfyUI writes the
+ * graph it ran, as JSON, into the files it saves, so a name is looked for as a whole JSON string (or, for the folder of the
+ * attempt, as its beginning), also in JSON inside a JSON string. Pure.
  */
 
-export interface OwnNames {
-  /** Of the attempt, within the server's output folder; prefixes of file names begin with it. */
+export interface RewrittenNames {
+  /** The attempt's folder within the server's output folder; prefixes of file names begin with it. */
   readonly folder: string
-  /** Staged names by the names that stand in the graph. */
+  /** Names on the server by the names in the graph. */
   readonly staged: ReadonlyMap<string, string>
-  /** An input that only the server gets, and its values are ours. */
+  /** An input that was added to the graph for the server only; it is removed with its value. */
   readonly extraInput: string
 }
 
-/** `exact`: the text gets shorter or longer. `padded`: it keeps its length, by spaces where JSON allows them. */
+/** `exact`: the text may get shorter or longer. `padded`: it keeps its length, with spaces where JSON allows them. */
 export type Fit = 'exact' | 'padded'
 
 export interface Match {
@@ -22,7 +22,7 @@ export interface Match {
   readonly bytes: Buffer
 }
 
-/** Of a JSON string that begins with the folder. */
+/** The longest JSON string that is looked at. */
 const MAX_STRING_BYTES = 65_536
 /** How far before a name its match may begin: a comma, a space, the backslashes and the quote. */
 export const LOOK_BEHIND_BYTES = 32
@@ -45,7 +45,7 @@ export class NameFinder {
   readonly #needles: readonly Needle[]
   readonly longestBytes: number
 
-  constructor({ folder, staged, extraInput }: OwnNames, fit: Fit) {
+  constructor({ folder, staged, extraInput }: RewrittenNames, fit: Fit) {
     const fitted = (judge: Judge): Judge => (fit === 'exact' ? judge : (bytes, at) => pad(judge(bytes, at), bytes))
     const stagedNeedles = [...staged].map(([name, stagedName]) => {
       const needle = Buffer.from(escapeJson(stagedName))
@@ -61,7 +61,7 @@ export class NameFinder {
     this.longestBytes = Math.max(...this.#needles.map(({ bytes }) => bytes.length))
   }
 
-  /** The first match at or behind `from`; a number: where one may stand that needs more bytes to be told. */
+  /** The first match at or after `from`; a number: where a match may begin that needs more bytes to be decided. */
   next(bytes: Buffer, from: number, isEnd: boolean): Match | number | null {
     let at = from
     while (true) {
@@ -164,7 +164,7 @@ function skip(bytes: Buffer, from: number, byte: number): number {
   return at
 }
 
-/** A text that does not fit where the old one stood leaves it as it was. */
+/** A replacement that is longer than the original is not made. */
 function pad(match: Match | 'more' | null, within: Buffer): Match | 'more' | null {
   if (match === null || match === 'more') return match
   const missing = match.end - match.start - match.bytes.length

@@ -1,13 +1,13 @@
 /**
- * Events of a run on their way to whoever reads it. A slow reader makes it grow, up to a bound; then previews and steps give
- * way, oldest first, and after them printed lines. What decides outputs is never lost by that: the history has it, and pictures
- * that exist nowhere else stay.
+ * Events of a run on their way to its reader. With a slow reader the queue grows up to a bound; then previews and progress are
+ * dropped, oldest first, and after them printed lines. Outputs are never lost by that: reports stay, and so do pictures that
+ * exist nowhere else.
  */
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
 
 export interface EventQueue extends AsyncIterable<EngineEvent> {
   push(event: EngineEvent): void
-  /** What was pushed is still read before the end. */
+  /** Events that were pushed before are still read. */
   end(): void
   fail(error: unknown): void
 }

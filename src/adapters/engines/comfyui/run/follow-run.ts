@@ -1,7 +1,7 @@
 /**
- * Follows a submitted run to its end. Only the server's history and queue decide: in the history it is over, in the queue it
- * is not, in neither it is forgotten. The socket tells when to ask at once, and that something is still happening: silence
- * while the queue says `running` means first that the socket is dead, and in the end that a node hangs. A run that waits is
+ * Follows a submitted run to its end. Only the server's history and queue decide: a run in the history is over, one in the queue
+ * is not, one in neither is forgotten. The socket says when to ask at once, and shows that something is still happening: silence
+ * while the queue says `running` is first taken for a dead socket, and in the end for a node that hangs. A run that waits is
  * withdrawn when nothing before it moves. Every wait is bounded.
  */
 import { performance } from 'node:perf_hooks'
@@ -12,29 +12,28 @@ import { type Fitness, runningIn } from '../health/fitness.ts'
 import type { ComfyApi, Queue } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 import type { EngineSocket } from '../wire/comfy-socket.ts'
-import type { Hub } from '../wire/message-dispatcher.ts'
+import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
+import { lostByCall, type Standstill } from './run-endings.ts'
 import { type HistoryEntry, readHistory } from './run-history.ts'
-import { placeIn, type QueuePlace, type Stopper } from './stop-run.ts'
+import { positionIn, type QueuePosition, type Stopper } from './stop-run.ts'
 
 export type RunEnd =
   | { readonly kind: 'ended'; readonly entry: HistoryEntry }
   /** In neither queue nor history. */
   | { readonly kind: 'forgotten' }
-  /** It was running, nothing happened for too long, and the interrupt took hold. */
+  /** It was running, nothing happened for too long, and the interrupt ended it. */
   | { readonly kind: 'stalled' }
-  /** It waited, nothing before it moved for too long, and it is not there any more. `idle`: nothing ran at all. */
+  /** It waited, nothing before it moved for too long, and it was removed from the queue. */
   | { readonly kind: 'withdrawn'; readonly why: Standstill }
-  /** It is still said to run, but its end was told long ago, or that of the thread that ran it: nobody will record it. */
+  /** The queue still says `running`, but its end was told long ago, or its thread has died: it will never be in the history. */
   | { readonly kind: 'unrecorded' }
-
-export type Standstill = 'idle' | 'still'
 
 export interface FollowDeps {
   readonly api: ComfyApi
   readonly socket: EngineSocket
   readonly stopper: Stopper
-  readonly hub: Pick<Hub, 'lastHeardAt'>
-  readonly fitness: Pick<Fitness, 'isLeft' | 'freeze'>
+  readonly dispatcher: Pick<MessageDispatcher, 'lastHeardAt'>
+  readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill'>
   readonly bounds: ComfyBounds
   /** Aborted when the server's process is known to have ended. */
   readonly gone: AbortSignal
@@ -45,7 +44,7 @@ export interface Followed {
   readonly clientId: string
   /** Aborted to stop the run. */
   readonly stop: AbortSignal
-  /** The server has told how it ended, or that the thread that ran it has. */
+  /** The server has told how the run ended, or that the thread which ran it has died. */
   isSaidToBeOver(): boolean
 }
 
@@ -59,15 +58,15 @@ export class RunFollower {
   #lastAnswerAt = performance.now()
   #firstRefusalAt: number | null = null
   #absentSince: number | null = null
-  #place: QueuePlace = 'pending'
+  #position: QueuePosition = 'pending'
   #lastEventAt = performance.now()
   #renewals = 0
   #pollMs: number
   #stopSince: number | null = null
-  #pressedAt = 0
+  #stopAskedAt = 0
   #isStalled = false
   #standstill: Standstill | null = null
-  /** What runs while it waits, and since when that is the same. */
+  /** What runs while this run waits, and since when that has not changed. */
   #ahead: string | null = null
   #aheadSince = performance.now()
   #overSince: number | null = null
@@ -80,18 +79,18 @@ export class RunFollower {
     this.#pollMs = deps.bounds.pollFirstMs
   }
 
-  /** Something of the run was heard. */
+  /** A message of the run came. */
   heard(): void {
     this.#lastEventAt = performance.now()
     this.#renewals = 0
   }
 
-  /** It may be over: ask now. */
+  /** The run may be over: ask now. */
   hint(): void {
     this.#bell.ring()
   }
 
-  /** Its nodes are over. The history gets its entry a moment later, and mostly that is heard as well. */
+  /** Its nodes have ended. The history gets its entry a moment later, and usually a message tells of that too. */
   hintSoon(): void {
     if (!this.#isOver) this.#soon ??= setTimeout(() => this.hint(), this.#deps.bounds.endLagMs)
   }
@@ -108,7 +107,7 @@ export class RunFollower {
         const end = await this.#ask()
         if (end !== null) return end.kind === 'ended' ? end : (this.#toStopped() ?? end)
         if (this.#isUnrecorded()) return { kind: 'unrecorded' }
-        if (this.#isStopping()) await this.#press()
+        if (this.#isStopping()) await this.#stopAgain()
         else this.#watchSilence()
       }
     } finally {
@@ -130,7 +129,7 @@ export class RunFollower {
     return this.#run.stop.aborted || this.#isStalled || this.#standstill !== null
   }
 
-  /** What became of a run that is nowhere because we stopped it; null: we did not. */
+  /** The end of a run that is in neither queue nor history because we stopped it; null: we did not. */
   #toStopped(): RunEnd | null {
     if (this.#isStalled) return { kind: 'stalled' }
     return this.#standstill === null ? null : { kind: 'withdrawn', why: this.#standstill }
@@ -138,7 +137,7 @@ export class RunFollower {
 
   #isUnrecorded(): boolean {
     const now = performance.now()
-    this.#overSince = this.#place === 'running' && this.#run.isSaidToBeOver() ? (this.#overSince ?? now) : null
+    this.#overSince = this.#position === 'running' && this.#run.isSaidToBeOver() ? (this.#overSince ?? now) : null
     return this.#overSince !== null && now - this.#overSince > this.#deps.bounds.idleMs
   }
 
@@ -157,13 +156,13 @@ export class RunFollower {
     try {
       const raw = await api.history(promptId, {})
       if (raw !== null) return { kind: 'ended', entry: readHistory(raw) }
-      const before = this.#place
+      const before = this.#position
       const queue = await api.queue({})
-      this.#place = placeIn(queue, promptId)
+      this.#position = positionIn(queue, promptId)
       this.#answered()
-      if (this.#place === 'pending') this.#watchQueue(queue)
-      if (this.#place === 'running' && before !== 'running') this.heard()
-      return this.#place === null ? this.#missing() : this.#present()
+      if (this.#position === 'pending') this.#watchQueue(queue)
+      if (this.#position === 'running' && before !== 'running') this.heard()
+      return this.#position === null ? this.#missing() : this.#present()
     } catch (error) {
       this.#judge(error)
       return null
@@ -181,8 +180,8 @@ export class RunFollower {
   }
 
   /**
-   * It may have ended between the two questions, and old servers write the history late. A run that was told to stop and is
-   * nowhere has stopped: then a second look is enough.
+   * It may have ended between the two questions, and old servers write the history late. A run that was told to stop and is in
+   * neither has stopped: then asking a second time is enough.
    */
   #missing(): RunEnd | null {
     const { vanishedMs, pollFirstMs } = this.#deps.bounds
@@ -200,43 +199,42 @@ export class RunFollower {
     this.#firstRefusalAt = isRefused ? (this.#firstRefusalAt ?? now) : null
     const isGone = this.#firstRefusalAt !== null && now - this.#firstRefusalAt >= refusedMs
     if (!isGone && now - this.#lastAnswerAt < unreachableMs) return
-    const code = error.fault === 'status' || error.fault === 'malformed' ? 'engine_overloaded' : 'engine_unreachable'
-    throw new EngineLostError(code, `the engine was lost in the middle of a run: ${error.message}`, { cause: error })
+    throw lostByCall('the engine was lost in the middle of a run', error)
   }
 
-  async #press(): Promise<void> {
+  async #stopAgain(): Promise<void> {
     const { bounds, stopper } = this.#deps
     const now = performance.now()
     this.#stopSince ??= now
     if (now - this.#stopSince > bounds.stopGraceMs) {
       throw new EngineLostError('engine_stuck', 'the engine ignored an interrupt', { isUnfit: true })
     }
-    if (now - this.#pressedAt < bounds.interruptEveryMs) return
-    this.#pressedAt = now
-    await stopper.press(this.#run.promptId, this.#place).catch((error) => this.#judge(error))
+    if (now - this.#stopAskedAt < bounds.interruptEveryMs) return
+    this.#stopAskedAt = now
+    await stopper.stop(this.#run.promptId, this.#position).catch((error) => this.#judge(error))
   }
 
-  /** Waiting is in order while what runs before it changes, or is a run of ours that something is heard of. */
+  /** Waiting is fine as long as what runs before it changes, or is a run of ours whose messages keep coming. */
   #watchQueue(queue: Queue): void {
-    const { bounds, hub, fitness } = this.#deps
+    const { bounds, dispatcher, fitness } = this.#deps
     const now = performance.now()
     const ahead = runningIn(queue)
     if (ahead !== this.#ahead) this.#aheadSince = now
     this.#ahead = ahead
-    const heardAt = queue.running.map(({ promptId }) => hub.lastHeardAt(promptId) ?? 0)
+    const heardAt = queue.running.map(({ promptId }) => dispatcher.lastHeardAt(promptId) ?? 0)
     this.#aheadSince = Math.max(this.#aheadSince, ...heardAt)
-    const isIdle = queue.running.every(({ promptId }) => fitness.isLeft(promptId))
+    const isIdle = queue.running.every(({ promptId }) => fitness.isAbandoned(promptId))
     const limitMs = isIdle ? bounds.idleMs : bounds.queueStillMs
     if (this.#standstill !== null || limitMs === null || now - this.#aheadSince < limitMs) return
     this.#standstill = isIdle ? 'idle' : 'still'
-    if (!isIdle) fitness.freeze(queue)
+    if (!isIdle) fitness.markStandstill(queue)
   }
 
   #watchSilence(): void {
     const { bounds, socket } = this.#deps
-    if (this.#place !== 'running') return
+    if (this.#position !== 'running') return
     const silentMs = performance.now() - this.#lastEventAt
-    // Without a socket that works, silence says little about the run: it gets twice the time, for no wait is without end.
+    // Without a working socket, silence says little about the run: it gets twice the time, but not for ever.
     const patience = socket.isHeard(this.#run.clientId) ? 1 : 2
     if (bounds.stallMs !== null && silentMs > patience * bounds.stallMs) this.#isStalled = true
     else if (silentMs > bounds.socketSilenceMs * 2 ** this.#renewals) {

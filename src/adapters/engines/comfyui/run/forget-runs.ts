@@ -1,6 +1,6 @@
 /**
- * Has the server forget runs that are over, a few at a time and when nobody waits for it: right behind a run the line to the
- * server belongs to its outputs, and to the next one. A run that is not forgotten does no harm.
+ * Removes the history entries of runs that are over, several at once and a moment later: right after a run, its outputs and the
+ * next run need the server more. An entry that stays does no harm.
  */
 import type { Log } from '../../../../../lib/log.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
@@ -8,7 +8,7 @@ import type { ComfyApi } from '../wire/comfy-api.ts'
 
 export interface Forgetter {
   add(promptId: string): void
-  /** Asks at once for what still waits. Harmless when called twice. */
+  /** Removes the entries that still wait. Harmless when called twice. */
   close(): Promise<void>
 }
 
@@ -30,7 +30,7 @@ export function createForgetter({ api, bounds, log }: ForgetterDeps): Forgetter 
     const promptIds = waiting
     waiting = []
     if (promptIds.length === 0) return
-    await api.forgetHistory(promptIds).catch((error) => log.debug({ err: error }, 'history entries stay'))
+    await api.forgetHistory(promptIds).catch((error) => log.debug({ err: error }, 'history entries stay on an engine'))
   }
 
   return {

@@ -1,4 +1,4 @@
-/** The body with which a server refuses a graph, as a failure of the job. Pure. */
+/** The answer with which a server refuses a graph, as a failure of the job. Pure. */
 import type { EngineFailure } from '../../../../../engine/graph/run-event.ts'
 import type { Finding, GraphRefusal } from '../../../../../engine/graph/validate/validation-result.ts'
 import { keepHead } from '../../../../../lib/cut-text.ts'
@@ -8,7 +8,7 @@ import type { FailureBounds, FailureCode } from './node-failure.ts'
 
 export interface Refusal {
   readonly failure: EngineFailure
-  /** Names of files that the server says it does not have: perhaps somebody emptied its input folder. */
+  /** It may be about files that the server no longer has: perhaps its input folder was emptied. */
   readonly isAboutFiles: boolean
   /** Values that are not among the choices of their input. */
   readonly unknownChoices: readonly string[]
@@ -27,7 +27,7 @@ const WEIGHTS = /\.(?:safetensors|sft|ckpt|pt|pt2|pth|bin|pkl|gguf|onnx)$/i
 const MAX_SHOWN_FAULTS = 8
 const UNKNOWN_CLASS: ReadonlySet<string> = new Set(['missing_node_type', 'invalid_prompt'])
 
-/** `restore`: gives names that were rewritten for the server back as the caller wrote them. */
+/** `restore`: turns names that were rewritten for the server back into those of the caller. */
 export function toRefusal(
   told: JsonValue,
   bounds: Pick<FailureBounds, 'maxMessageBytes' | 'redact'>,
@@ -107,7 +107,7 @@ function readNodeErrors(body: JsonValue): GraphRefusal['nodeErrors'] {
   return Object.fromEntries(nodes)
 }
 
-/** Without tracebacks: they show the server's folders. */
+/** Without tracebacks, which show the server's folders. */
 function toFinding(told: JsonObject): Finding {
   const info = isJsonObject(told.extra_info) ? told.extra_info : {}
   return {
@@ -118,7 +118,7 @@ function toFinding(told: JsonObject): Finding {
   }
 }
 
-/** Every text in it as it may be shown. */
+/** The value with every text in it passed through `show`. */
 function showAs(value: JsonValue, show: (text: string) => string): JsonValue {
   if (typeof value === 'string') return show(value)
   if (Array.isArray(value)) return value.map((item) => showAs(item, show))
@@ -126,7 +126,7 @@ function showAs(value: JsonValue, show: (text: string) => string): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, showAs(item, show)]))
 }
 
-/** An accepted graph may still have lost some of its outputs: the server then lists what is wrong with them. */
+/** A server may accept a graph without some of its outputs: then it lists what is wrong with those. */
 export function hasNodeErrors(body: JsonValue): boolean {
   return isJsonObject(body) && isJsonObject(body.node_errors) && Object.keys(body.node_errors).length > 0
 }

@@ -1,6 +1,6 @@
 /**
- * What went wrong in a node, as one of our stable words. Servers only tell Python's exception and its text, so the class is
- * recognised by what PyTorch, CUDA and ComfyUI are known to say. Pure; every text is bounded and free of credentials.
+ * What went wrong in a node, as one of our stable codes. Servers only tell Python's exception and its text, so the code is
+ * recognised by the messages of PyTorch, CUDA and ComfyUI. Pure; every text is bounded and free of credentials.
  */
 
 import type { Graph } from '../../../../../engine/graph/graph.ts'
@@ -22,7 +22,7 @@ export type FailureCode =
 const OUT_OF_MEMORY_TYPE = /OutOfMemory|^MemoryError$/
 const OUT_OF_MEMORY_TEXT =
   /\bout of memory\b|can't allocate memory|^Allocation on device|not enough memory: you tried to allocate|CUBLAS_STATUS_ALLOC_FAILED/i
-// Once one of these was raised, the process' context is broken and every later call fails as well.
+// After one of these the CUDA context of the process is broken, and every later call fails as well.
 const CUDA_FAULT =
   /\b(?:CUDA|HIP) error\b|device-side assert|illegal memory access|unspecified launch failure|CUBLAS_STATUS_(?!ALLOC_FAILED)\w+|CUDNN_STATUS_\w+|cuDNN error|uncorrectable ECC|GPU is lost|AcceleratorError/i
 const NOT_FOUND_TYPE = /FileNotFoundError|OSError|IOError/
@@ -39,7 +39,7 @@ export function classify(exceptionType: string, message: string): FailureCode {
 export interface FailureBounds {
   readonly maxMessageBytes: number
   readonly maxTracebackBytes: number
-  /** Replaces credentials of the run wherever they were printed. */
+  /** Replaces credentials of the run wherever they appear. */
   redact(text: string): string
 }
 
@@ -61,20 +61,20 @@ export function toFailure(error: JsonObject | null, { graph, ...bounds }: Failur
     message: keepHead(redact(message).toWellFormed(), maxMessageBytes),
     nodeId: toText(error?.node_id),
     classType: toText(error?.node_type),
-    // The innermost frame stands last.
+    // The tail is kept because the innermost frame is last.
     traceback: traceback === '' ? null : keepTail(redact(traceback).toWellFormed(), maxTracebackBytes),
     exceptionType,
     ...(error === null ? {} : readCircumstances(error, { declared, redact })),
   }
 }
 
-// Tensors are told as text, thousands of characters each.
+// Tensors come as text, thousands of characters each.
 const MAX_VALUE_LENGTH = 1_000
 const MAX_VALUES = 100
 const MAX_IDS = 10_000
 
 interface CircumstanceRules {
-  /** Inputs that the graph gives to the node. Everything else that it was given is hidden, and may be a credential. */
+  /** Inputs that the graph gives to the node. All others are hidden ones, and may be credentials. */
   readonly declared: ReadonlySet<string>
   redact(text: string): string
 }
@@ -96,7 +96,7 @@ function readIds(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.filter((id) => typeof id === 'string').slice(0, MAX_IDS) : []
 }
 
-/** The last lines of a traceback, as many as fit: a huge one is never put together whole. */
+/** The last lines of a traceback, as many as fit, so that a huge one is never joined whole. */
 function joinLines(value: JsonValue | undefined, maxLength: number): string {
   if (typeof value === 'string') return value.slice(-maxLength)
   if (!Array.isArray(value)) return ''

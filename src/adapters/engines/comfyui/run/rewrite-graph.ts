@@ -1,7 +1,7 @@
 /**
- * The graph as the server gets it: file names replaced by those under which the files were staged, and every save in a
- * folder of this attempt. The folder keeps files of different jobs apart even where several servers share a disk, and makes
- * a save run although an earlier job saved the same. Pure.
+ * The graph as the server gets it: file names are replaced by those under which the files were uploaded, and everything is saved
+ * into a folder of this attempt. The folder keeps files of different jobs apart even where several servers share a disk, and
+ * makes a save node run although an earlier job saved the same. Pure.
  */
 
 import type { Graph, GraphNode } from '../../../../../engine/graph/graph.ts'
@@ -11,24 +11,25 @@ import { findFileInputs } from '../../../../domain/workflows/file-inputs.ts'
 
 export interface Rewriting {
   readonly catalog: NodeCatalog
-  /** Staged names by the names that stand in the graph. */
+  /** Names on the server by the names in the graph. */
   readonly staged: ReadonlyMap<string, string>
   /** Where the attempt's files go, within the server's output folder. */
   readonly folder: string
   readonly fresh: FreshOutputs | null
 }
 
-/** Outputs to be made anew: an input that no node declares changes what the cache compares, and nothing else. */
+/** Output nodes to run although they are cached: an input that no node declares changes the cache key, and nothing else. */
 export interface FreshOutputs {
-  /** Never used before. */
+  /** A text that was never used before. */
   readonly token: string
   /** null: all of them. */
   readonly nodeIds: ReadonlySet<string> | null
 }
 
 const PREFIX_INPUT = 'filename_prefix'
-export const BREAKER_INPUT = 'atelier_run'
-// Names that resolving a reference writes anywhere in a graph.
+/** The input that makes a cached output node run. */
+export const CACHE_BREAKER_INPUT = 'atelier_run'
+// The names that asset references were resolved to; they may be anywhere in a graph.
 const CONTENT_NAME = /^[0-9a-f]{64}\.\w{1,16}$/
 
 export function rewriteGraph(graph: Graph, rewriting: Rewriting): Graph {
@@ -37,8 +38,8 @@ export function rewriteGraph(graph: Graph, rewriting: Rewriting): Graph {
   return result
 }
 
-/** Which of the named files have to be brought to the server; weights are not: it has its own folders for them. */
-export function namesToStage(graph: Graph, catalog: NodeCatalog, names: ReadonlySet<string>): ReadonlySet<string> {
+/** Which of the named files have to be uploaded; weights are not among them: the server has its own folders for those. */
+export function namesToUpload(graph: Graph, catalog: NodeCatalog, names: ReadonlySet<string>): ReadonlySet<string> {
   const wanted = new Set([...names].filter((name) => CONTENT_NAME.test(name)))
   for (const { classType, inputs } of graph.values()) {
     for (const { path } of findFileInputs(catalog, classType, inputs)) {
@@ -60,7 +61,7 @@ function rewriteNode(id: string, node: GraphNode, { catalog, staged, folder, fre
     ]
   })
   const isFresh = isOutput && fresh !== null && (fresh.nodeIds?.has(id) ?? true)
-  if (isFresh) inputs.push([BREAKER_INPUT, fresh.token])
+  if (isFresh) inputs.push([CACHE_BREAKER_INPUT, fresh.token])
   return { ...node, inputs: Object.fromEntries(inputs) as JsonObject }
 }
 
@@ -71,28 +72,28 @@ function replaceNames(value: JsonValue, stagedName: (text: string) => string | u
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, replaceNames(item, stagedName)]))
 }
 
-/** A prefix that leads out of the folder stays as it is: the server refuses it, and must go on doing so. */
+/** A prefix that leads out of the folder stays as it is, so that the server refuses it. */
 function intoFolder(prefix: string, folder: string): string {
   const path = prefix.replaceAll('\\', '/')
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.split('/').includes('..')) return prefix
   return `${folder}/${prefix}`
 }
 
-/** The way back: a text of the server with the names that stand in the submitted graph. */
+/** The way back: a text of the server with the names of the submitted graph. */
 export function createRestore({ staged, folder }: Pick<Rewriting, 'staged' | 'folder'>): (text: string) => string {
   const names = [...staged].map(([name, stagedName]) => [stagedName, name] as const)
   return (text) =>
     names.reduce((result, [stagedName, name]) => result.replaceAll(stagedName, name), text.replaceAll(`${folder}/`, ''))
 }
 
-/** What the user sees as the subfolder of a file. */
+/** The subfolder of a file as the user sees it. */
 export function withoutFolder(subfolder: string, folder: string): string {
   const path = subfolder.replaceAll('\\', '/')
   if (path === folder) return ''
   return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path
 }
 
-/** Nodes that the outputs lead to, the outputs included. */
+/** How many nodes the outputs depend on, themselves included: these are the ones that run. */
 export function countReachable(graph: Graph, catalog: NodeCatalog): number {
   const reached = new Set<string>()
   const open = [...graph].filter(([, node]) => catalog.find(node.classType)?.output_node === true).map(([id]) => id)

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineMessage } from '../wire/socket-frames.ts'
-import { RunTeller, TellingListener } from './run-emitter.ts'
+import { ForwardingListener, RunEmitter } from './run-emitter.ts'
 
 function follow() {
   const hints: string[] = []
   const graph = new Map()
   const toReport = async () => ({})
-  const teller = new RunTeller({ graph, nodesTotal: 1, toReport, redact: (text) => text, emit() {} })
-  const listener = new TellingListener(teller)
+  const emitter = new RunEmitter({ graph, nodesTotal: 1, toReport, redact: (text) => text, emit() {} })
+  const listener = new ForwardingListener(emitter)
   const follower = { heard() {}, hint: () => hints.push('now'), hintSoon: () => hints.push('soon') }
   return { listener, follower, hints }
 }

@@ -1,6 +1,6 @@
 /**
- * What a run tells upward: translated messages of the socket, reports from socket and history alike (each only once), and
- * printed lines, all in the order in which they came although making a report takes a moment.
+ * The events of a run: messages of the socket, translated, reports from socket and history (each only once), and printed lines.
+ * All are emitted in the order in which they came, although making a report takes a moment.
  */
 import type { EngineEvent, NodeRef } from '../../../../../engine/graph/run-event.ts'
 import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../../lib/json/lossless-json.ts'
@@ -12,7 +12,7 @@ import type { RunFollower } from './follow-run.ts'
 import type { HistoryEntry } from './run-history.ts'
 import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate-messages.ts'
 
-export interface TellerDeps {
+export interface EmitterDeps {
   readonly graph: EngineRun['graph']
   readonly nodesTotal: number
   readonly toReport: ToReport
@@ -20,17 +20,17 @@ export interface TellerDeps {
   emit(event: EngineEvent): void
 }
 
-export class RunTeller {
-  readonly #deps: TellerDeps
-  /** Reports by node, as text: one that comes again is not told again. */
-  readonly #told = new Map<string, string>()
+export class RunEmitter {
+  readonly #deps: EmitterDeps
+  /** Reports by node, as text: one that comes again is not emitted again. */
+  readonly #emitted = new Map<string, string>()
   readonly #ran = new Set<string>()
   #translation: TranslateState
-  #turns: Promise<void> = Promise.resolve()
-  #waitingTurns = 0
+  #lastInOrder: Promise<void> = Promise.resolve()
+  #waiting = 0
   #isStarted = false
 
-  constructor(deps: TellerDeps) {
+  constructor(deps: EmitterDeps) {
     this.#deps = deps
     this.#translation = startTranslation(deps.graph)
   }
@@ -40,9 +40,9 @@ export class RunTeller {
     return this.#translation
   }
 
-  /** Nodes whose report was told. */
+  /** Nodes whose report was emitted. */
   get reported(): ReadonlySet<string> {
-    return new Set(this.#told.keys())
+    return new Set(this.#emitted.keys())
   }
 
   /** Nodes that were seen to run. */
@@ -50,7 +50,7 @@ export class RunTeller {
     return this.#ran
   }
 
-  /** The graph is handed over once more: its messages begin anew. */
+  /** The graph is submitted once more: the messages of the earlier submit no longer count. */
   beginRound(): void {
     this.#translation = startTranslation(this.#deps.graph)
   }
@@ -65,29 +65,29 @@ export class RunTeller {
   take(message: EngineMessage): void {
     const { state, events } = translate(this.#translation, message)
     this.#translation = state
-    // The first news may come before the answer to the submit.
+    // The first message may come before the answer to the submit.
     if (events.length > 0) this.start()
     for (const event of events) {
       if (event.type === 'node_started') this.#ran.add(event.nodeId)
-      if (event.type === 'executed') this.#tellReport(event)
-      else this.#tell(event)
+      if (event.type === 'executed') this.#emitReport(event)
+      else this.#emit(event)
     }
   }
 
   log(text: string): void {
-    this.#tell({ type: 'log', text: this.#deps.redact(text) })
+    this.#emit({ type: 'log', text: this.#deps.redact(text) })
   }
 
-  /** Everything that the history has and the socket did not bring. */
-  tellHistory(entry: HistoryEntry): void {
+  /** Emits the reports that are in the history and did not come over the socket. */
+  emitHistory(entry: HistoryEntry): void {
     for (const [nodeId, output] of entry.outputs) {
-      this.#tellReport({ type: 'executed', ...this.#refOf(entry, nodeId), output, cached: entry.cached.has(nodeId) })
+      this.#emitReport({ type: 'executed', ...this.#refOf(entry, nodeId), output, cached: entry.cached.has(nodeId) })
     }
   }
 
-  /** The last word, behind everything that still waits. Throws what kept a report from being made. */
+  /** Emits the outcome after everything that still waits. Throws the error of a report that could not be made. */
   async end(event: EngineEvent): Promise<void> {
-    await this.#turns
+    await this.#lastInOrder
     const isRefused = event.type === 'failed' && event.failure.refusal !== undefined
     if (!isRefused) this.start()
     this.#deps.emit(event)
@@ -95,73 +95,74 @@ export class RunTeller {
 
   #refOf({ meta }: HistoryEntry, nodeId: string): NodeRef {
     const told: JsonObject = isJsonObject(meta[nodeId]) ? meta[nodeId] : {}
-    const place = { nodeId, displayNodeId: toText(told.display_node), parentNodeId: toText(told.parent_node) }
-    return toRef(this.#deps.graph, place)
+    const ids = { nodeId, displayNodeId: toText(told.display_node), parentNodeId: toText(told.parent_node) }
+    return toRef(this.#deps.graph, ids)
   }
 
-  #tellReport({ output, cached, nodeId, classType, displayNodeId, parentNodeId }: Executed): void {
+  #emitReport({ output, cached, nodeId, classType, displayNodeId, parentNodeId }: Executed): void {
     const text = stringifyLosslessJson(output)
-    if (this.#told.get(nodeId) === text) return
-    this.#told.set(nodeId, text)
+    if (this.#emitted.get(nodeId) === text) return
+    this.#emitted.set(nodeId, text)
     const ref = { nodeId, classType, displayNodeId, parentNodeId }
     const made = this.#deps.toReport(output)
-    this.#inTurn(async () => this.#deps.emit({ type: 'node_report', ...ref, report: await made, cached }))
+    this.#inOrder(async () => this.#deps.emit({ type: 'node_report', ...ref, report: await made, cached }))
   }
 
-  /** Behind the reports that are still being made, if there are any. */
-  #tell(event: EngineEvent): void {
-    if (this.#waitingTurns === 0) this.#deps.emit(event)
-    else this.#inTurn(() => this.#deps.emit(event))
+  /** After the reports that are still being made, if there are any. */
+  #emit(event: EngineEvent): void {
+    if (this.#waiting === 0) this.#deps.emit(event)
+    else this.#inOrder(() => this.#deps.emit(event))
   }
 
-  #inTurn(act: () => void | Promise<void>): void {
-    this.#waitingTurns++
-    this.#turns = this.#turns.then(act).finally(() => {
-      this.#waitingTurns--
+  #inOrder(act: () => void | Promise<void>): void {
+    this.#waiting++
+    this.#lastInOrder = this.#lastInOrder.then(act).finally(() => {
+      this.#waiting--
     })
-    // Whoever ends the run waits for it and hears of its failure.
-    this.#turns.catch(() => {})
+    // `end` awaits it and throws its error.
+    this.#lastInOrder.catch(() => {})
   }
 }
 
-type Hinted = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
+type WokenFollower = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
 
-// How Python tells that the thread in which ComfyUI runs prompts has ended. Its HTTP goes on, and nothing runs any more.
+// What Python prints when the thread in which ComfyUI runs prompts has died. The server goes on answering, but runs nothing any more.
 const WORKER_DEATH = /^Exception in thread .*\(prompt_worker\)/m
-// A line may come in pieces.
+// A line may come in pieces, so the end of what was printed is kept.
 const TAIL_LENGTH = 200
 
-export class TellingListener implements RunListener {
-  readonly #teller: RunTeller
-  #follower: Hinted | null = null
+/** What the dispatcher has for a run goes to the run's emitter, and wakes the follower. */
+export class ForwardingListener implements RunListener {
+  readonly #emitter: RunEmitter
+  #follower: WokenFollower | null = null
   #isWorkerDead = false
   #printed = '\n'
 
-  constructor(teller: RunTeller) {
-    this.#teller = teller
+  constructor(emitter: RunEmitter) {
+    this.#emitter = emitter
   }
 
-  wake(follower: Hinted): void {
+  wake(follower: WokenFollower): void {
     this.#follower = follower
     // The run may have ended before its submit was answered.
-    if (this.#teller.heard.end !== null) follower.hint()
+    if (this.#emitter.heard.end !== null) follower.hint()
   }
 
-  /** The server told the end of the run, or printed that of the thread that runs it and was not heard of the run since. */
+  /** The server told the end of the run, or printed the death of its thread and has sent nothing of the run since. */
   get isSaidToBeOver(): boolean {
-    return this.#isWorkerDead || this.#teller.heard.end !== null
+    return this.#isWorkerDead || this.#emitter.heard.end !== null
   }
 
   onMessage(message: EngineMessage): void {
     this.#isWorkerDead = false
-    this.#teller.take(message)
+    this.#emitter.take(message)
     this.#follower?.heard()
-    if (isLastWord(message)) this.#follower?.hint()
-    else if (this.#teller.heard.end !== null) this.#follower?.hintSoon()
+    if (isRecorded(message)) this.#follower?.hint()
+    else if (this.#emitter.heard.end !== null) this.#follower?.hintSoon()
   }
 
   onLog(text: string): void {
-    this.#teller.log(text)
+    this.#emitter.log(text)
     this.#follower?.heard()
     const printed = this.#printed + text
     if (WORKER_DEATH.test(printed)) this.#isWorkerDead = true
@@ -173,7 +174,7 @@ export class TellingListener implements RunListener {
   }
 }
 
-/** Sent when the history has its entry; success, failure and interruption are told before. */
-function isLastWord(message: EngineMessage): boolean {
+/** This message is sent after the history got its entry; success, failure and interruption are told before. */
+function isRecorded(message: EngineMessage): boolean {
   return message.kind === 'json' && message.type === 'executing' && message.data.node === null
 }

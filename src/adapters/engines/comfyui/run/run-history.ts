@@ -11,10 +11,10 @@ export interface HistoryEntry {
   readonly cached: ReadonlySet<string>
   /** UI outputs by node, as far as the run came. */
   readonly outputs: readonly (readonly [nodeId: string, output: JsonObject])[]
-  /** By the server's clock; null when it does not tell. */
+  /** By the server's clock; null when it does not say. */
   readonly startedAt: number | null
   readonly endedAt: number | null
-  /** By node; for nodes made by expansion the node that stands for them. */
+  /** By node: for nodes made by expansion it names the node that they were expanded from. */
   readonly meta: JsonObject
 }
 
@@ -40,9 +40,9 @@ function readOutcome(status: JsonObject | null, messages: Messages): HistoryEntr
   if (messages.has('execution_interrupted')) return 'interrupted'
   if (status === null) return 'success' // servers before status existed only record runs that went well
   if (status.status_str !== 'success' || messages.has('execution_error')) return 'error'
-  // A cycle that is found at run time is recorded as a success without any success: it never ran to its end.
-  const isToldWhole = messages.has('execution_success') || !messages.has('execution_start')
-  return isToldWhole ? 'success' : 'error'
+  // A cycle that is found at run time is recorded with the status `success`, but without the message of one: it never ran to its end.
+  const hasEnded = messages.has('execution_success') || !messages.has('execution_start')
+  return hasEnded ? 'success' : 'error'
 }
 
 function readMessages(value: JsonValue | undefined): Messages {
@@ -64,7 +64,7 @@ function readIds(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.filter((id) => typeof id === 'string') : []
 }
 
-export interface ToldOutputs {
+export interface ReportsOfRun {
   readonly graph: Graph
   readonly catalog: NodeCatalog
   readonly entry: HistoryEntry
@@ -76,7 +76,7 @@ export interface ToldOutputs {
   readonly silentClasses: ReadonlySet<string>
 }
 
-/** Their results are files or texts, always. */
+/** Classes that report a file or a text whenever they run. */
 const ALWAYS_REPORTS: ReadonlySet<string> = new Set([
   'SaveImage',
   'PreviewImage',
@@ -98,7 +98,7 @@ const ALWAYS_REPORTS: ReadonlySet<string> = new Set([
  * Output nodes that should have reported and did not. Some servers answer a run whose outputs were cached with success and no
  * outputs at all: such a node has to be made to run. A node that ran and reported nothing has nothing to report.
  */
-export function missingReports({ graph, catalog, entry, reported, ran, silentClasses }: ToldOutputs): string[] {
+export function missingReports({ graph, catalog, entry, reported, ran, silentClasses }: ReportsOfRun): string[] {
   const told = new Set([...reported, ...entry.outputs.map(([nodeId]) => nodeId)])
   return [...graph].flatMap(([nodeId, { classType }]) => {
     if (catalog.find(classType)?.output_node !== true || told.has(nodeId) || silentClasses.has(classType)) return []

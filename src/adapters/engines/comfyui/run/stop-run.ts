@@ -1,39 +1,39 @@
 /**
- * Ends a run by its id, never anything else. Servers differ: new ones cancel a job wherever it is, older ones forget it from
- * their queue or interrupt it, and the oldest interrupt whatever runs: so an interrupt is only sent while the queue says that
- * it is ours. The interrupt is one flag, cleared at the start of every prompt, so it has to be repeated.
+ * Stops one run by its id, and only that. New servers cancel a prompt wherever it is; older ones delete it from their queue or
+ * interrupt it; the oldest interrupt whatever runs, so an interrupt is sent only while the queue says that our prompt runs. The
+ * interrupt is a single flag that the server clears at the start of every prompt, so it has to be repeated.
  */
 import type { ComfyApi, Queue } from '../wire/comfy-api.ts'
 
 /** Where the queue says that the run is; null: nowhere. */
-export type QueuePlace = 'running' | 'pending' | null
+export type QueuePosition = 'running' | 'pending' | null
 
 export interface Stopper {
-  /** One push; the outcome shows in queue and history. Throws CallError. */
-  press(promptId: string, place: QueuePlace): Promise<void>
+  /** Asks once; whether it worked shows in queue and history. Throws CallError. */
+  stop(promptId: string, position: QueuePosition): Promise<void>
 }
 
 export function createStopper(api: ComfyApi): Stopper {
   let knowsCancel = true
   return {
-    async press(promptId, place) {
-      if (place === null) return
+    async stop(promptId, position) {
+      if (position === null) return
       if (knowsCancel) {
         const cancelled = await api.cancelJob(promptId)
         knowsCancel = cancelled !== null
         if (cancelled === true) return
       }
-      if (place === 'pending') await api.deletePending(promptId)
+      if (position === 'pending') await api.deletePending(promptId)
       else await api.interrupt(promptId)
     },
   }
 }
 
-export async function findPlace(api: ComfyApi, promptId: string, signal?: AbortSignal): Promise<QueuePlace> {
-  return placeIn(await api.queue(signal === undefined ? {} : { signal }), promptId)
+export async function findInQueue(api: ComfyApi, promptId: string, signal?: AbortSignal): Promise<QueuePosition> {
+  return positionIn(await api.queue(signal === undefined ? {} : { signal }), promptId)
 }
 
-export function placeIn({ running, pending }: Queue, promptId: string): QueuePlace {
+export function positionIn({ running, pending }: Queue, promptId: string): QueuePosition {
   if (running.some((entry) => entry.promptId === promptId)) return 'running'
   return pending.some((entry) => entry.promptId === promptId) ? 'pending' : null
 }

@@ -1,24 +1,24 @@
 /**
- * Hands a graph to the server under an id of our own. A reply that does not come leaves the outcome unknown: then queue and
- * history are asked, and the graph is never posted again on a guess. Only where the server certainly has not seen it is it
- * posted once more, while that may help.
+ * Submits a graph to the server under an id of our own. When no reply comes, queue and history are asked whether the server has
+ * it: the graph is never posted again on a guess. It is posted again, for a while, only where the server certainly has not seen it.
  */
 import { performance } from 'node:perf_hooks'
 import { createBackoff } from '../../../../../lib/backoff.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../../../lib/sleep.ts'
-import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
+import type { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { silenceError } from '../health/liveness-watch.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 import { hasNodeErrors } from './graph-refusal.ts'
-import { findPlace } from './stop-run.ts'
+import { lostByCall } from './run-endings.ts'
+import { findInQueue } from './stop-run.ts'
 
 export type Submitted =
   /** The id under which the server knows it: very old ones give their own. */
   | { readonly kind: 'accepted'; readonly promptId: string }
-  /** `isQueued`: a part of it runs nevertheless and has to be stopped. */
+  /** `isQueued`: a part of it was accepted nevertheless and has to be stopped. */
   | { readonly kind: 'refused'; readonly body: JsonValue; readonly isQueued: boolean; readonly promptId: string }
   | { readonly kind: 'given_up' }
 
@@ -36,11 +36,11 @@ export interface SubmitOptions {
 }
 
 const REFUSED = 400
-// Said before anything was done: by a server that is still starting, or by a proxy that has none behind it.
+// Answered before anything was done: by a server that is still starting, or by a proxy without a server behind it.
 const NOT_NOW: ReadonlySet<number> = new Set([429, 503])
 const RETRY = { firstMs: 100, maxMs: 2_000 }
 
-/** Throws EngineLostError when the graph was certainly not accepted, or when nobody can say. */
+/** Throws EngineLostError when the graph was certainly not accepted, or when that cannot be found out. */
 export async function submitRun(deps: SubmitDeps, options: SubmitOptions): Promise<Submitted> {
   const { promptId, body, stop, silent } = options
   const backoff = createBackoff(RETRY)
@@ -71,14 +71,14 @@ function readAnswer(answer: JsonValue, promptId: string): Submitted {
 async function isKnown({ api }: SubmitDeps, { promptId, silent }: SubmitOptions): Promise<boolean> {
   try {
     return (
-      (await api.history(promptId, { signal: silent })) !== null || (await findPlace(api, promptId, silent)) !== null
+      (await api.history(promptId, { signal: silent })) !== null || (await findInQueue(api, promptId, silent)) !== null
     )
   } catch {
     return false
   }
 }
 
-/** The request may be on its way still: it is looked for as long as a finished run may take to appear. */
+/** The request may still be on its way, so it is looked for as long as a finished run may take to appear. */
 async function reconcile(deps: SubmitDeps, options: SubmitOptions, cause: CallError): Promise<Submitted> {
   const { bounds, api } = deps
   const { promptId, silent } = options
@@ -88,18 +88,17 @@ async function reconcile(deps: SubmitDeps, options: SubmitOptions, cause: CallEr
     if (silent.aborted) throw givenUp(deps, promptId)
     await sleep(bounds.pollFirstMs)
   } while (performance.now() < until)
-  // Should it arrive after all, nobody wants it any more.
+  // Should it arrive after all, it must not run.
   await api.deletePending(promptId).catch(() => {})
   throw lost(cause)
 }
 
-/** Nobody waits for the take-back: the server may never answer it. */
+/** The withdrawal is not waited for: the server may never answer it. */
 function givenUp(deps: SubmitDeps, promptId: string): EngineLostError {
   deps.api.deletePending(promptId).catch(() => {})
   return lost(silenceError(deps))
 }
 
 function lost(cause: CallError): EngineLostError {
-  const code = cause.fault === 'status' || cause.fault === 'malformed' ? 'engine_overloaded' : 'engine_unreachable'
-  return new EngineLostError(code, `the engine did not take the run: ${cause.message}`, { cause })
+  return lostByCall('the engine did not take the run', cause)
 }

@@ -1,7 +1,8 @@
 /**
- * From the messages of a ComfyUI socket to engine events, for one run, purely: the same messages give the same events.
- * Whose a message is was decided before (see hub.ts). Nothing here ends a run: what looks like an end is only a hint to ask
- * the server. Newer servers tell a node's state twice (`progress_state` beside `executing` and `progress`): it is told once.
+ * From the messages of a ComfyUI socket to engine events, for one run, purely: the same messages give the same events. Only
+ * messages of this run arrive here (see message-dispatcher.ts). Nothing here ends a run: a message that looks like an end is only
+ * a hint to ask the server. Newer servers tell a node's state twice (`progress_state` beside `executing` and `progress`); it
+ * becomes one event.
  */
 
 import type { Graph } from '../../../../../engine/graph/graph.ts'
@@ -15,7 +16,7 @@ import {
   toText,
 } from '../wire/socket-frames.ts'
 
-/** A node's UI output as the server words it; reading the files is left to others. */
+/** A node's UI output as the server words it; the files in it are read later. */
 export interface Executed extends NodeRef {
   readonly type: 'executed'
   readonly output: JsonObject
@@ -31,22 +32,22 @@ interface NodeState {
   readonly isRunning: boolean
   readonly value: number
   readonly max: number
-  /** The step was told as progress. */
+  /** An event has told this step. */
   readonly isTold: boolean
 }
 
-/** Its pictures exist nowhere else. */
+/** A class whose pictures are sent over the socket and exist nowhere else. */
 const SENDS_RESULTS = 'SaveImageWebsocket'
 
 export interface TranslateState {
   readonly graph: Graph
   readonly cached: ReadonlySet<string>
   readonly nodes: ReadonlyMap<string, NodeState>
-  /** The node that the server last said to be executing. */
+  /** The node that the server last reported as executing. */
   readonly current: NodeRef | null
   /** The server tells `progress_state`; then `executing` says nothing about ends. */
   readonly tellsStates: boolean
-  /** An error that the history may word less fully. */
+  /** The error that came over the socket; the history may have fewer details. */
   readonly error: JsonObject | null
   /** The server said that the run is over, and how. */
   readonly end: 'success' | 'error' | 'interrupted' | 'over' | null
@@ -119,7 +120,7 @@ function onProgressState(state: TranslateState, { nodes }: JsonObject): Translat
     const isRunning = told.state === 'running'
     // A cached output only ever shows as finished: it never ran.
     if (state.cached.has(nodeId) && !isRunning) continue
-    // Every node begins with 0 of 1; whatever differs from what was told is a step.
+    // Every node begins with 0 of 1; a value that differs from the last one told is a step.
     const isStep = isRunning && (value !== (before?.value ?? 0) || max !== (before?.max ?? 1))
     const isTold = isStep || (before?.isTold === true && before.value === value && before.max === max)
     if (isRunning && !before?.isRunning) events.push({ type: 'node_started', ...ref })
@@ -143,7 +144,7 @@ function onExecuting(state: TranslateState, data: JsonObject): Translation {
   return { state: { ...state, current: ref, nodes }, events: [...ended, { type: 'node_started', ...ref }] }
 }
 
-/** For servers that never say that a node has finished: the next one begins. */
+/** For servers that never say that a node has finished: it has when the next one begins. */
 function finish(state: TranslateState, ref: NodeRef): readonly Translated[] {
   return state.end === 'error' || state.end === 'interrupted' ? NOTHING : [{ type: 'node_finished', ...ref }]
 }
@@ -199,20 +200,20 @@ function onPreview(state: TranslateState, message: PreviewMessage): Translation 
 
 function onText(state: TranslateState, { nodeId, text }: TextMessage): Translation {
   const known = state.nodes.get(nodeId)?.ref
-  // Such frames go to everybody: a node that is not of this graph is somebody else's.
+  // Such frames go to all clients: a node that is not in this graph belongs to another run.
   if (known === undefined && !state.graph.has(nodeId)) return silent(state)
   const ref = known ?? toRef(state.graph, { nodeId, displayNodeId: null, parentNodeId: null })
   return { state, events: [{ type: 'node_text', ...ref, text }] }
 }
 
-interface Place {
+interface NodeIds {
   readonly nodeId: string
   readonly displayNodeId: string | null
   readonly parentNodeId: string | null
 }
 
-/** Of nodes made by expansion the server does not tell the class: the node that stands for them lends its own. */
-export function toRef(graph: Graph, { nodeId, displayNodeId, parentNodeId }: Place): NodeRef {
+/** For nodes made by expansion the server does not tell the class, so they get that of the node they were expanded from. */
+export function toRef(graph: Graph, { nodeId, displayNodeId, parentNodeId }: NodeIds): NodeRef {
   const display = displayNodeId ?? nodeId
   const classType = (graph.get(nodeId) ?? graph.get(display))?.classType ?? ''
   return { nodeId, classType, displayNodeId: display, parentNodeId }

@@ -1,6 +1,6 @@
 /**
- * The calls of a ComfyUI server that a run needs, read into our own shapes. What a server does not know (older ones lack
- * several routes) is answered as such and never an exception; everything else that is wrong is a CallError.
+ * The calls of a ComfyUI server that we use, read into our own shapes. Routes that older servers lack answer null or false;
+ * everything else that goes wrong is a CallError.
  */
 import {
   isJsonObject,
@@ -23,11 +23,11 @@ export interface Queue {
   readonly pending: readonly QueueEntry[]
 }
 
-export interface CallScope {
+export interface Abortable {
   readonly signal?: AbortSignal
 }
 
-export interface FilePlace {
+export interface FileLocation {
   readonly filename: string
   readonly subfolder: string
   readonly folder: 'output' | 'temp' | 'input'
@@ -36,41 +36,41 @@ export interface FilePlace {
 export interface ComfyApi {
   readonly http: ComfyHttp
   /** The text is sent as it is. */
-  submit(body: string, scope: CallScope): Promise<JsonValue>
-  queue(scope: CallScope): Promise<Queue>
-  /** null: not there (yet, or no more). */
-  history(promptId: string, scope: CallScope): Promise<JsonObject | null>
+  submit(body: string, options: Abortable): Promise<JsonValue>
+  queue(options: Abortable): Promise<Queue>
+  /** null: the server has no such entry, not yet or no longer. */
+  history(promptId: string, options: Abortable): Promise<JsonObject | null>
   forgetHistory(promptIds: readonly string[]): Promise<void>
   deletePending(promptId: string): Promise<void>
-  /** Only ever with an id: without one it would stop whatever runs. */
+  /** Always sent with an id: without one the server would stop whatever runs. */
   interrupt(promptId: string): Promise<void>
   /** null: the server does not know such a call. */
   cancelJob(promptId: string): Promise<boolean | null>
-  free(scope: CallScope): Promise<void>
-  queueRemaining(scope: CallScope): Promise<number | null>
-  /** null: the server does not tell. */
-  systemStats(scope: CallScope): Promise<JsonObject | null>
+  free(options: Abortable): Promise<void>
+  queueRemaining(options: Abortable): Promise<number | null>
+  /** null: the server does not say. */
+  systemStats(options: Abortable): Promise<JsonObject | null>
   /** null: an older server without such a call. */
-  features(scope: CallScope): Promise<JsonObject | null>
-  /** The text: it is compared before it is parsed. */
-  objectInfo(scope: CallScope): Promise<string>
+  features(options: Abortable): Promise<JsonObject | null>
+  /** As text, so that it can be compared before it is parsed. */
+  objectInfo(options: Abortable): Promise<string>
   /** False: the server has no such subscription. */
   subscribeLogs(clientId: string): Promise<boolean>
-  /** The newest pieces that the server printed, as it tells them; null: it keeps no record of them. */
+  /** The newest pieces of what the server printed, as it words them; null: it keeps no record. */
   printed(): Promise<JsonValue[] | null>
   deleteAsset(assetId: string): Promise<void>
-  /** Writes nothing over it. False: the server does not do that. */
-  emptyFile(place: FilePlace): Promise<boolean>
-  head(place: FilePlace, scope: CallScope): Promise<StreamedAnswer>
+  /** Replaces a file by an empty one. False: the server refuses. */
+  emptyFile(location: FileLocation): Promise<boolean>
+  head(location: FileLocation, options: Abortable): Promise<StreamedAnswer>
 }
 
-export function viewPath({ filename, subfolder, folder }: FilePlace): string {
+export function viewPath({ filename, subfolder, folder }: FileLocation): string {
   return `/view?${new URLSearchParams({ filename, subfolder, type: folder })}`
 }
 
 /** The form of `/upload/image`, which takes files of every kind and writes over a file of the same name. */
 export function writeUpload(
-  { filename, subfolder, folder }: FilePlace,
+  { filename, subfolder, folder }: FileLocation,
   content: Pick<EngineInput, 'contentType' | 'sizeBytes'> & {
     read(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>
   },
@@ -88,7 +88,7 @@ function readEntries(value: JsonValue | undefined): QueueEntry[] {
   if (!Array.isArray(value)) throw new CallError('malformed', '/queue: a list is missing')
   return value.map((entry) => {
     if (!Array.isArray(entry) || typeof entry[1] !== 'string')
-      throw new CallError('malformed', '/queue: a strange entry')
+      throw new CallError('malformed', '/queue: an entry of an unknown shape')
     const extra = entry[3]
     return {
       promptId: entry[1],
@@ -102,15 +102,15 @@ function readObject(value: JsonValue, path: string): JsonObject {
   return value
 }
 
-export function createApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
+export function createComfyApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
   const small = { deadlineMs: bounds.callMs, maxBytes: bounds.maxAnswerBytes }
-  const post = (path: string, body: JsonObject, scope: CallScope = {}) =>
-    http.json(path, { ...small, ...scope, method: 'POST', json: stringifyLosslessJson(body) })
+  const post = (path: string, body: JsonObject, options: Abortable = {}) =>
+    http.json(path, { ...small, ...options, method: 'POST', json: stringifyLosslessJson(body) })
 
-  /** A server, or a proxy before it, that refuses the question is there all the same. */
-  async function optional(path: string, scope: CallScope): Promise<JsonObject | null> {
+  /** null: the server, or a proxy before it, refuses the question; it answers, so it is there. */
+  async function optional(path: string, options: Abortable): Promise<JsonObject | null> {
     try {
-      return readObject(await http.json(path, { ...small, ...scope }), path)
+      return readObject(await http.json(path, { ...small, ...options }), path)
     } catch (error) {
       if (error instanceof CallError && error.status !== null && error.status < 500) return null
       throw error
@@ -119,14 +119,14 @@ export function createApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
 
   return {
     http,
-    submit: (json, scope) =>
-      http.json('/prompt', { ...small, ...scope, deadlineMs: bounds.submitMs, method: 'POST', json }),
-    async queue(scope) {
-      const answer = readObject(await http.json('/queue', { ...small, ...scope }), '/queue')
+    submit: (json, options) =>
+      http.json('/prompt', { ...small, ...options, deadlineMs: bounds.submitMs, method: 'POST', json }),
+    async queue(options) {
+      const answer = readObject(await http.json('/queue', { ...small, ...options }), '/queue')
       return { running: readEntries(answer.queue_running), pending: readEntries(answer.queue_pending) }
     },
-    async history(promptId, scope) {
-      const answer = readObject(await http.json(`/history/${promptId}`, { ...small, ...scope }), '/history')
+    async history(promptId, options) {
+      const answer = readObject(await http.json(`/history/${promptId}`, { ...small, ...options }), '/history')
       const entry = Object.hasOwn(answer, promptId) ? answer[promptId] : null
       return entry === null ? null : readObject(entry, '/history')
     },
@@ -148,19 +148,19 @@ export function createApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
         throw error
       }
     },
-    async free(scope) {
-      await post('/free', { unload_models: true, free_memory: true }, scope)
+    async free(options) {
+      await post('/free', { unload_models: true, free_memory: true }, options)
     },
-    async queueRemaining(scope) {
-      const answer = await optional('/prompt', scope)
+    async queueRemaining(options) {
+      const answer = await optional('/prompt', options)
       const info = answer?.exec_info
       return isJsonObject(info) && typeof info.queue_remaining === 'number' ? info.queue_remaining : null
     },
-    systemStats: (scope) => optional('/system_stats', scope),
-    features: (scope) => optional('/features', scope),
-    async objectInfo(scope) {
+    systemStats: (options) => optional('/system_stats', options),
+    features: (options) => optional('/features', options),
+    async objectInfo(options) {
       const { status, text } = await http.call('/object_info', {
-        ...scope,
+        ...options,
         deadlineMs: bounds.objectInfoMs,
         maxBytes: bounds.maxObjectInfoBytes,
       })
@@ -185,8 +185,8 @@ export function createApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
       const { status } = await http.call('/upload/image', { ...small, method: 'POST', ...form })
       return status === 200
     },
-    head: (place, { signal }) =>
-      http.stream(viewPath(place), {
+    head: (location, { signal }) =>
+      http.stream(viewPath(location), {
         method: 'HEAD',
         firstByteMs: bounds.callMs,
         idleMs: bounds.callMs,

@@ -19,7 +19,7 @@ export type CallFault =
   | 'status' // an answer, but not a good one
   | 'too_large'
   | 'malformed'
-  | 'aborted' // by whoever called
+  | 'aborted' // by the caller
 
 export class CallError extends Error {
   readonly fault: CallFault
@@ -60,8 +60,9 @@ export interface StreamedAnswer {
 }
 
 export interface StreamOptions extends Pick<CallOptions, 'method' | 'headers'> {
-  /** Until the head of the answer; the body is the caller's business. */
+  /** How long the server may be silent before the head of its answer. */
   readonly firstByteMs: number
+  /** And within the body. */
   readonly idleMs: number
   readonly signal: AbortSignal
 }
@@ -90,7 +91,7 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
-// Streams may hang; calls need others beside them.
+// Enough that streams which hang leave connections for calls.
 const CONNECTIONS = 16
 
 export function openComfyHttp({ url, headers: always, connectMs }: ComfyHttpOptions): ComfyHttp {
@@ -144,7 +145,7 @@ export function openComfyHttp({ url, headers: always, connectMs }: ComfyHttpOpti
       const limits = { ...time, signal, maxBytes: Number.POSITIVE_INFINITY, mayStream: () => true }
       const { status, headers: answered, body } = await send(path, { method, headers }, limits)
       const stream = body as Readable
-      // Whoever reads hears of it; without a reader an error must not end the process.
+      // A reader gets the error from the stream; without a reader it must not end the process.
       stream.on('error', () => {})
       return { status, headers: answered, body: stream }
     },
@@ -152,7 +153,7 @@ export function openComfyHttp({ url, headers: always, connectMs }: ComfyHttpOpti
   }
 }
 
-/** As a header: an address with credentials in it must never be shown. */
+/** The credentials of an address as a header, since an address that holds them must never be shown. */
 export function credentialsOf({ username, password }: URL): Record<string, string> {
   if (username === '' && password === '') return {}
   const text = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
@@ -168,12 +169,12 @@ function readBody(text: string): { readonly isJson: true; readonly body: JsonVal
   }
 }
 
-/** Without the query: it names files of the user. */
+/** Without the query, which names files of the user. */
 function shown(path: string): string {
   return path.split('?', 1)[0] ?? path
 }
 
-/** Nobody listens at the address: whatever process was there has ended. A network that is cut says no such thing. */
+/** Nothing listens at the address, so the server process has ended. A network that is cut fails in other ways. */
 export function isNobodyThere(error: unknown): boolean {
   const cause = error instanceof CallError && error.fault === 'unreachable' ? error.cause : null
   const causes = cause instanceof AggregateError ? cause.errors : [cause]

@@ -1,9 +1,9 @@
 /**
- * The one socket to a server. It is opened anew whenever it ends, or whenever it is taken for dead. ComfyUI keeps sockets by
- * client id and forgets the id when an old connection under it unwinds, however late: so every connection has an id of its
- * own. Only while runs are under way, whose events go to the id they were submitted with, is that id kept: then the old
- * connection gets a moment to unwind first. Should it take longer, the silence is noticed (see follow-run.ts), and the same
- * is done again.
+ * The one socket to a server. It is opened again whenever it ends or is taken for dead. ComfyUI keeps sockets by client id and
+ * forgets the id when an old connection under it ends, however late that is noticed, so every connection gets an id of its own.
+ * The id is kept only while runs are under way, because their events go to the id that they were submitted with: then the server
+ * first gets a moment to notice the end of the old connection. Should it take longer, the silence is noticed (see follow-run.ts)
+ * and the socket is opened once more.
  */
 import WebSocket from 'ws'
 import { createBackoff } from '../../../../../lib/backoff.ts'
@@ -18,12 +18,12 @@ export interface EngineSocket {
   /** The id for prompts that are submitted now. */
   clientId(): string
   state(): SocketState
-  /** Whether the socket under this id is open and has been heard. */
+  /** Whether the socket under this id is open and has brought at least one message. */
   isHeard(clientId: string): boolean
   reconnects(): number
   /** Resolves when it is open, at the latest after `ms`. */
   untilOpen(ms: number): Promise<void>
-  /** Takes the present connection for dead. */
+  /** Ends the present connection, which is taken for dead, and opens another. */
   renew(): void
   close(): Promise<void>
 }
@@ -43,8 +43,8 @@ export interface SocketOptions {
 
 const FEATURES = JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } })
 
-// So many tries in a row may fail before a run no longer waits for the next.
-const MAX_HOPE = 5
+// After this many failed connections in a row, runs start without waiting for the socket.
+const MAX_FAILURES_TO_WAIT_FOR = 5
 
 export function openSocket(options: SocketOptions): EngineSocket {
   const { bounds, log } = options
@@ -75,7 +75,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
     })
     opened.on('message', (data, isBinary) => take(data as Buffer, isBinary))
     return new Promise((resolve) => {
-      opened.on('error', (error) => log.debug({ err: error }, 'the socket of an engine failed'))
+      opened.on('error', (error) => log.debug({ err: error }, 'the socket to an engine failed'))
       opened.on('close', () => resolve())
     })
   }
@@ -118,8 +118,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
     isHeard: (id) => id === clientId && isHeard && socket?.readyState === WebSocket.OPEN,
     reconnects: () => Math.max(0, connections - 1),
     async untilOpen(ms) {
-      // Where no socket was to be had lately, nobody waits for one: runs do without.
-      if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_HOPE) return
+      if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_FAILURES_TO_WAIT_FOR) return
       const over = new AbortController()
       await Promise.race([onOpened.promise, sleep(ms, over.signal)])
       over.abort()
@@ -141,7 +140,7 @@ function toSocketUrl(url: URL, clientId: string): URL {
   target.pathname = `${url.pathname.replace(/\/+$/, '')}/ws`
   target.search = `?${new URLSearchParams({ clientId })}`
   target.hash = ''
-  // As a header, like every other call.
+  // Credentials travel as a header, as with every other call.
   target.username = ''
   target.password = ''
   return target

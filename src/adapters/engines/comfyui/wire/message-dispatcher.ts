@@ -1,7 +1,8 @@
 /**
- * Whose a message of the server is. The socket is shared by all runs on the engine; each is told only what carries its own
- * prompt id. The few frames without one (old previews, texts) belong to the run that the server is executing, if that is ours;
- * those of strangers are dropped. Printed lines belong to the run that was executed when they were printed.
+ * Gives every message of the server to the run that it belongs to. All runs on the engine share the socket; each gets only what
+ * carries its own prompt id. The few frames without one (old previews, texts) belong to the run that the server is executing, if
+ * it is one of ours; those of other clients are dropped. Printed lines belong to the run that was executing when they were
+ * printed.
  */
 import { performance } from 'node:perf_hooks'
 import { keepHead } from '../../../../../lib/cut-text.ts'
@@ -20,17 +21,17 @@ export interface RunTimes {
   readonly endedAt: number | null
 }
 
-export interface HubOptions {
+export interface MessageDispatcherOptions {
   readonly maxLogLineBytes: number
-  /** Pieces that the socket brought. */
+  /** Pieces of printed text that came over the socket. */
   onPrinted(entries: JsonValue | undefined): void
 }
 
-export interface Hub {
+export interface MessageDispatcher {
   receive(message: EngineMessage): void
   /**
-   * What the server's process printed, from wherever it was heard; `at`: when, by the server's clock. It belongs to the run that the
-   * server executed then; without a time, to the one that it executes now or has executed last.
+   * A line that the server printed, and when, by the server's clock. It belongs to the run that the server was executing then;
+   * without a time, to the one that it is executing or has executed last.
    */
   receiveLog(text: string, at?: number | null): void
   /** When the server began and ended a run, by its own clock. */
@@ -38,7 +39,7 @@ export interface Hub {
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
   attached(): number
-  /** When something of the run was last heard, by performance.now(); null: nobody listens to it. */
+  /** When the last message of the run came, by performance.now(); null: no run is attached under this id. */
   lastHeardAt(promptId: string): number | null
   queueRemaining(): number | null
 }
@@ -50,17 +51,17 @@ const CLOCK_STEP_MS = 1
 const TERMINAL_CODES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g
 const ENDS: ReadonlySet<string> = new Set(['execution_success', 'execution_interrupted'])
 
-export function createHub({ maxLogLineBytes, onPrinted }: HubOptions): Hub {
+export function createMessageDispatcher({ maxLogLineBytes, onPrinted }: MessageDispatcherOptions): MessageDispatcher {
   const listeners = new Map<string, RunListener>()
   const times = new Map<string, RunTimes>()
   const heardAt = new Map<string, number>()
-  /** The prompt that the server executes, when it is one of ours. */
+  /** The prompt that the server is executing, when it is one of ours. */
   let current: string | null = null
-  /** The one that it executed last: what it printed may arrive a moment after its end. */
+  /** The one that it executed last: its printed lines may arrive a moment after its end. */
   let printing: string | null = null
   let remaining: number | null = null
 
-  /** Who is to be told what was just heard of a run. */
+  /** The listener of a run of which something was just heard. */
   function listenerOf(promptId: string | null): RunListener | undefined {
     const listener = promptId === null ? undefined : listeners.get(promptId)
     if (promptId !== null && listener !== undefined) heardAt.set(promptId, performance.now())
@@ -77,7 +78,7 @@ export function createHub({ maxLogLineBytes, onPrinted }: HubOptions): Hub {
   function onRunMessage(message: JsonMessage): void {
     const { type, data } = message
     const told = toText(data.prompt_id)
-    // Servers before prompt ids only ever told the socket of whoever asked.
+    // Servers without prompt ids tell progress only to the client whose prompt is executing.
     const promptId = told ?? (type === 'progress' ? current : null)
     const isBegun = type === 'execution_start' || (type === 'executing' && data.node !== null)
     if (isBegun && told !== null && listeners.has(told)) {

@@ -1,27 +1,27 @@
 /**
- * What a server prints, in order and each line once. The socket brings only what the server flushes, which without a terminal
- * leaves out whatever nodes print; the server's own record has everything, but only the newest few hundred pieces. So the record
- * is read while something runs and once more at its end, and both are put together by the time that each piece bears.
+ * What a server prints, in order and each line once. The socket brings only what the server flushes, and without a terminal that
+ * leaves out the lines of nodes; the server's own record has everything, but only its newest few hundred pieces. So the record is
+ * read while something runs and once more at the end, and both are merged by the time that each piece carries.
  */
 import type { Clock } from '../../../../../lib/clock.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { settlesWithin, sleep } from '../../../../../lib/sleep.ts'
 import type { ComfyApi } from './comfy-api.ts'
 
-export interface PrintLog {
-  /** Whatever was printed before is nobody's. */
+export interface PrintedLines {
+  /** Skips what was printed before: it belongs to no run of ours. */
   begin(): Promise<void>
-  /** Pieces that came over the socket. */
+  /** Takes pieces that came over the socket. */
   hear(entries: JsonValue | undefined): void
-  /** Tells what was printed since. Never rejects, and never takes long, least of all when somebody waits for a stop. */
+  /** Tells what was printed since. Never rejects and never takes long, least of all while a run is being stopped. */
   catchUp(options: { readonly isStopping: boolean }): Promise<void>
   /** Catches up again and again until the signal is aborted. */
   keepUp(signal: AbortSignal): Promise<void>
-  /** The server has no record: what the socket brings is told at once. */
+  /** False: the server has no record, and pieces from the socket are told as they come. */
   hasRecord(): boolean
 }
 
-export interface PrintLogDeps {
+export interface PrintedLinesDeps {
   readonly api: Pick<ComfyApi, 'printed'>
   readonly clock: Clock
   /** `at`: by the server's clock, in milliseconds since 1970; null as long as its time zone is not known. */
@@ -34,25 +34,25 @@ interface Piece {
   readonly text: string
 }
 
-const EVERY_MS = 2_000
-const WITHIN_MS = 2_000
-const STOP_WITHIN_MS = 200
+const READ_EVERY_MS = 2_000
+const READ_WITHIN_MS = 2_000
+const READ_WITHIN_ON_STOP_MS = 200
 const MAX_WAITING = 5_000
 const MAX_REMEMBERED = 2_000
-// A time zone is a multiple of this; clocks are less than half of it apart.
+// Time zones are multiples of this, and clocks are assumed to differ by less than half of it.
 const ZONE_STEP_MS = 900_000
 const FRESH_MS = 300_000
 
-export function createPrintLog({ api, clock, tell }: PrintLogDeps): PrintLog {
+export function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): PrintedLines {
   const told = new Set<string>()
   let waiting: Piece[] = []
   let hasRecord = true
-  /** What the server's local time is ahead of ours, in whole steps; it says no zone with its times. */
+  /** How far the server's local time is ahead of UTC: it gives its times without a zone, so that is inferred. */
   let zoneMs: number | null = null
   let readAt = Number.NEGATIVE_INFINITY
   let underWay: Promise<void> | null = null
 
-  /** New ones only. */
+  /** The pieces of the record that were not told yet. */
   async function read(): Promise<Piece[]> {
     const entries = await api.printed()
     hasRecord = entries !== null
@@ -107,14 +107,17 @@ export function createPrintLog({ api, clock, tell }: PrintLogDeps): PrintLog {
       if (waiting.length > MAX_WAITING) void shared()
     },
     async catchUp({ isStopping }) {
-      // One that is under way may have asked before the last line was printed.
+      // A reading that is under way may have been asked for before the last line was printed.
       const before = underWay
-      await settlesWithin(before === null ? shared() : before.then(shared), isStopping ? STOP_WITHIN_MS : WITHIN_MS)
+      await settlesWithin(
+        before === null ? shared() : before.then(shared),
+        isStopping ? READ_WITHIN_ON_STOP_MS : READ_WITHIN_MS,
+      )
     },
     async keepUp(signal) {
       if (clock.now().getTime() - readAt > FRESH_MS / 2) await shared()
       while (!signal.aborted) {
-        await sleep(EVERY_MS, signal)
+        await sleep(READ_EVERY_MS, signal)
         if (!signal.aborted && hasRecord) await shared()
       }
     },
@@ -150,7 +153,7 @@ function readPieces(entries: JsonValue | undefined): Piece[] {
     if (!isJsonObject(entry) || typeof entry.m !== 'string') return []
     const time = typeof entry.t === 'string' ? entry.t : ''
     const plain = `${time}\0${entry.m}`
-    // Two equal pieces of one moment are two.
+    // Two equal pieces of the same moment count as two.
     const count = seen.get(plain) ?? 0
     seen.set(plain, count + 1)
     return [{ key: count === 0 ? plain : `${plain}\0${count}`, time, text: entry.m }]

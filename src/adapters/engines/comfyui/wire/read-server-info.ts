@@ -1,8 +1,9 @@
-/** The server's description of its node classes, read and completed: older servers leave out what newer ones tell. */
+/** What a server says about itself: its node classes, completed where an older server leaves fields out, and its device. */
 import type { NodeDefinition } from '../../../../../engine/graph/node-catalog.ts'
 import type { ObjectInfo } from '../../../../../engine/graph/object-info.ts'
 import { isJsonObject, type JsonObject, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
 import { CallError } from './comfy-http.ts'
+import { toText } from './socket-frames.ts'
 
 /** Throws CallError when the text describes no classes. */
 export function readObjectInfo(text: string): ObjectInfo {
@@ -34,4 +35,22 @@ function complete(name: string, told: JsonObject): NodeDefinition {
     input_order: (isJsonObject(told.input_order) ? told.input_order : {}) as NodeDefinition['input_order'],
     output_node: told.output_node === true,
   } as NodeDefinition
+}
+
+export interface Device {
+  readonly name: string
+  readonly vramTotalBytes: number | null
+  readonly vramFreeBytes: number | null
+}
+
+/** The first device of `/system_stats`; null: it names none. */
+export function readDevice({ devices }: JsonObject): Device | null {
+  const first = Array.isArray(devices) ? devices[0] : null
+  if (!isJsonObject(first)) return null
+  const bytes = (value: unknown) => (typeof value === 'number' ? value : null)
+  return {
+    name: toText(first.name) ?? '',
+    vramTotalBytes: bytes(first.vram_total),
+    vramFreeBytes: bytes(first.vram_free),
+  }
 }

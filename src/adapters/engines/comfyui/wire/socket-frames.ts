@@ -1,4 +1,4 @@
-/** Frames of the socket, read into messages. What is not understood is null: a newer server may send anything. */
+/** Frames of the socket, read into messages. Frames that we do not know become null: a newer server may send anything. */
 import {
   isJsonObject,
   type JsonObject,
@@ -12,7 +12,7 @@ export interface JsonMessage {
   readonly data: JsonObject
 }
 
-/** A preview; those of binary type 1 do not say whose. */
+/** A preview. Those of binary type 1 do not say which run they belong to. */
 export interface PreviewMessage {
   readonly kind: 'preview'
   readonly promptId: string | null
@@ -23,7 +23,7 @@ export interface PreviewMessage {
   readonly bytes: Uint8Array
 }
 
-/** A text for a node of whatever runs. */
+/** A text for a node of the run that the server is executing. */
 export interface TextMessage {
   readonly kind: 'text'
   readonly nodeId: string
@@ -35,7 +35,7 @@ export type EngineMessage = JsonMessage | PreviewMessage | TextMessage
 const PREVIEW = 1
 const TEXT = 3
 const PREVIEW_WITH_METADATA = 4
-// Of the head that says whose preview it is.
+// Of the metadata that says which run and node a preview belongs to.
 const MAX_METADATA_BYTES = 65_536
 const TYPE_OF_IMAGE: ReadonlyMap<number, string> = new Map([
   [1, 'image/jpeg'],
@@ -66,8 +66,8 @@ export function readBinaryFrame(frame: Uint8Array): PreviewMessage | TextMessage
 function readPreview(bytes: Buffer): PreviewMessage | null {
   const contentType = TYPE_OF_IMAGE.get(bytes.readUInt32BE(4))
   if (contentType === undefined) return null
-  const nobody = { promptId: null, nodeId: null, displayNodeId: null, parentNodeId: null }
-  return { kind: 'preview', ...nobody, contentType, bytes: bytes.subarray(8) }
+  const unknown = { promptId: null, nodeId: null, displayNodeId: null, parentNodeId: null }
+  return { kind: 'preview', ...unknown, contentType, bytes: bytes.subarray(8) }
 }
 
 function readText(bytes: Buffer): TextMessage | null {
