@@ -9,7 +9,7 @@ import type { ObserveExchange, ProviderKey } from '../adapters/providers/declara
 import { compileAuth } from '../adapters/providers/declarative/request/auth-headers.ts'
 import type { ProviderRules } from '../adapters/providers/declarative/rules/rule-types.ts'
 import { createHostAssets, type DownloadHeaders } from '../adapters/providers/hosting/host-assets.ts'
-import { createReadOwnMedia } from '../adapters/providers/hosting/read-hosted-media.ts'
+import { createReadHostedMedia } from '../adapters/providers/hosting/read-hosted-media.ts'
 import { matchesHost, type Network, privateNetwork, publicInternet } from '../adapters/providers/outbound/network.ts'
 import { openSafeFetcher } from '../adapters/providers/outbound/safe-fetch.ts'
 import { type OperatorSettings, readProviderSettings } from '../adapters/providers/provider-settings.ts'
@@ -22,7 +22,7 @@ import type { Provider } from '../domain/models/provider.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { OpenProvider } from './open-models.ts'
 
-export interface ProviderParts {
+export interface ProviderContext {
   readonly secrets: Pick<Secrets, 'providers'>
   readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'rooms'>
   readonly assetStore: Pick<AssetStore, 'mint'>
@@ -51,20 +51,20 @@ export interface NewSettings {
   use(): void
 }
 
-export function openProviders(parts: ProviderParts): OpenedProviders {
+export function openProviders(parts: ProviderContext): OpenedProviders {
   const { secrets, assets, signer, clock, log } = parts
   let settings = readProviderSettings(secrets.providers?.reveal() ?? null)
   // Whoever may reach the network inside is decided when the service starts.
   const network = parts.network ?? (settings.allowsPrivateNetwork ? privateNetwork : publicInternet)
   const fetcher = openSafeFetcher(network)
   const { fetch } = fetcher
-  const readOwn = createReadOwnMedia({ verify: signer.verify, openContent: assets.openContent })
+  const readHosted = createReadHostedMedia({ verify: signer.verify, openContent: assets.openContent })
   const media = {
     fetch,
     get allowedHosts() {
       return settings.mediaHosts
     },
-    readOwn,
+    readHosted,
   }
   const opened = new Map<string, ProviderRules>()
   return {

@@ -15,12 +15,12 @@ import { type NodeParts, openNodeModels } from './node-models.ts'
 import type { SharedAccounts } from './open-accounts.ts'
 import type { Blobs } from './open-blobs.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
-import { openProviders, type ProviderParts } from './open-providers.ts'
+import { openProviders, type ProviderContext } from './open-providers.ts'
 import type { Store } from './open-store.ts'
 import { openOperatorFile } from './operator-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
-export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
+export interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
   /** Where what must outlive the process is written. */
   readonly directory: string
   /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */

@@ -87,7 +87,7 @@ export async function openProviderUnderTest(
   const provider = openDeclarativeProvider(rules, settings, {
     keyFor: () => (key === null ? null : { key, isOwn: options.isOwnKey ?? false }),
     fetch: fetcher.fetch,
-    media: { fetch: fetcher.fetch, allowedHosts: options.mediaHosts ?? [], readOwn: null },
+    media: { fetch: fetcher.fetch, allowedHosts: options.mediaHosts ?? [], readHosted: null },
     clock,
     random: () => 0.5,
     async sleep(ms) {

@@ -1,5 +1,5 @@
 /**
- * A provider made of rules. It owns what all its calls share (connections, places, the breaker) and puts the steps in their
+ * A provider made of rules. It owns what all its calls share (connections, slots, the breaker) and puts the steps in their
  * order; what each step means stands in the files beside it.
  */
 
@@ -12,12 +12,12 @@ import { createSlots } from '../outbound/provider-slots.ts'
 import { createPoll } from './calls/poll-task.ts'
 import { isFindable } from './calls/provider-task.ts'
 import { createSubmit } from './calls/submit-call.ts'
-import type { DeclarativeDeps, ProviderParts, ProviderSettings } from './provider-context.ts'
+import type { DeclarativeDeps, ProviderContext, ProviderSettings } from './provider-context.ts'
 import { compileAuth } from './request/auth-headers.ts'
 import { checkModelRules } from './rules/check-rules.ts'
 import { type CompiledModel, compileModel } from './rules/compile-model.ts'
 import type { ProviderRules } from './rules/rule-types.ts'
-import { createTaskPlaces } from './task-slots.ts'
+import { createTaskSlots } from './task-slots.ts'
 
 export interface DeclarativeProvider extends Provider, AsyncDisposable {
   readonly health: () => { readonly isOpen: boolean; readonly taken: number; readonly waiting: number }
@@ -38,12 +38,12 @@ export function openDeclarativeProvider(
   })
   const compiled = new WeakMap<Model, CompiledModel>()
   const slots = createSlots(concurrency)
-  const places = createTaskPlaces()
-  const parts: ProviderParts = {
+  const taskSlots = createTaskSlots()
+  const context: ProviderContext = {
     rules,
     client,
     slots,
-    places,
+    taskSlots,
     breaker: createCircuitBreaker(deps.clock),
     authHeaders: compileAuth(rules.auth, deps.clock),
     settings: { ...rules.settings, ...settings.values },
@@ -58,7 +58,7 @@ export function openDeclarativeProvider(
       return found
     },
   }
-  const { poll, cancel } = createPoll(parts, deps)
+  const { poll, cancel } = createPoll(context, deps)
   return {
     name: rules.provider,
     access(accountId) {
@@ -68,16 +68,16 @@ export function openDeclarativeProvider(
     },
     checkModel: (model) => checkModelRules(model, rules),
     deduplicates(model, input) {
-      const compiledModel = parts.modelOf(model)
+      const compiledModel = context.modelOf(model)
       return compiledModel.rules.deduplicates === true || (input !== null && isFindable(compiledModel, input))
     },
     announcesSends: true,
-    submit: createSubmit(parts, deps),
+    submit: createSubmit(context, deps),
     poll,
     cancel,
-    health: () => ({ isOpen: parts.breaker.isOpen, taken: slots.taken, waiting: slots.waiting }),
+    health: () => ({ isOpen: context.breaker.isOpen, taken: slots.taken, waiting: slots.waiting }),
     async [Symbol.asyncDispose]() {
-      places.clear()
+      taskSlots.clear()
       await client[Symbol.asyncDispose]()
     },
   }

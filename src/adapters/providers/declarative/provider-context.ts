@@ -13,7 +13,7 @@ import type { AuthHeaders } from './request/auth-headers.ts'
 import type { MediaDeps } from './request/input-media.ts'
 import type { CompiledModel } from './rules/compile-model.ts'
 import type { ProviderRules } from './rules/rule-types.ts'
-import type { TaskPlaces } from './task-slots.ts'
+import type { TaskSlots } from './task-slots.ts'
 
 /** What an operator says about one provider. */
 export interface ProviderSettings {
@@ -50,11 +50,11 @@ export interface DeclarativeDeps extends PatienceDeps {
 }
 
 /** What the steps of all calls share. */
-export interface ProviderParts {
+export interface ProviderContext {
   readonly rules: ProviderRules
   readonly client: ApiClient
   readonly slots: Slots
-  readonly places: TaskPlaces
+  readonly taskSlots: TaskSlots
   readonly breaker: CircuitBreaker
   readonly authHeaders: AuthHeaders
   readonly settings: Readonly<Record<string, string>>

@@ -1,34 +1,34 @@
 /**
- * The places that running tasks hold at their provider. A task that is polled to its end gives its place back then; one that
- * nobody follows any longer gives it back when its time is over.
+ * The slots that running tasks hold at their provider. A task that is polled to its end gives its slot back then; one that is no
+ * longer polled gives it back when its time is over.
  */
 import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
 
-export interface TaskPlaces {
-  hold(task: string, release: () => void, untilMs: number): void
-  leave(task: string): void
+export interface TaskSlots {
+  hold(task: string, giveBack: () => void, forMs: number): void
+  release(task: string): void
   clear(): void
 }
 
-export function createTaskPlaces(): TaskPlaces {
-  const held = new Map<string, { readonly release: () => void; readonly timer: NodeJS.Timeout }>()
-  function leave(task: string): void {
-    const place = held.get(task)
-    if (place === undefined) return
+export function createTaskSlots(): TaskSlots {
+  const held = new Map<string, { readonly giveBack: () => void; readonly timer: NodeJS.Timeout }>()
+  function release(task: string): void {
+    const slot = held.get(task)
+    if (slot === undefined) return
     held.delete(task)
-    clearTimeout(place.timer)
-    place.release()
+    clearTimeout(slot.timer)
+    slot.giveBack()
   }
   return {
-    hold(task, release, untilMs) {
+    hold(task, giveBack, forMs) {
       // A provider that gives the same id twice has one task, not two.
-      leave(task)
-      const timer = setTimeout(() => leave(task), Math.min(Math.max(0, untilMs), MAX_TIMER_MS))
-      held.set(task, { release, timer })
+      release(task)
+      const timer = setTimeout(() => release(task), Math.min(Math.max(0, forMs), MAX_TIMER_MS))
+      held.set(task, { giveBack, timer })
     },
-    leave,
+    release,
     clear() {
-      for (const task of [...held.keys()]) leave(task)
+      for (const task of [...held.keys()]) release(task)
     },
   }
 }

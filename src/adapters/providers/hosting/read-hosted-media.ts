@@ -2,15 +2,15 @@
 import type { OpenContent } from '../../../domain/assets/content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../../domain/assets/signed-url.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { ReadOwnMedia } from '../declarative/request/input-media.ts'
+import type { ReadHostedMedia } from '../declarative/request/input-media.ts'
 
-export interface OwnMediaDeps {
+export interface HostedMediaDeps {
   readonly verify: VerifyContentUrl
   readonly openContent: OpenContent
 }
 
-export function createReadOwnMedia({ verify, openContent }: OwnMediaDeps): ReadOwnMedia {
-  return async function readOwnMedia(url, { maxBytes, signal }) {
+export function createReadHostedMedia({ verify, openContent }: HostedMediaDeps): ReadHostedMedia {
+  return async function readHostedMedia(url, { maxBytes, signal }) {
     // The signature proves that it is ours, so the host need not be looked at: it may be any name of this service.
     const assetId = new RegExp(`${CONTENT_PATH}/([0-9a-f-]{36})$`).exec(url.pathname)?.[1]
     if (assetId === undefined) return null

@@ -5,7 +5,7 @@ import { MAX_TIMER_MS } from '../../../../../lib/sleep.ts'
 import type { Model } from '../../../../domain/models/model.ts'
 import type { ApiRequest } from '../../outbound/api-client.ts'
 import { type ReadAnswer, readAnswer } from '../answer/read-answer.ts'
-import type { DeclarativeDeps, ExchangeKind, ProviderParts } from '../provider-context.ts'
+import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
 
 // Ten pictures in base64 are tens of megabytes; a video inline may be more.
 const DOCUMENT_MAX_BYTES = 256 * 1024 * 1024
@@ -30,7 +30,10 @@ export type CallApi = (
   options: CallApiOptions,
 ) => Promise<ReadAnswer>
 
-export function createCallApi({ rules, client, breaker, authHeaders }: ProviderParts, deps: DeclarativeDeps): CallApi {
+export function createCallApi(
+  { rules, client, breaker, authHeaders }: ProviderContext,
+  deps: DeclarativeDeps,
+): CallApi {
   return async function callApi(request, key, { model, kind, signal, deadline, maxBytes, isBytes }) {
     const startedMs = performance.now()
     const leftMs = Math.max(1, deadline.getTime() - deps.clock.now().getTime())

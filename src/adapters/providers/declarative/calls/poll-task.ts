@@ -12,7 +12,7 @@ import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../..
 import { BlockedAddressError } from '../../outbound/network.ts'
 import { toRefusal } from '../answer/provider-refusal.ts'
 import { hasOutput, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
-import type { DeclarativeDeps, ExchangeKind, ProviderParts } from '../provider-context.ts'
+import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
 import { toValues } from '../request/build-request.ts'
 import type { CompiledFetch, CompiledModel, CompiledTask } from '../rules/compile-model.ts'
 import type { Meaning } from '../rules/rule-types.ts'
@@ -33,18 +33,21 @@ interface Step {
 // What a look may meet without the task being over: trouble at the provider, or ours with it.
 const PASSING: readonly Meaning[] = ['transient', 'account', 'wait']
 
-export function createPoll(parts: ProviderParts, deps: DeclarativeDeps): Required<Pick<Provider, 'poll' | 'cancel'>> {
-  const callApi = createCallApi(parts, deps)
+export function createPoll(
+  context: ProviderContext,
+  deps: DeclarativeDeps,
+): Required<Pick<Provider, 'poll' | 'cancel'>> {
+  const callApi = createCallApi(context, deps)
 
   function open(subject: ProviderTask, options: ProviderOptions): Step | null {
     const access = deps.keyFor(subject.accountId)
-    const model = parts.modelOf(subject.model)
+    const model = context.modelOf(subject.model)
     if (access === null || !isTaskHandle(subject.handle)) return null
     const handle = subject.handle as unknown as TaskHandle
     const operation = model.operations.find(({ rules }) => rules.name === handle.operation)
     if (operation === undefined || operation.task === null) return null
     const values = {
-      ...toValues({ model: subject.model, input: {}, submitKey: '' }, parts.settings),
+      ...toValues({ model: subject.model, input: {}, submitKey: '' }, context.settings),
       ...handle.kept,
       id: handle.id,
     }
@@ -61,7 +64,7 @@ export function createPoll(parts: ProviderParts, deps: DeclarativeDeps): Require
   }
 
   function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): PollOutcome {
-    const { messages, validationList } = parts
+    const { messages, validationList } = context
     const costMicros = refusalCost(step.subject.model, answer.document, step.model)
     const source = { answer, messages, validationList, secret: step.key, costMicros, generation: 'ended' as const }
     return { outcome: 'refused', refusal: toRefusal(meaning, source) }
@@ -121,16 +124,16 @@ export function createPoll(parts: ProviderParts, deps: DeclarativeDeps): Require
       if (step === null) return lostTask()
       const outcome = await look(step).catch((error) => toPollOutcome(error, step.task))
       if (outcome.outcome === 'finished' || outcome.outcome === 'refused')
-        parts.places.leave(toTaskName(subject.handle))
+        context.taskSlots.release(toTaskName(subject.handle))
       return outcome
     },
     async cancel(subject, options) {
       const step = open(subject, options)
       if (step === null || step.task.cancel === null) return
       await fetchOne(step, step.task.cancel, 'cancel').catch((error) => {
-        deps.log.warn({ provider: parts.rules.provider, reason: String(error) }, 'a task could not be canceled')
+        deps.log.warn({ provider: context.rules.provider, reason: String(error) }, 'a task could not be canceled')
       })
-      parts.places.leave(toTaskName(subject.handle))
+      context.taskSlots.release(toTaskName(subject.handle))
     },
   }
 }

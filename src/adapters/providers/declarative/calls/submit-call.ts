@@ -4,7 +4,7 @@ import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../../domain/models/provider.ts'
 import { generationAfter, toRefusal, unavailable } from '../answer/provider-refusal.ts'
 import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
-import type { DeclarativeDeps, ProviderKey, ProviderParts } from '../provider-context.ts'
+import type { DeclarativeDeps, ProviderContext, ProviderKey } from '../provider-context.ts'
 import { buildRequest, chooseOperation } from '../request/build-request.ts'
 import { FieldRefusal } from '../request/input-media.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
@@ -22,9 +22,9 @@ interface Step {
   readonly operation: CompiledOperation
 }
 
-export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provider['submit'] {
-  const { rules, breaker, slots, places } = parts
-  const callApi = createCallApi(parts, deps)
+export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider['submit'] {
+  const { rules, breaker, slots, taskSlots } = context
+  const callApi = createCallApi(context, deps)
 
   /** What an answer of the provider means where it is not a success; null where it is one. */
   function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
@@ -47,7 +47,7 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
       deps.log.error({ provider: rules.provider, status: answer.status }, 'the provider refuses our account')
     }
     const costMicros = refusalCost(step.call.model, answer.document, step.model)
-    const { messages, validationList } = parts
+    const { messages, validationList } = context
     return {
       outcome: 'refused',
       refusal: toRefusal(meaning, {
@@ -80,7 +80,7 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
 
   async function send(step: Step): Promise<SubmitOutcome> {
     const { call, options, access, model, operation } = step
-    const { settings } = parts
+    const { settings } = context
     const known = call.isRepeat === true ? await find(step) : null
     if (known !== null) return known
     const request = await buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
@@ -107,7 +107,7 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
   function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
     const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
     const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
-    return findTask({ call, operation, classify: model.classify, settings: parts.settings, ask })
+    return findTask({ call, operation, classify: model.classify, settings: context.settings, ask })
   }
 
   /** null: none came free before the deadline. Whoever brings a key of its own takes none of ours. */
@@ -123,8 +123,8 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
     if (access === null) return refused(unavailable(`no key for ${rules.provider} is configured`, null))
     const pauseMs = breaker.refuseMs()
     if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
-    const model = parts.modelOf(call.model)
-    const operation = chooseOperation(model, call.input, parts.settings)
+    const model = context.modelOf(call.model)
+    const operation = chooseOperation(model, call.input, context.settings)
     if (operation === undefined) return refused(noOperation())
     const release = await takePlace({ options, access })
     if (release === null) return refused(unavailable(`${rules.provider} had no free place in time`, null))
@@ -134,7 +134,7 @@ export function createSubmit(parts: ProviderParts, deps: DeclarativeDeps): Provi
       return outcome
     } finally {
       if (outcome?.outcome === 'accepted') {
-        places.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
+        taskSlots.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
       } else release()
     }
   }

@@ -25,7 +25,7 @@ export interface Media {
 }
 
 /** Bytes that we hold ourselves, found by one of our own addresses; null when it is none of ours. */
-export type ReadOwnMedia = (
+export type ReadHostedMedia = (
   url: URL,
   options: { readonly maxBytes: number; readonly signal: AbortSignal },
 ) => Promise<Buffer | null>
@@ -34,7 +34,7 @@ export interface MediaDeps {
   readonly fetch: SafeFetch
   /** Besides our own storage. A leading dot admits everything below. */
   readonly allowedHosts: readonly string[]
-  readonly readOwn: ReadOwnMedia | null
+  readonly readHosted: ReadHostedMedia | null
 }
 
 /** A field that cannot be sent on. `failure` says which and why, in the words of a 422; null: the message says it all. */
@@ -87,7 +87,7 @@ interface ReadOptions {
 async function readAddress(field: MediaField, deps: MediaDeps, { maxBytes, signal }: ReadOptions): Promise<Buffer> {
   const url = URL.parse(field.text)
   if (url === null) throw refuse(field, 'value_error', 'must be an https address or a data:image/…;base64, text')
-  const own = await deps.readOwn?.(url, { maxBytes, signal })
+  const own = await deps.readHosted?.(url, { maxBytes, signal })
   if (own !== undefined && own !== null) return own
   try {
     const limits = { signal, headTimeMs: FETCH_TIME_MS, bodyTimeMs: FETCH_TIME_MS, maxBytes }
