@@ -1,18 +1,75 @@
-/** At most `width` pieces of work at a time; the others wait in the order in which they came. */
-export type Semaphore = <T>(work: () => Promise<T>) => Promise<T>
+/** Bounds how much goes on at a time. Whoever finds no room waits in line, in the order of arrival. */
+export interface Semaphore {
+  /** Runs the work as soon as there is room for it. */
+  run<T>(work: () => Promise<T>): Promise<T>
+  /**
+   * For work whose end is not the end of one function. Resolves to the function that gives the room back (once; more often
+   * is harmless). Rejects with the signal's reason, and then nothing was taken.
+   */
+  take(signal?: AbortSignal): Promise<GiveBack>
+  /** Takes room without waiting, beyond the width if there is none left: `run` and `take` wait until it is given back. */
+  takeAnyway(): GiveBack
+  readonly taken: number
+  readonly free: number
+  readonly waiting: number
+}
+
+export type GiveBack = () => void
 
 export function createSemaphore(width: number): Semaphore {
-  let free = width
-  const waiting: (() => void)[] = []
-  return async function limited(work) {
-    if (free > 0) free--
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) free++
-      else next()
+  let taken = 0
+  const line = new Set<() => void>()
+
+  function takeAnyway(): GiveBack {
+    taken++
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      taken--
+      const [next] = line
+      if (taken < width) next?.()
     }
+  }
+
+  function waitInLine(signal?: AbortSignal): Promise<GiveBack> {
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        line.delete(enter)
+        reject(signal?.reason)
+      }
+      const enter = () => {
+        line.delete(enter)
+        signal?.removeEventListener('abort', leave)
+        resolve(takeAnyway())
+      }
+      line.add(enter)
+      signal?.addEventListener('abort', leave, { once: true })
+    })
+  }
+
+  return {
+    async run(work) {
+      const giveBack = taken < width ? takeAnyway() : await waitInLine()
+      try {
+        return await work()
+      } finally {
+        giveBack()
+      }
+    },
+    async take(signal) {
+      signal?.throwIfAborted()
+      return taken < width ? takeAnyway() : waitInLine(signal)
+    },
+    takeAnyway,
+    get taken() {
+      return taken
+    },
+    get free() {
+      return Math.max(0, width - taken)
+    },
+    get waiting() {
+      return line.size
+    },
   }
 }

@@ -48,11 +48,11 @@ test('a bell rung while nobody waits is heard by the next who does, once, unless
 })
 
 test('a semaphore lets no more than its width in, and lets the next in after a failure', async () => {
-  const limited = createSemaphore(2)
+  const semaphore = createSemaphore(2)
   let active = 0
   let most = 0
   const works = Array.from({ length: 9 }, (_, index) =>
-    limited(async () => {
+    semaphore.run(async () => {
       most = Math.max(most, ++active)
       await turn()
       active--
@@ -63,6 +63,39 @@ test('a semaphore lets no more than its width in, and lets the next in after a f
   const results = await Promise.allSettled(works)
   assert.equal(most, 2)
   assert.equal(results.filter((result) => result.status === 'fulfilled').length, 8)
+})
+
+test('room that is taken counts until it is given back, once, and a signal takes its owner out of the line', async () => {
+  const semaphore = createSemaphore(1)
+  const giveBack = await semaphore.take()
+  const leaving = new AbortController()
+  const left = semaphore.take(leaving.signal)
+  const next = semaphore.take()
+  assert.deepEqual([semaphore.taken, semaphore.free, semaphore.waiting], [1, 0, 2])
+  leaving.abort(new Error('gone'))
+  await assert.rejects(left, /gone/)
+  giveBack()
+  giveBack()
+  const giveNextBack = await next
+  assert.deepEqual([semaphore.taken, semaphore.waiting], [1, 0])
+  giveNextBack()
+  assert.equal(semaphore.free, 1)
+})
+
+test('room that is taken anyway goes beyond the width, and others wait until all of it is back', async () => {
+  const semaphore = createSemaphore(1)
+  const [first, second] = [semaphore.takeAnyway(), semaphore.takeAnyway()]
+  assert.deepEqual([semaphore.taken, semaphore.free], [2, 0])
+  let isIn = false
+  const waiting = semaphore.run(async () => {
+    isIn = true
+  })
+  first()
+  await turn()
+  assert.equal(isIn, false)
+  second()
+  await waiting
+  assert.equal(isIn, true)
 })
 
 test('pauses double up to a bound, with jitter, and start over', () => {

@@ -19,7 +19,7 @@ export function openPictures({ maxPixels }: PicturesOptions): Pictures {
   const limit = createSemaphore(AT_A_TIME)
   const read = (bytes: Uint8Array): Sharp => sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', pages: 1 })
   const decoding = <Result>(work: () => Promise<Result>): Promise<Result> =>
-    limit(async () => {
+    limit.run(async () => {
       try {
         return await work()
       } catch (cause) {

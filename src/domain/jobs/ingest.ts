@@ -14,7 +14,7 @@ export interface IngestDeps {
   readonly storeBlob: StoreBlob
   readonly newId: NewId
   /** Shared by all runs of a worker. */
-  readonly limit: Semaphore
+  readonly limit: Pick<Semaphore, 'run'>
   /** For all outputs of the job together. */
   readonly maxBytes: number
   /** What the account may still keep; asked once, when the first output comes. */
@@ -85,7 +85,7 @@ export function createIngest(deps: IngestDeps): Ingest {
     add(draft) {
       underWay++
       heldBytes += draft.heldBytes
-      const stored = deps.limit(() => store(draft))
+      const stored = deps.limit.run(() => store(draft))
       stored.catch(() => {})
       const before = last
       last = (async () => {

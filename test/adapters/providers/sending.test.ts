@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readRetryAfterMs } from '../../../src/adapters/providers/declarative/calls/send-patiently.ts'
 import { createCircuitBreaker } from '../../../src/adapters/providers/outbound/circuit-breaker.ts'
-import { createSlots } from '../../../src/adapters/providers/outbound/provider-slots.ts'
 import { bflFake } from '../../support/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/fake-providers/direct.ts'
 import { type FakeCard, startFakeProvider } from '../../support/fake-providers/fake-card.ts'
@@ -140,26 +139,6 @@ test('a key of the account itself takes no place and is never logged as our trou
   fake.scenario = 'arrears'
   await under.submit('bfl/flux-2-pro', INPUT)
   assert.deepEqual(under.logged, [])
-})
-
-test('places are given in the order in which they were asked for, and a leaver gives up its turn', async () => {
-  const slots = createSlots(1)
-  const signal = new AbortController().signal
-  const release = await slots.take(signal)
-  const order: string[] = []
-  const leaving = new AbortController()
-  const left = slots.take(leaving.signal).catch(() => order.push('left'))
-  const second = slots.take(signal).then((done) => {
-    order.push('second')
-    done()
-  })
-  leaving.abort(new Error('gone'))
-  await left
-  release()
-  release()
-  await second
-  assert.deepEqual(order, ['left', 'second'])
-  assert.equal(slots.taken, 0)
 })
 
 test('a breaker lets one call through after its pause and the others wait for what that finds', () => {

@@ -3,12 +3,12 @@
  * order; what each step means stands in the files beside it.
  */
 
+import { createSemaphore } from '../../../../lib/semaphore.ts'
 import { readJsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'
 import { openApiClient } from '../outbound/api-client.ts'
 import { createCircuitBreaker } from '../outbound/circuit-breaker.ts'
-import { createSlots } from '../outbound/provider-slots.ts'
 import { createPoll } from './calls/poll-task.ts'
 import { isFindable } from './calls/provider-task.ts'
 import { createSubmit } from './calls/submit-call.ts'
@@ -37,7 +37,7 @@ export function openDeclarativeProvider(
     fetch,
   })
   const compiled = new WeakMap<Model, CompiledModel>()
-  const slots = createSlots(concurrency)
+  const slots = createSemaphore(concurrency)
   const taskSlots = createTaskSlots()
   const context: ProviderContext = {
     rules,

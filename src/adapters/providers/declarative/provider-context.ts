@@ -2,11 +2,11 @@
 
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { Semaphore } from '../../../../lib/semaphore.ts'
 import type { JsonPath } from '../../../domain/models/json-path.ts'
 import type { Model } from '../../../domain/models/model.ts'
 import type { ApiClient } from '../outbound/api-client.ts'
 import type { CircuitBreaker } from '../outbound/circuit-breaker.ts'
-import type { Slots } from '../outbound/provider-slots.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'
 import type { PatienceDeps } from './calls/send-patiently.ts'
 import type { AuthHeaders } from './request/auth-headers.ts'
@@ -53,7 +53,8 @@ export interface DeclarativeDeps extends PatienceDeps {
 export interface ProviderContext {
   readonly rules: ProviderRules
   readonly client: ApiClient
-  readonly slots: Slots
+  /** How many generations the provider is given at a time: many at once would be refused, which costs more than the wait. */
+  readonly slots: Semaphore
   readonly taskSlots: TaskSlots
   readonly breaker: CircuitBreaker
   readonly authHeaders: AuthHeaders
