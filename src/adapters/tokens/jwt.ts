@@ -1,7 +1,7 @@
 /**
- * JSON Web Tokens, checked with the keys of whoever signs them. Only the configured algorithms, issuer and audience count; a
- * token without an expiry is none. Keys at an address are fetched when they are first needed and when a token names one that
- * is not known yet, though never in quick succession: nobody can make us hammer their server.
+ * JSON Web Tokens, verified with the keys of their issuer. Only the configured algorithms, issuer and audience are accepted, and
+ * only tokens that expire. Keys at an address are fetched when they are first needed and when a token names an unknown key, but
+ * never in quick succession, so that bad tokens cannot make us flood that server.
  */
 import { createPublicKey } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -41,7 +41,7 @@ const FETCH_AGAIN_MS = 30_000
 const FETCH_AFTER_FAILURE_MS = 5000
 const MAX_JWKS_BYTES = 1_048_576
 
-/** Throws when the keys are in a file that does not hold any. */
+/** Throws when the keys are to come from a file that holds none. */
 export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken> {
   const { keys, clock, clockSkewMs, accountClaim } = options
   const getKey = keys.kind === 'url' ? createRemoteKeys(keys.url, clock) : await readKeys(keys.path)
@@ -57,7 +57,7 @@ export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken>
       })
       return toVerified(payload, options)
     } catch (error) {
-      if (isTokensFault(error)) return null
+      if (isTokenFault(error)) return null
       throw error
     }
   }
@@ -70,17 +70,17 @@ function toVerified(payload: JWTPayload, { accountClaim, scopesClaim, clockSkewM
   return { accountId, scopes: readScopes(payload[scopesClaim]), expiresAt }
 }
 
-/** Scopes that mean nothing here are for somebody else; a token that has only those may do nothing. */
+/** Scopes that we do not know are left out: they are meant for other services. A token that has only those may do nothing. */
 function readScopes(claim: unknown): readonly string[] | null {
   if (claim === undefined) return null
   const scopes: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
   return scopes.filter((scope) => typeof scope === 'string' && isScope(scope)) as string[]
 }
 
-/** Everything but keys that could not be had. */
-function isTokensFault(error: unknown): boolean {
+/** Whether the token is at fault; otherwise its keys could not be fetched. */
+function isTokenFault(error: unknown): boolean {
   if (error instanceof errors.JWKSTimeout || error instanceof KeysUnavailable) return false
-  // A key of another type than the token's algorithm needs.
+  // A TypeError means that the key does not fit the token's algorithm.
   return error instanceof errors.JOSEError || error instanceof TypeError
 }
 

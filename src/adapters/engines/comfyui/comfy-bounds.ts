@@ -12,7 +12,7 @@ export interface ComfyBounds {
   /** For uploads: a pause this long means that the server does not read any more. */
   readonly uploadIdleMs: number
 
-  /** A run is lost after this time without any answer. Shorter than a lease, so that the attempt ends here and not by an expired lease. */
+  /** A run is lost after this time without any answer. Shorter than a lease, so that it ends here before its lease expires. */
   readonly unreachableMs: number
   /** Connections are refused for this long: the process is gone. */
   readonly refusedMs: number
@@ -52,7 +52,7 @@ export interface ComfyBounds {
   /** Events that may wait for a slow reader of a run before previews and progress are dropped. */
   readonly maxWaitingEvents: number
 
-  /** How long an interrupted run may go on. Longer than the worker's own grace, because the worker decides when to give an engine up. */
+  /** How long an interrupted run may go on. Longer than the worker's own grace: the worker decides when to give an engine up. */
   readonly stopGraceMs: number
   /** The interrupt is a single flag that the server clears at the start of every prompt, so it is repeated at this pace. */
   readonly interruptEveryMs: number

@@ -237,7 +237,7 @@ class ComfyServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,
-      // Only one process at a time holds the data folder, so a prompt with the service's name and another process' name is left over.
+      // Only one process at a time holds the data folder: a prompt with the service's name but another process' name is left over.
       isOrphan: (clientId) => clientId.startsWith(this.#ownerPrefix) && !clientId.startsWith(this.#clientPrefix),
       onChange: () => {
         this.#onChange()

@@ -1,6 +1,6 @@
 /**
- * A provider made of rules. It owns what all its calls share (connections, slots, the breaker) and puts the steps in their
- * order; what each step means stands in the files beside it.
+ * A provider made of rules. It owns what all its calls share (connections, slots, the breaker) and puts the steps in
+ * order; each step is in a file of its own under `calls`.
  */
 
 import { createSemaphore } from '../../../../lib/semaphore.ts'

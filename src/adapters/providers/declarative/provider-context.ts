@@ -1,4 +1,4 @@
-/** What a provider made of rules is given, and what the steps of its calls share. */
+/** What a provider made of rules depends on, and what the steps of its calls share. */
 
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'

@@ -1,6 +1,6 @@
 /**
- * Replaces the addresses in a result by ours. A leaf that cannot be copied keeps what the provider wrote: the result is there
- * and paid for, and whoever reads it at once can still fetch it.
+ * Copies the assets of a result to our storage and replaces their addresses. An asset that cannot be copied keeps the provider's
+ * address: the result is paid for, and a caller who reads it at once can still fetch it.
  */
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -10,7 +10,7 @@ import type { Model } from '../../../domain/models/model.ts'
 import type { ModelRules } from '../declarative/rules/rule-types.ts'
 import { type CopyDeps, type CopyRequest, copyFromUrl, copyInline } from './copy-asset.ts'
 
-/** What a download from one of a provider's own hosts has to carry; empty for every other host. */
+/** The headers for a download from one of a provider's own hosts; empty for every other host. */
 export type DownloadHeaders = (model: Model, accountId: string, url: URL) => Readonly<Record<string, string>>
 
 export interface HostAssetsDeps extends CopyDeps {
@@ -56,7 +56,7 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
     try {
       const url = await copyFromUrl(toDownloadUrl(String(leaf.value)), copy, deps)
       leaf.holder[leaf.key] = `${baseUrl}${url}`
-      // The same picture once more, inline, would only be dead weight.
+      // The same picture inline would only make the answer larger.
       if (typeof leaf.holder['b64_json'] === 'string') leaf.holder['b64_json'] = null
       return true
     } catch (error) {

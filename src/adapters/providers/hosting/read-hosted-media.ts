@@ -1,4 +1,4 @@
-/** Pictures that an input names by an address of ours: read from our own storage, by the leave that the address carries. */
+/** Reads pictures that an input names by a signed address of this service directly from our storage. */
 import type { OpenContent } from '../../../domain/assets/content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../../domain/assets/signed-url.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -11,7 +11,7 @@ export interface HostedMediaDeps {
 
 export function createReadHostedMedia({ verify, openContent }: HostedMediaDeps): ReadHostedMedia {
   return async function readHostedMedia(url, { maxBytes, signal }) {
-    // The signature proves that it is ours, so the host need not be looked at: it may be any name of this service.
+    // The signature proves that the address is ours, so the host is not checked: the service may have several names.
     const assetId = new RegExp(`${CONTENT_PATH}/([0-9a-f-]{36})$`).exec(url.pathname)?.[1]
     if (assetId === undefined) return null
     try {

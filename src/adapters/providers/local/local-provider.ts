@@ -11,14 +11,14 @@ import { checkLocalModel, fillIn, type LocalRules, readLocalRules } from './loca
 
 const DIRECT = new Error('a local model answers at once and is never polled')
 
-/** null: there is no built-in engine here, so these models cannot be run. */
+/** `engine` null: there is no built-in engine, so these models cannot be run. */
 export function createLocalProvider(engine: Pick<Engine, 'catalog' | 'run'> | null): Provider {
   const runWorkflow = engine === null ? null : createRunWorkflow(engine)
   return {
     name: 'local',
     access: () => (runWorkflow === null ? 'none' : 'service_key'),
     checkModel: (model) => checkLocalModel(model, engine?.catalog() ?? null),
-    // Nothing outside is touched: running it again makes the same thing again.
+    // A run has no effect outside, so running it again gives the same result.
     deduplicates: () => true,
     async submit({ model, accountId, submitKey, input }, { signal }) {
       if (runWorkflow === null) throw new Error('a local model was run without an engine')

@@ -15,23 +15,23 @@ import { checkWorkflow } from '../../../domain/models/run-workflow.ts'
 
 export interface LocalRules {
   readonly workflow: JsonRecord
-  readonly fields: Readonly<Record<string, readonly Place[]>>
+  readonly fields: Readonly<Record<string, readonly NodeInput[]>>
   readonly files: Readonly<Record<string, string>>
   readonly output: 'json' | 'file'
 }
 
-interface Place {
+interface NodeInput {
   readonly node: string
   readonly name: string
 }
 
-/** `catalog`: what the engine can run that the model is for; null: there is no built-in engine, so only the form is judged. */
+/** `catalog`: that of the built-in engine; null: there is none, so only the form is checked. */
 export function checkLocalModel({ adapter, returns, input }: Model, catalog: NodeCatalog | null): readonly string[] {
   const problems: string[] = []
   const rules = read(adapter, problems)
   if (returns !== 'direct') problems.push('returns must be direct: a workflow answers at once')
   if (problems.length > 0 || catalog === null) return problems
-  // With its own example: what only the caller gives must be in its place before the nodes can be judged.
+  // Filled in with the example, because nodes can only be checked with the values that a caller gives.
   const names = new Set(Object.values(rules.files))
   const workflow = fillIn(rules, input.example ?? {}) as JsonValue
   const found = checkWorkflow(workflow, { catalog, hasFile: (name) => names.has(name) })
@@ -48,10 +48,10 @@ function read(adapter: JsonRecord, problems: string[]): LocalRules {
   if (Object.keys(workflow).length === 0) reader.problem('workflow', 'must hold a workflow in API format')
   for (const [id, node] of Object.entries(workflow)) readNode(node, `adapter.workflow.${id}`, problems)
   const fields = Object.entries(reader.object('fields') ?? {}).map(
-    ([field, value]) => [field, readPlaces(value)] as const,
+    ([field, value]) => [field, readNodeInputs(value)] as const,
   )
-  for (const [field, places] of fields) {
-    const isKnown = places.length > 0 && places.every(({ node }) => isRecord(workflow[node]))
+  for (const [field, inputs] of fields) {
+    const isKnown = inputs.length > 0 && inputs.every(({ node }) => isRecord(workflow[node]))
     if (!isKnown) reader.problem(`fields.${field}`, 'must name inputs of nodes of the workflow, such as "2.width"')
   }
   const files = Object.entries(reader.object('files') ?? {})
@@ -67,22 +67,22 @@ function read(adapter: JsonRecord, problems: string[]): LocalRules {
   }
 }
 
-/** Only that it is a node at all: what its class asks of it is for the engine's catalog to say. */
-function readNode(node: Json, place: string, problems: string[]): void {
-  const reader = FieldReader.open(node, place, problems)
+/** Checks only that it is a node; its inputs are checked against the engine's catalog. */
+function readNode(node: Json, path: string, problems: string[]): void {
+  const reader = FieldReader.open(node, path, problems)
   if (!isRecord(node)) return
   reader.text('class_type', { fallback: '' })
   if (!isRecord(reader.value('inputs')))
     reader.problem('inputs', 'must be an object (use {} for a node without inputs)')
 }
 
-/** The workflow with the input's fields in their places. */
+/** The workflow with the fields of the input filled in. */
 export function fillIn({ workflow, fields }: LocalRules, input: JsonRecord): JsonRecord {
   const filled = structuredClone(workflow) as Record<string, Json>
-  for (const [field, places] of Object.entries(fields)) {
+  for (const [field, targets] of Object.entries(fields)) {
     const value = input[field]
     if (value === undefined || value === null) continue
-    for (const { node, name } of places) (inputsOf(filled, node) as Record<string, Json>)[name] = value
+    for (const { node, name } of targets) (inputsOf(filled, node) as Record<string, Json>)[name] = value
   }
   return filled
 }
@@ -94,7 +94,7 @@ function inputsOf(workflow: JsonRecord, node: string): JsonRecord {
   return inputs
 }
 
-function readPlaces(value: Json): Place[] {
+function readNodeInputs(value: Json): NodeInput[] {
   const texts = Array.isArray(value) ? (value as readonly Json[]) : [value]
   return texts.flatMap((text) => {
     const dot = typeof text === 'string' ? text.lastIndexOf('.') : -1

@@ -1,7 +1,7 @@
 /**
- * Calls to one provider's API. The provider's own address comes from the operator and has its own connections; every other
- * address came out of an answer, so it must lie on the provider's hosts and goes through the guard. Only these hosts ever
- * see the key. Every exchange is told to an observer, without address, key or body.
+ * Calls to one provider's API. The provider's base address comes from the operator and has its own connections; every other
+ * address came out of an answer, so it must be on the provider's hosts and is fetched by the guarded client. The key is sent to
+ * these hosts only.
  */
 import {
   type ExchangeAnswer,
@@ -13,7 +13,7 @@ import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
 import { matchesHost } from './network.ts'
 import type { SafeFetch } from './safe-fetch.ts'
 
-// Twice the generations: polls and downloads run beside them.
+// Twice the number of generations, since polls and downloads run beside them.
 const CONNECTIONS_PER_SLOT = 2
 
 export interface ApiRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {

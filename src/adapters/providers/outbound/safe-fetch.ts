@@ -1,7 +1,7 @@
 /**
- * Reads an address that somebody else wrote: a provider's result, a caller's image. Scheme and host are judged before every
- * hop, the resolved address when the connection is made, and redirects are followed here, a few at most, so that none of
- * the checks is skipped on the second hop. What is sent along is decided per hop too: a key never travels to another host.
+ * Fetches an address that came from outside: a provider's result, a caller's image. Scheme and host are checked before every hop,
+ * the resolved IP address when the connection is made, and redirects are followed here, a few at most, so that no check is
+ * skipped on the second hop. Headers are decided per hop too: a key is never sent to another host.
  */
 import { isIP, type LookupFunction } from 'node:net'
 import { buildConnector } from 'undici'
@@ -81,7 +81,7 @@ export function checkAddress(
   }
 }
 
-/** The guard speaks through the connection's error; its own word is the clearer one. */
+/** The refusal of the guarded connection is the cause of the client's error, and the clearer message. */
 function unwrapBlocked(error: unknown): never {
   const cause = error instanceof Error ? error.cause : null
   throw cause instanceof BlockedAddressError ? cause : error

@@ -1,13 +1,13 @@
 /**
- * What the sandbox's models do. Each shows one thing that a real provider does sooner or later, always in the same way for
- * the same input, so that a client can be built and tested without an account anywhere.
+ * What the sandbox's models do. Each shows one thing that real providers do sooner or later, always the same for the same input,
+ * so that a client can be built and tested without an account at any provider.
  */
 import type { Json, JsonRecord } from '../../../domain/models/model.ts'
 import type { ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../domain/models/validation-failure.ts'
 import { drawPicture } from './sandbox-picture.ts'
 
-/** `answer`: what comes back. `never`: nothing comes back at all. */
+/** `never`: no answer comes. */
 export type Behaviour = (input: JsonRecord) => ProviderResult | ProviderRefusal | 'never'
 
 const BEHAVIOUR_NAMES = [
@@ -71,7 +71,7 @@ export function isBehaviour(name: unknown): name is BehaviourName {
   return typeof name === 'string' && Object.hasOwn(BEHAVIOURS, name)
 }
 
-/** As a provider words them: with bounds of its own and the value that it did not like. */
+/** As a provider words them: with its own bounds and the value that it refused. */
 function toFailures(steps: Json): readonly ValidationFailure[] {
   const tooSmall = { loc: ['body', 'image_url'], msg: 'the picture is too small', type: 'image_too_small' }
   const tooMany = { loc: ['body', 'steps'], msg: 'must be at most 50', type: 'less_than_equal', input: steps }
@@ -83,7 +83,7 @@ function toFailures(steps: Json): readonly ValidationFailure[] {
 
 const CHUNK_BYTES = 64 * 1024
 
-/** The alphabet again and again: a reader can tell that nothing is missing. */
+/** A repeated pattern, so that a reader can tell whether something is missing. */
 async function* pattern(sizeBytes: number): AsyncGenerator<Uint8Array> {
   const chunk = Buffer.alloc(CHUNK_BYTES, 'abcdefghijklmnopqrstuvwxyz012345')
   for (let left = sizeBytes; left > 0; left -= CHUNK_BYTES) yield left < CHUNK_BYTES ? chunk.subarray(0, left) : chunk

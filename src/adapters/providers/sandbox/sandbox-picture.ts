@@ -1,4 +1,4 @@
-/** A small PNG of two colours that fade into each other, decided by the seed alone. */
+/** A PNG that fades from one colour to another; the seed chooses both. */
 import { crc32, deflateSync } from 'node:zlib'
 
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')

@@ -1,7 +1,7 @@
 /**
- * `sandbox/*`: models that need no provider, no key and no network. Which one does what stands in its data file as
+ * `sandbox/*`: models that need no provider, no key and no network. The data file of a model names what it does, as
  * `{"behaviour": "refuse"}`; `latency_ms` in the input says how long it takes. A task keeps all it needs in its handle, so it
- * is finished after a restart too.
+ * can be finished after a restart too.
  */
 
 import type { Clock } from '../../../../lib/clock.ts'
@@ -23,7 +23,7 @@ interface SandboxTask {
 }
 
 export function createSandboxProvider({ clock, sleep }: SandboxDeps): Provider {
-  /** null: it was stopped before it answered. Like a real one it goes on past the caller's deadline. */
+  /** null: it was stopped before it answered. Like a real provider it goes on past the caller's deadline. */
   async function behave(name: BehaviourName, input: JsonRecord, { signal }: ProviderOptions) {
     const answer = BEHAVIOURS[name](input)
     const waitMs = answer === 'never' ? MAX_TIMER_MS : latencyOf(input)
@@ -78,7 +78,7 @@ function latencyOf(input: JsonRecord): number {
   return typeof latency === 'number' ? latency : 0
 }
 
-/** Handles are stored in clear: only what the behaviour needs, and nothing long. */
+/** Handles are stored unencrypted, so they hold only what the behaviour needs, and nothing long. */
 function forHandle(input: JsonRecord): JsonRecord {
   const { value = null } = input
   return JSON.stringify(value).length <= 1000 ? { value } : { value: 'done' }
@@ -86,7 +86,7 @@ function forHandle(input: JsonRecord): JsonRecord {
 
 function readTask(handle: Json): SandboxTask {
   if (!isRecord(handle) || typeof handle['due_at'] !== 'string' || !isRecord(handle['input'])) {
-    throw new Error('this handle is none of the sandbox')
+    throw new Error('this handle is not one of the sandbox')
   }
   return { due_at: handle['due_at'], input: handle['input'] }
 }

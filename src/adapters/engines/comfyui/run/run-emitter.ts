@@ -126,7 +126,7 @@ export class RunEmitter {
 
 type WokenFollower = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
 
-// What Python prints when the thread in which ComfyUI runs prompts has died. The server goes on answering, but runs nothing any more.
+// What Python prints when the thread in which ComfyUI runs prompts has died. The server still answers, but runs nothing more.
 const WORKER_DEATH = /^Exception in thread .*\(prompt_worker\)/m
 // A line may come in pieces, so the end of what was printed is kept.
 const TAIL_LENGTH = 200

@@ -40,7 +40,7 @@ function readOutcome(status: JsonObject | null, messages: Messages): HistoryEntr
   if (messages.has('execution_interrupted')) return 'interrupted'
   if (status === null) return 'success' // servers before status existed only record runs that went well
   if (status.status_str !== 'success' || messages.has('execution_error')) return 'error'
-  // A cycle that is found at run time is recorded with the status `success`, but without the message of one: it never ran to its end.
+  // A cycle that is found at run time is recorded with the status `success` but without its message: it never ran to its end.
   const hasEnded = messages.has('execution_success') || !messages.has('execution_start')
   return hasEnded ? 'success' : 'error'
 }

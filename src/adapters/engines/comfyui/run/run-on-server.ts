@@ -91,7 +91,7 @@ interface AttemptOptions {
   emit(event: EngineEvent): void
 }
 
-/** How one submit of the graph ended; `again` asks for one more: to make missing outputs, or after the inputs were uploaded again. */
+/** How one submit of the graph ended; `again` asks for another: to make missing outputs, or to upload the inputs again. */
 type RoundEnd = EngineEvent | { readonly type: 'again'; readonly why: 'empty' | 'files' }
 
 class Attempt {

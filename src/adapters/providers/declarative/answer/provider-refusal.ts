@@ -1,6 +1,6 @@
 /**
- * From what an answer means to what the router is told. The point that matters for money is `generation`: whether the
- * provider may still be working on something that the caller could pay for twice.
+ * From the meaning of an answer to the refusal that the router gets. What matters for money is `generation`: whether the provider
+ * may still be working on something that the caller could pay for twice.
  */
 
 import { findLeaves, findValue, type JsonPath } from '../../../../domain/models/json-path.ts'
@@ -42,7 +42,7 @@ export function toRefusal(meaning: Meaning, source: RefusalSource): ProviderRefu
     case 'timeout':
       return { reason: 'timeout', message: words ?? 'the provider did not finish in its own time', ...about }
     case 'account':
-      // What the provider says about our account is not the caller's business.
+      // What the provider says about our account is not shown to callers.
       return { reason: 'failed', message: 'the provider does not serve this router at the moment', ...about }
     case 'wait':
       return { reason: 'failed', message: 'the provider is too busy', ...about }
@@ -74,11 +74,11 @@ export function generationAfter(status: number, isDirect: boolean): Generation {
   // Refused before anything began, by definition of the status.
   if (status < 500 && status !== 408) return 'none'
   if (status === 503) return 'none'
-  // The provider's own word that the one call is over; a gateway's 502 or 504 is nobody's word.
+  // With a 500 the provider itself says that the call is over; a 502 or 504 comes from a gateway, which does not know.
   return status === 500 && isDirect ? 'ended' : 'possible'
 }
 
-/** We did not even try. */
+/** Nothing was sent. */
 export function unavailable(message: string, retryAfterMs: number | null): ProviderRefusal {
   const retryAfterSeconds = retryAfterMs === null ? null : Math.max(1, Math.ceil(retryAfterMs / 1000))
   return { reason: 'unavailable', message, upstreamStatus: null, generation: 'none', retryAfterSeconds }

@@ -1,4 +1,4 @@
-/** An answer's body as a document, and what a finished one says: whether there is output, what was used, what it cost. */
+/** An answer's body as a document, and what a finished one contains: output, usage, cost. */
 import { Readable } from 'node:stream'
 import type { ExchangeAnswer } from '../../../../../lib/outbound/exchange.ts'
 import { findLeaves, findValue } from '../../../../domain/models/json-path.ts'
@@ -29,7 +29,7 @@ export function readAnswer({ status, headers, body }: ExchangeAnswer): ReadAnswe
   }
 }
 
-/** The one proof of success: a leaf that should hold output holds some. States and statuses have been seen to lie. */
+/** The only proof of success: a leaf that should hold output holds some. States and HTTP statuses have been seen to be wrong. */
 export function hasOutput(document: unknown, { assets }: CompiledModel): boolean {
   return assets.some((path) => findLeaves(document, path).some(({ value }) => !isEmpty(value) && !isEmptyRecord(value)))
 }

@@ -1,4 +1,4 @@
-/** One exchange with the provider for a step of a call, with its bounds, told to the observer and to the breaker. */
+/** One request to the provider for a step of a call, with its bounds; observer and circuit breaker are told of the result. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import { MAX_TIMER_MS } from '../../../../../lib/sleep.ts'
@@ -56,7 +56,7 @@ export function createCallApi(
         { ...request, headers, keyHeaders: authHeaders(key) },
         {
           signal,
-          // An answer that comes after the caller's deadline is paid for: the signal says when nobody wants it any more.
+          // An answer that comes after the caller's deadline is still paid for; the signal says when it is no longer wanted.
           headTimeMs: kind === 'submit' ? MAX_TIMER_MS : Math.min(leftMs, POLL_HEAD_MS),
           bodyTimeMs: isBytes ? STREAM_BODY_MS : DOCUMENT_BODY_MS,
           maxBytes: maxBytes ?? (isBytes ? STREAM_MAX_BYTES : DOCUMENT_MAX_BYTES),

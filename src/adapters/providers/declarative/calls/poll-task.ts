@@ -1,4 +1,4 @@
-/** Looks after a task once. Trouble on the way says nothing about the task; only the provider's own word ends it. */
+/** Asks once for the state of a task. A failed question says nothing about the task: only an answer of the provider ends it. */
 
 import {
   isJsonObject,
@@ -30,7 +30,7 @@ interface Step {
   readonly values: TemplateValues
 }
 
-// What a look may meet without the task being over: trouble at the provider, or ours with it.
+// Meanings of an answer that leave the task running: the provider has trouble, or our account has.
 const PASSING: readonly Meaning[] = ['transient', 'account', 'wait']
 
 export function createPoll(
@@ -39,7 +39,7 @@ export function createPoll(
 ): Required<Pick<Provider, 'poll' | 'cancel'>> {
   const callApi = createCallApi(context, deps)
 
-  function open(subject: ProviderTask, options: ProviderOptions): Step | null {
+  function prepare(subject: ProviderTask, options: ProviderOptions): Step | null {
     const access = deps.keyFor(subject.accountId)
     const model = context.modelOf(subject.model)
     if (access === null || !isTaskHandle(subject.handle)) return null
@@ -70,7 +70,7 @@ export function createPoll(
     return { outcome: 'refused', refusal: toRefusal(meaning, source) }
   }
 
-  /** An answer that is no success. The document of a failed task is judged elsewhere. */
+  /** An answer with an HTTP error. The document of a failed task is judged in `askOnce`. */
   function judgeError(step: Step, answer: ReadAnswer): PollOutcome {
     const pollAfterMs = step.task.rules.interval_ms
     const meaning = step.model.classify(answer, 'error')
@@ -102,7 +102,7 @@ export function createPoll(
     return refuse(step, { ...answer, document: { message: 'it finished without any output' } }, 'failed')
   }
 
-  async function look(step: Step): Promise<PollOutcome> {
+  async function askOnce(step: Step): Promise<PollOutcome> {
     const pollAfterMs = step.task.rules.interval_ms
     const answer = await fetchOne(step, step.task.poll, 'poll')
     if (answer.status >= 300) return judgeError(step, answer)
@@ -120,15 +120,15 @@ export function createPoll(
 
   return {
     async poll(subject, options) {
-      const step = open(subject, options)
+      const step = prepare(subject, options)
       if (step === null) return lostTask()
-      const outcome = await look(step).catch((error) => toPollOutcome(error, step.task))
+      const outcome = await askOnce(step).catch((error) => toPollOutcome(error, step.task))
       if (outcome.outcome === 'finished' || outcome.outcome === 'refused')
         context.taskSlots.release(toTaskName(subject.handle))
       return outcome
     },
     async cancel(subject, options) {
-      const step = open(subject, options)
+      const step = prepare(subject, options)
       if (step === null || step.task.cancel === null) return
       await fetchOne(step, step.task.cancel, 'cancel').catch((error) => {
         deps.log.warn({ provider: context.rules.provider, reason: String(error) }, 'a task could not be canceled')
@@ -142,7 +142,7 @@ function toTaskName(handle: Json): string {
   return JSON.stringify(handle)
 }
 
-/** The key was taken away, or the model's rules no longer know the operation. */
+/** The key is no longer configured, or the model's rules no longer have the operation. */
 function lostTask(): PollOutcome {
   return {
     outcome: 'unreachable',
@@ -160,7 +160,7 @@ function toPollOutcome(error: unknown, { rules }: CompiledTask): PollOutcome {
   return { outcome: 'unreachable', message: error.message, pollAfterMs: rules.interval_ms }
 }
 
-/** The poll's own document with the second one inside it, digits kept. */
+/** The document of the poll with that of the result inside it. Every digit is kept. */
 function mergeInto(polled: ReadAnswer, { document, bytes }: ReadAnswer, name: string): ReadAnswer {
   const whole = parseLosslessJson(polled.bytes.toString('utf8'))
   const inner = parseLosslessJson(bytes.toString('utf8')) as JsonValue

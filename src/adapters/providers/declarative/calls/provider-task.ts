@@ -16,7 +16,7 @@ import {
 import { type Answer, type Classify, isEmpty } from '../rules/match-rules.ts'
 import type { TemplateValues } from '../rules/text-template.ts'
 
-/** What is stored of a task: enough to find it again in another process. */
+/** What is stored of a task: enough to poll it from another process. */
 export interface TaskHandle {
   readonly operation: string
   readonly id: string
@@ -44,7 +44,7 @@ export function isTaskHandle(handle: Json): boolean {
   )
 }
 
-/** null: still running. A state that nobody has told us about is one of those. */
+/** null: still running. A state that the rules do not name counts as running. */
 export function readState(answer: Answer, task: CompiledTask): TaskState | null {
   for (const path of task.states) {
     const value = path === 'http_status' ? answer.status : findValue(answer.document, path)
@@ -97,7 +97,7 @@ export async function findTask({ call, operation, classify, settings, ask }: Fin
   const answer = await ask(toFetchTarget(task.find, toValues(call, settings)).target)
   if (isUnknown(answer, classify)) return null
   const handle = answer.status < 300 ? readHandle(answer, operation.rules.name, task) : null
-  // It may have been finished for long: it is asked at once.
+  // It may have finished long ago, so it is polled at once.
   if (handle !== null) return { outcome: 'accepted', handle: { ...handle }, pollAfterMs: 0 }
   const message = 'the provider cannot be asked now whether it has this call; the same Idempotency-Key asks again'
   const about = { message, upstreamStatus: answer.status, generation: 'possible' as const }

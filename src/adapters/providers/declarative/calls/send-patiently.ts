@@ -1,6 +1,6 @@
 /**
- * Sends a submit, and sends it again only where surely nothing was accepted: the connection was refused, or the provider
- * said "later". Both end before the deadline. Anything else that goes wrong after the first byte left is never repeated.
+ * Sends a submit, and sends it again only where certainly nothing was accepted: the connection was refused, or the provider
+ * answered "later". Both are repeated only until the deadline. Whatever else fails after the first byte was sent is not repeated.
  */
 import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
@@ -25,7 +25,7 @@ export interface PatienceOptions {
   readonly deadline: Date
   /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
   readonly judge: (answer: ReadAnswer) => Meaning | null
-  /** Told before every try, and after one that surely left nothing. */
+  /** Told before every try, and after one that certainly left nothing at the provider. */
   readonly sending?: Sending
 }
 
@@ -65,7 +65,7 @@ export async function sendPatiently(
   }
 }
 
-/** A provider that asks for more than this is asked again all the same. */
+/** The longest wait that a provider can ask for. */
 export const RETRY_AFTER_MAX_MS = 150_000
 
 /** How long a provider asks us to wait: seconds or a date (RFC 9110, 10.2.3). null: it does not say, or nothing usable. */

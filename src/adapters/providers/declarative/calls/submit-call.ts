@@ -1,4 +1,4 @@
-/** The first step of a call: a place at the provider, the request, and what its answer means. */
+/** The first step of a call: take a slot at the provider, send the request, and find out what its answer means. */
 
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../../domain/models/provider.ts'
@@ -103,15 +103,15 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     return isBytes ? finishBytes(step, answer) : accept(step, answer)
   }
 
-  /** What became of an earlier submit of the same call; null: nothing, so that this one is the first. */
+  /** What became of an earlier submit of the same call; null: there was none, so this one is the first. */
   function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
     const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
     const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
     return findTask({ call, operation, classify: model.classify, settings: context.settings, ask })
   }
 
-  /** null: none came free before the deadline. Whoever brings a key of its own takes none of ours. */
-  async function takePlace({ options, access }: Pick<Step, 'options' | 'access'>): Promise<(() => void) | null> {
+  /** null: none came free before the deadline. Accounts with a key of their own take none of ours. */
+  async function takeSlot({ options, access }: Pick<Step, 'options' | 'access'>): Promise<(() => void) | null> {
     if (access.isOwn) return () => {}
     if (slots.free > 0) return slots.take(options.signal)
     const late = AbortSignal.timeout(Math.max(1, options.deadline.getTime() - deps.clock.now().getTime()))
@@ -126,8 +126,8 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     const model = context.modelOf(call.model)
     const operation = chooseOperation(model, call.input, context.settings)
     if (operation === undefined) return refused(noOperation())
-    const release = await takePlace({ options, access })
-    if (release === null) return refused(unavailable(`${rules.provider} had no free place in time`, null))
+    const release = await takeSlot({ options, access })
+    if (release === null) return refused(unavailable(`${rules.provider} had no free slot in time`, null))
     let outcome: SubmitOutcome | null = null
     try {
       outcome = await send({ call, options, access, model, operation }).catch(toOutcome)

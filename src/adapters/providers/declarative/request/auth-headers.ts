@@ -1,4 +1,4 @@
-/** The headers by which a provider knows us. They are made here and given to requests for its API hosts only. */
+/** The headers that authenticate us at a provider. They are only ever sent to its API hosts. */
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { AuthRule } from '../rules/rule-types.ts'

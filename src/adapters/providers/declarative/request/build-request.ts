@@ -72,7 +72,7 @@ function refuseFields({ input }: ProviderCall, { refuse }: CompiledOperation, va
   for (const { where, prefix, message } of refuse) {
     const start = prefix(values)
     const isRefused = findLeaves(input, where).some(({ value }) => typeof value === 'string' && value.startsWith(start))
-    // An operator who has set nothing has nothing to protect.
+    // Without such a setting of the operator there is nothing to protect.
     if (isRefused && start !== '') throw new FieldRefusal(message, null)
   }
 }
@@ -104,7 +104,7 @@ async function readFiles(
   return files
 }
 
-/** Files stand in parts of their own. */
+/** Without the fields whose files become parts of their own. */
 function withoutMedia(fields: JsonObject, { media }: CompiledOperation): JsonObject {
   const named = new Set(media.map(([rule]) => rule.path.replace(/\[.*$/, '')))
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !named.has(name)))

@@ -1,7 +1,7 @@
 /**
- * The pictures of an input that we have to send on as files: a data URI is decoded, an address is read, with no credential
- * of the caller and only from hosts that the operator allows. What is wrong with one is said about that one, before
- * anything is sent to the provider.
+ * The pictures of an input that are sent on as files: a data URI is decoded; an address is fetched, without credentials of the
+ * caller and only from hosts that the operator allows. A picture that cannot be sent is refused by its field, before anything is
+ * sent to the provider.
  */
 
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
@@ -24,7 +24,7 @@ export interface Media {
   readonly bytes: Buffer
 }
 
-/** Bytes that we hold ourselves, found by one of our own addresses; null when it is none of ours. */
+/** The bytes behind a signed address of this service; null when it is not one. */
 export type ReadHostedMedia = (
   url: URL,
   options: { readonly maxBytes: number; readonly signal: AbortSignal },
@@ -51,7 +51,7 @@ export interface MediaField {
   readonly rule: MediaRule
   readonly loc: readonly (string | number)[]
   readonly text: string
-  /** What the other pictures of the request leave. */
+  /** How much of the bound of the whole request is left. */
   readonly roomBytes: number
 }
 

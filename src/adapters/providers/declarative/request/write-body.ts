@@ -1,6 +1,6 @@
 /**
- * The caller's input as the provider gets it. What no rule touches leaves byte for byte as it came; a field that is only
- * added is put in front of the caller's own bytes. Everything else is written anew from a reading that keeps every digit.
+ * The caller's input as the provider gets it. An input that no rule changes is sent byte for byte; fields that are only added are
+ * put in front of the caller's bytes. Otherwise the document is parsed and written again, with every digit kept.
  */
 import {
   isJsonObject,

@@ -1,4 +1,4 @@
-/** What is wrong with a model's rules: their shape, paths and patterns that cannot be read, and names that have no value. */
+/** Problems in a model's rules: their shape, paths and patterns that cannot be parsed, and names that have no value. */
 import { writeJsonPath } from '../../../../domain/models/json-path.ts'
 import type { Model } from '../../../../domain/models/model.ts'
 import { findOtherDefaults } from '../../../../domain/models/price-rule.ts'
@@ -25,12 +25,12 @@ export function checkModelRules(model: Model, provider: ProviderRules): string[]
   ]
 }
 
-/** What can be said about an `adapter` of which nothing else is known yet. */
+/** The problems that show without the rest of the model. */
 export function checkAdapterShape(adapter: unknown): string[] {
-  return checkModelShape(adapter).map(({ path, problem }) => `${joinPlace('adapter', path)} ${problem}`)
+  return checkModelShape(adapter).map(({ path, problem }) => `${joinPath('adapter', path)} ${problem}`)
 }
 
-function joinPlace(parent: string, path: string): string {
+function joinPath(parent: string, path: string): string {
   return path === '' || path.startsWith('[') ? `${parent}${path}` : `${parent}.${path}`
 }
 
@@ -63,20 +63,20 @@ interface OperationContext {
   readonly provider: ProviderRules
 }
 
-function checkOperation(operation: OperationRules, place: string, { model, provider }: OperationContext): string[] {
+function checkOperation(operation: OperationRules, where: string, { model, provider }: OperationContext): string[] {
   const { task, returns } = operation
   const problems: string[] = []
   if ((returns === 'task') !== (task !== undefined))
-    problems.push(`${place}.task is for operations that return a task, and only for them`)
+    problems.push(`${where}.task is for operations that return a task, and only for them`)
   if (operation.media !== undefined && operation.encoding !== 'multipart')
-    problems.push(`${place}.media needs encoding multipart`)
+    problems.push(`${where}.media needs encoding multipart`)
   const { inject = {} } = operation.body ?? {}
   for (const other of findOtherDefaults(model.price, (path) => inject[writeJsonPath(path)]))
-    problems.push(`${place}.body.inject says that ${other}`)
+    problems.push(`${where}.body.inject says that ${other}`)
   const fields = model.input.schema?.['properties'] ?? {}
   const known = ['model', 'submit_key', ...Object.keys(provider.settings ?? {}).map((name) => `setting.${name}`)]
   const inputs = Object.keys(fields ?? {}).map((field) => `input.${field}`)
-  problems.push(...checkNames(operation.path, `${place}.path`, [...known, ...inputs]))
+  problems.push(...checkNames(operation.path, `${where}.path`, [...known, ...inputs]))
   if (task === undefined) return problems
   const kept = Object.keys(task.keep ?? {})
   const taken = Object.keys(task.result?.take ?? {})
@@ -87,22 +87,22 @@ function checkOperation(operation: OperationRules, place: string, { model, provi
   ] as const) {
     if (fetch === undefined) continue
     if (fetch.path === undefined && fetch.url === undefined)
-      problems.push(`${place}.task.${name} has neither path nor url`)
+      problems.push(`${where}.task.${name} has neither path nor url`)
     if (fetch.path !== undefined)
-      problems.push(...checkNames(fetch.path, `${place}.task.${name}.path`, [...known, 'id', ...kept, ...more]))
+      problems.push(...checkNames(fetch.path, `${where}.task.${name}.path`, [...known, 'id', ...kept, ...more]))
     if (fetch.url !== undefined && ![...kept, ...more].includes(fetch.url)) {
-      problems.push(`${place}.task.${name}.url names ${fetch.url}, which is not kept`)
+      problems.push(`${where}.task.${name}.url names ${fetch.url}, which is not kept`)
     }
   }
-  if (task.find !== undefined) problems.push(...checkNames(task.find.path, `${place}.task.find.path`, known))
+  if (task.find !== undefined) problems.push(...checkNames(task.find.path, `${where}.task.find.path`, known))
   return problems
 }
 
-function checkNames(text: string, place: string, known: readonly string[]): string[] {
+function checkNames(text: string, where: string, known: readonly string[]): string[] {
   return namesIn(text)
     .filter((name) => !known.includes(name))
     .map(
       (name) =>
-        `${place} names {${name}}, which has no value there; there are ${known.map((one) => `{${one}}`).join(', ')}`,
+        `${where} names {${name}}, which has no value there; there are ${known.map((one) => `{${one}}`).join(', ')}`,
     )
 }

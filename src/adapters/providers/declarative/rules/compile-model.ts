@@ -1,4 +1,4 @@
-/** A model's rules made ready to run: paths, patterns and templates are read once, and what is wrong with them is found here. */
+/** A model's rules in executable form: paths, patterns and templates are parsed once, and errors in them are found here. */
 
 import { type JsonPath, readJsonPath } from '../../../../domain/models/json-path.ts'
 import type { Model } from '../../../../domain/models/model.ts'
@@ -99,7 +99,7 @@ function compileOperation(rules: OperationRules, { input }: Model): CompiledOper
   }
 }
 
-/** What a task is found by goes along with its submit. */
+/** The reference by which a task can be found again is sent with its submit. */
 function toReference({ task }: OperationRules): Record<string, string> {
   return task?.find === undefined ? {} : { [task.find.field]: '{submit_key}' }
 }
@@ -137,7 +137,7 @@ function compileFetch({ method = 'GET', url, path, body }: FetchRule): CompiledF
   }
 }
 
-/** How states are compared: providers are not of one mind about case and blanks, some not even with themselves. */
+/** How states are compared: providers differ in case and blanks, some even between their own answers. */
 export function toWord(state: unknown): string {
   return String(state).trim().toLowerCase()
 }

@@ -1,7 +1,7 @@
 /**
- * How a provider is spoken to, as data. A provider's file says where it is, how it knows us and how it words its refusals;
- * a model's file says which requests its inputs become and where the answers hold what. Names in snake_case are those of
- * the files. docs/adapters.md explains every one of them with examples.
+ * How a provider is called, as data. A provider's file says where its API is, how we authenticate and how it words its refusals;
+ * a model's file says which requests its inputs become and where the answers hold what. Names in snake_case are those of the
+ * files. docs/adapters.md explains all of them with examples.
  */
 export interface AuthRule {
   /** For keys that fit this pattern; absent: for every key. */
@@ -12,7 +12,7 @@ export interface AuthRule {
   readonly jwt?: { readonly lifetime_seconds: number; readonly early_seconds: number }
 }
 
-/** What an answer means to us. `wait` is a rate limit, `account` a problem of our own standing with the provider. */
+/** What an answer means to us. `wait` is a rate limit, `account` a problem of our account with the provider. */
 export const MEANINGS = ['policy', 'invalid', 'wait', 'account', 'transient', 'timeout', 'failed'] as const
 export type Meaning = (typeof MEANINGS)[number]
 

@@ -1,4 +1,4 @@
-/** The shape of the rules as JSON Schema: what `models lint` and every reload hold the files against. */
+/** The shape of the rules as JSON Schema, against which `models lint` and every reload check the files. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { closestWord } from '../../../../../lib/closest-word.ts'
 import { MEANINGS, OCCASIONS } from './rule-types.ts'
@@ -161,11 +161,11 @@ function check(validate: ValidateFunction, value: unknown): RuleProblem[] {
 }
 
 function toProblem(error: ErrorObject): RuleProblem {
-  return { path: toPlace(error.instancePath), problem: toWords(error) }
+  return { path: toFieldPath(error.instancePath), problem: toWords(error) }
 }
 
 /** `/operations/0/task` as people write it. */
-function toPlace(pointer: string): string {
+function toFieldPath(pointer: string): string {
   return pointer
     .replaceAll(/\/(\d+)(?=\/|$)/g, '[$1]')
     .replaceAll('/', '.')

@@ -27,7 +27,7 @@ function lookUp(name: string, values: TemplateValues): string {
   return value
 }
 
-/** For paths: `projects/a` stays two segments, everything that could end or leave the path does not. */
+/** For paths: `projects/a` stays two segments; characters that could end or leave the path are encoded. */
 export function encodeForPath(value: string): string {
   return value.split('/').map(encodeSegment).join('/')
 }
