@@ -48,7 +48,7 @@ test('only a validator of the node itself speaks about files', () => {
   assert.equal(toRefusal(nodeErrors('value_not_in_list', 'x.png'), bounds).isAboutFiles, false)
 })
 
-test('a body that says nothing is still a refusal', () => {
+test('a body without a reason is still a refusal', () => {
   for (const body of [null, 'no', [], {}]) {
     assert.equal(toRefusal(body, bounds).failure.code, 'invalid_workflow')
     assert.equal(hasNodeErrors(body), false)

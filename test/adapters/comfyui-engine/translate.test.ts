@@ -91,14 +91,14 @@ for (const [name, expected] of Object.entries(OUTLINES)) {
   })
 }
 
-test('a blocked branch is told with its message and ends nothing', () => {
+test('a blocked branch is an event with its message and does not end the run', () => {
   const { events, state, history } = replay('execution-blocker-verbose')
   assert.match(outline(events), /\?Blocked Execution/)
   assert.deepEqual([state.end, history.outcome], ['success', 'success'])
   assert.doesNotMatch(outline(replay('execution-blocker-silent').events), /\?/)
 })
 
-test('nodes made by expansion keep their own ids and name the node that stands for them', () => {
+test('nodes made by expansion keep their own ids and name the node that they were expanded from', () => {
   const { events } = replay('expansion')
   const child = events.find((event) => event.type === 'node_started' && event.nodeId.includes('.'))
   assert.ok(child?.type === 'node_started')

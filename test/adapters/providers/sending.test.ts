@@ -116,7 +116,7 @@ test('a provider that fails again and again is left alone for a while, then one 
   assert.equal((await under.submit('openai/gpt-image-1', INPUT)).outcome, 'finished')
 })
 
-test('a running task holds its place at the provider until it has ended', async () => {
+test('a running task holds its slot at the provider until it has ended', async () => {
   await using fake = await startFakeProvider(bflFake)
   fake.pendingPolls = 0
   await using under = await openProviderUnderTest(fake, { concurrency: 1 })
@@ -130,7 +130,7 @@ test('a running task holds its place at the provider until it has ended', async 
   assert.equal(fake.generations, 2)
 })
 
-test('a key of the account itself takes no place and is never logged as our trouble', async () => {
+test('a call with a key of the account itself takes no slot, and its refusals are not logged as trouble of ours', async () => {
   await using fake = await startFakeProvider(bflFake)
   await using under = await openProviderUnderTest(fake, { concurrency: 1, isOwnKey: true })
   assert.equal(under.provider.access('a'), 'own_key')
@@ -141,7 +141,7 @@ test('a key of the account itself takes no place and is never logged as our trou
   assert.deepEqual(under.logged, [])
 })
 
-test('a breaker lets one call through after its pause and the others wait for what that finds', () => {
+test('a breaker lets one call through after its pause and the others wait for its result', () => {
   const clock = createFixedClock()
   const breaker = createCircuitBreaker(clock)
   for (let count = 0; count < 8; count++) breaker.failed()

@@ -76,8 +76,8 @@ export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps)
   }
 
   async function uploadIfMissing(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const place = { filename, subfolder, folder: 'input' } as const
-    if (await isThere(place, input, signal)) return toPath(subfolder, filename)
+    const location = { filename, subfolder, folder: 'input' } as const
+    if (await isThere(location, input, signal)) return toPath(subfolder, filename)
     const limit = maxUploadBytes()
     if (limit !== null && input.sizeBytes > limit) throw new InputTooLargeError(input.sizeBytes, limit)
     return upload(filename, input, signal)

@@ -171,7 +171,7 @@ describe('the graph in a saved file', () => {
     assert.deepEqual(graphIn(Buffer.concat(bodies), '<prompt:', '>'), ASKED)
   })
 
-  test('in Matroska stands in tags with a checksum; clusters pass untouched', async () => {
+  test('in Matroska is in tags with a checksum; clusters pass untouched', async () => {
     const cluster = element('1f43b675', Buffer.from(`"${FOLDER}/frame"`))
     const inside = Buffer.concat([tagsWithChecksum(Buffer.from(`<prompt:${SENT}>`)), cluster])
     const header = element('1a45dfa3', Buffer.from('webm'))

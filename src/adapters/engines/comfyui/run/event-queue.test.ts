@@ -27,7 +27,7 @@ test('a slow reader loses previews first, then steps, the oldest first, and no r
   assert.deepEqual(await drain(queue), ['node_report', 'step 4', 'node_report', 'succeeded'])
 })
 
-test('what was pushed is read before the failure is heard', async () => {
+test('events that were pushed are read before the failure is thrown', async () => {
   const queue = createEventQueue(4)
   queue.push(step(1))
   queue.fail(new Error('gone'))

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { readGraph } from '../../../../../engine/graph/read-graph.ts'
 import { classify, toFailure } from './node-failure.ts'
 
-test('what PyTorch, CUDA and ComfyUI say is told apart', () => {
+test('errors of PyTorch, CUDA and ComfyUI get their codes', () => {
   for (const [code, type, message] of [
     ['out_of_memory', 'torch.OutOfMemoryError', 'Allocation on device 0 would exceed allowed memory. (out of memory)'],
     ['out_of_memory', 'torch.cuda.OutOfMemoryError', 'CUDA out of memory. Tried to allocate 2.00 GiB'],
@@ -72,7 +72,7 @@ test('what the node was given is told without hidden inputs, shortened and free 
   assert.deepEqual([failure.executed, failure.currentOutputs], [['1'], ['1', '3']])
 })
 
-test('an error without words is still an error', () => {
+test('an error without a message is still an error', () => {
   const failure = toFailure(null, bounds)
   assert.deepEqual([failure.code, failure.nodeId, failure.traceback], ['node_execution_error', null, null])
   assert.notEqual(failure.message, '')

@@ -16,7 +16,7 @@ function follow() {
 
 const message = (type: string, data: JsonObject): EngineMessage => ({ kind: 'json', type, data })
 
-test('the history is asked at the last word of a run, which follows its entry, and not at the success before it', () => {
+test('the history is asked for after the last message of a run, which follows its entry, and not after the success before it', () => {
   const { listener, follower, hints } = follow()
   listener.wake(follower)
   listener.onMessage(message('executing', { node: '1' }))
@@ -34,7 +34,7 @@ test('a run whose end was heard before its submit was answered is asked for at o
   assert.deepEqual(hints, ['now'])
 })
 
-test('a printed death of the worker counts as the end of the run, until the run is heard of again', () => {
+test('a printed death of the worker counts as the end of the run, until a message of the run comes', () => {
   const { listener } = follow()
   listener.onLog('Exception in a thread of some node\n')
   assert.equal(listener.isSaidToBeOver, false)
