@@ -36,11 +36,6 @@ export interface JwtOptions {
   readonly clock: Clock
 }
 
-const FETCH_TIMEOUT_MS = 5000
-const FETCH_AGAIN_MS = 30_000
-const FETCH_AFTER_FAILURE_MS = 5000
-const MAX_JWKS_BYTES = 1_048_576
-
 /** Throws when the keys are to come from a file that holds none. */
 export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken> {
   const { keys, clock, clockSkewMs, accountClaim } = options
@@ -85,6 +80,12 @@ function isTokenFault(error: unknown): boolean {
 }
 
 class KeysUnavailable extends Error {}
+
+const FETCH_TIMEOUT_MS = 5_000
+// The shortest pause before an unknown key makes us fetch again, and before a failed fetch is repeated.
+const FETCH_AGAIN_MS = 30_000
+const FETCH_AFTER_FAILURE_MS = 5_000
+const MAX_JWKS_BYTES = 1_048_576
 
 function createRemoteKeys(url: string, clock: Clock): JWTVerifyGetKey {
   let failedAt = Number.NEGATIVE_INFINITY

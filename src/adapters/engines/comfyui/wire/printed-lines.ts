@@ -28,20 +28,24 @@ export interface PrintedLinesDeps {
   tell(text: string, at: number | null): void
 }
 
+const READ_EVERY_MS = 2_000
+const READ_WITHIN_MS = 2_000
+const READ_WITHIN_ON_STOP_MS = 200
+// Pieces from the socket that wait for the next reading of the record.
+const MAX_WAITING = 5_000
+// Pieces that are known to be told: more than the server keeps in its record.
+const MAX_REMEMBERED = 2_000
+// Time zones are multiples of this, and clocks are assumed to differ by less than half of it.
+const ZONE_STEP_MS = 900_000
+// A record that was read within this time holds only pieces young enough to compare the clocks by.
+const FRESH_MS = 300_000
+
+/** A part of what was printed, often a whole line. */
 interface Piece {
   readonly key: string
   readonly time: string
   readonly text: string
 }
-
-const READ_EVERY_MS = 2_000
-const READ_WITHIN_MS = 2_000
-const READ_WITHIN_ON_STOP_MS = 200
-const MAX_WAITING = 5_000
-const MAX_REMEMBERED = 2_000
-// Time zones are multiples of this, and clocks are assumed to differ by less than half of it.
-const ZONE_STEP_MS = 900_000
-const FRESH_MS = 300_000
 
 export function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): PrintedLines {
   const told = new Set<string>()
