@@ -8,7 +8,7 @@ import {
   type JsonValue,
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
-import { type MultipartBody, writeMultipart } from '../../../../../lib/outbound/multipart.ts'
+import { type MultipartBody, writeMultipart } from '../../../../../lib/outbound/write-multipart.ts'
 import type { EngineInput } from '../../../../domain/engine/engine.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { CallError, type ComfyHttp, type StreamedAnswer } from './comfy-http.ts'

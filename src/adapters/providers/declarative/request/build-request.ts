@@ -6,7 +6,7 @@ import {
   NumberText,
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
-import { type FormPart, writeMultipart } from '../../../../../lib/outbound/multipart.ts'
+import { type FormPart, writeMultipart } from '../../../../../lib/outbound/write-multipart.ts'
 import { findLeaves } from '../../../../domain/models/json-path.ts'
 import type { ProviderCall } from '../../../../domain/models/provider.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
