@@ -1,5 +1,5 @@
 /**
- * What an operator says about providers, as one JSON object: a key, and whatever differs from the shipped rules.
+ * An operator's settings for providers, as one JSON object: keys, and whatever differs from the shipped rules.
  *
  *   {"bfl": {"key": "…"},
  *    "veo": {"key": "…", "settings": {"project": "my-project", "storage_uri": "gs://my-bucket/veo"}},
@@ -7,7 +7,7 @@
  *    "luma_2": {"key": "…", "base_url": "https://…"},
  *    "*": {"media_hosts": [".r2.cloudflarestorage.com"]}}
  *
- * Problems name the place and never a value: most values here are secrets.
+ * Error messages name the field and never its value, since most values here are secrets.
  */
 import { Ajv } from 'ajv'
 
@@ -78,7 +78,7 @@ export function readProviderSettings(text: string | null): OperatorSettings {
   }
   const { '*': all = {}, ...providers } = parsed as Record<string, RawProvider>
   const everywhere = all as { readonly media_hosts?: readonly string[]; readonly allow_private_network?: boolean }
-  // Asked for with every call, so made once.
+  // Needed by every call, so made once.
   const known = new Map(Object.entries(providers).map(([name, raw]) => [name, toOperatorProvider(raw)]))
   return {
     of: (provider) => known.get(provider) ?? NOTHING_SET,

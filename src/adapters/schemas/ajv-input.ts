@@ -1,13 +1,13 @@
 /**
- * Input schemas compiled with Ajv, and its findings in the router's words. Schemas are written as OpenAPI 3.0 has them
- * (`nullable`, boolean `exclusiveMinimum`). All failures are reported; where alternatives fail, those of the nearest one.
+ * Input schemas compiled with Ajv, with its errors in the router's terms. Schemas are written in OpenAPI 3.0 style (`nullable`,
+ * boolean `exclusiveMinimum`). All failures are reported; where all alternatives fail, those of the nearest one.
  */
 import { Ajv, type ErrorObject } from 'ajv'
 import type { CheckInput, CompileSchema } from '../../domain/models/catalog/check-input.ts'
 import { isRecord, type Json, type JsonRecord } from '../../domain/models/catalog/model.ts'
 import type { ValidationFailure } from '../../domain/models/router-error.ts'
 
-// An input may hold whole pictures; an answer that repeats them helps nobody.
+// An input may hold whole pictures, which an error need not repeat.
 const MAX_ECHO_LENGTH = 1024
 const MAX_FAILURES = 100
 
@@ -18,7 +18,7 @@ export function createCompileSchema(): CompileSchema {
   return function compileSchema(schema) {
     const written = toDraft7(schema) as object
     const validate = ajv.compile(written)
-    // The compiler would keep every schema that a reload brings.
+    // Otherwise the compiler would keep the schemas of every reload for ever.
     ajv.removeSchema(written)
     return ((input) => {
       if (validate(input)) return []
@@ -33,7 +33,7 @@ const FORMATS: Readonly<Record<string, true | ((text: string) => boolean)>> = {
   url: (text) => URL.canParse(text),
   'date-time': (text) => /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text) && !Number.isNaN(Date.parse(text)),
   uuid: (text) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
-  // Said for readers only: they are about size and encoding, not about what is valid.
+  // For readers only: they describe size and encoding, and restrict nothing.
   binary: true,
   byte: true,
   float: true,
@@ -43,7 +43,7 @@ const FORMATS: Readonly<Record<string, true | ((text: string) => boolean)>> = {
   password: true,
 }
 
-/** OpenAPI 3.0 says with a flag what JSON Schema says with a number of its own. */
+/** OpenAPI 3.0 marks an exclusive bound and null by flags, which JSON Schema draft 7 does not have. */
 function toDraft7(schema: Json): Json {
   if (Array.isArray(schema)) return (schema as readonly Json[]).map(toDraft7)
   if (!isRecord(schema)) return schema
@@ -75,7 +75,7 @@ function moveExclusive(schema: Record<string, Json>, bound: string, flag: string
 
 const ALTERNATIVES = new Set(['anyOf', 'oneOf', 'if'])
 
-/** Of every failed choice keep the errors of the branch that came nearest; its own "must match" says nothing more. */
+/** Of every failed choice only the errors of the nearest branch are kept; the choice's own error adds nothing to them. */
 function pickAlternatives(errors: readonly ErrorObject[]): ErrorObject[] {
   let kept = [...errors]
   for (const choice of errors.filter(({ keyword }) => ALTERNATIVES.has(keyword))) {
@@ -151,7 +151,7 @@ function toEcho({ data, keyword }: ErrorObject, params: Params): Json | undefine
   return text !== undefined && text.length <= MAX_ECHO_LENGTH ? value : undefined
 }
 
-/** A JSON pointer as names and indexes: digits are an index only where the document has a list. */
+/** A JSON pointer as names and indexes; digits are an index only where the document has a list. */
 function toLoc(pointer: string, input: JsonRecord): (string | number)[] {
   let at: Json = input
   return pointer

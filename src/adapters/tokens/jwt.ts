@@ -1,7 +1,7 @@
 /**
- * JSON Web Tokens, checked with the keys of whoever signs them. Only the configured algorithms, issuer and audience count; a
- * token without an expiry is none. Keys at an address are fetched when they are first needed and when a token names one that
- * is not known yet, though never in quick succession: nobody can make us hammer their server.
+ * JSON Web Tokens, verified with the keys of their issuer. Only the configured algorithms, issuer and audience are accepted, and
+ * only tokens that expire. Keys at an address are fetched when they are first needed and when a token names an unknown key, but
+ * never in quick succession, so that bad tokens cannot make us flood that server.
  */
 import { createPublicKey } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -10,12 +10,14 @@ import {
   createRemoteJWKSet,
   customFetch,
   errors,
+  type FetchImplementation,
   type JSONWebKeySet,
   type JWTPayload,
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose'
 import type { Clock } from '../../../lib/clock.ts'
+import { sendOnce } from '../../../lib/outbound/outbound-client.ts'
 import { isAccountId } from '../../domain/accounts/account.ts'
 import type { VerifiedToken, VerifyToken } from '../../domain/accounts/authenticate.ts'
 import { isScope } from '../../domain/accounts/caller.ts'
@@ -34,12 +36,7 @@ export interface JwtOptions {
   readonly clock: Clock
 }
 
-const FETCH_TIMEOUT_MS = 5000
-const FETCH_AGAIN_MS = 30_000
-const FETCH_AFTER_FAILURE_MS = 5000
-const MAX_JWKS_BYTES = 1_048_576
-
-/** Throws when the keys are in a file that does not hold any. */
+/** Throws when the keys are to come from a file that holds none. */
 export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken> {
   const { keys, clock, clockSkewMs, accountClaim } = options
   const getKey = keys.kind === 'url' ? createRemoteKeys(keys.url, clock) : await readKeys(keys.path)
@@ -55,7 +52,7 @@ export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken>
       })
       return toVerified(payload, options)
     } catch (error) {
-      if (isTokensFault(error)) return null
+      if (isTokenFault(error)) return null
       throw error
     }
   }
@@ -68,33 +65,41 @@ function toVerified(payload: JWTPayload, { accountClaim, scopesClaim, clockSkewM
   return { accountId, scopes: readScopes(payload[scopesClaim]), expiresAt }
 }
 
-/** Scopes that mean nothing here are for somebody else; a token that has only those may do nothing. */
+/** Scopes that we do not know are left out: they are meant for other services. A token that has only those may do nothing. */
 function readScopes(claim: unknown): readonly string[] | null {
   if (claim === undefined) return null
   const scopes: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
   return scopes.filter((scope) => typeof scope === 'string' && isScope(scope)) as string[]
 }
 
-/** Everything but keys that could not be had. */
-function isTokensFault(error: unknown): boolean {
+/** Whether the token is at fault; otherwise its keys could not be fetched. */
+function isTokenFault(error: unknown): boolean {
   if (error instanceof errors.JWKSTimeout || error instanceof KeysUnavailable) return false
-  // A key of another type than the token's algorithm needs.
+  // A TypeError means that the key does not fit the token's algorithm.
   return error instanceof errors.JOSEError || error instanceof TypeError
 }
 
 class KeysUnavailable extends Error {}
 
+const FETCH_TIMEOUT_MS = 5_000
+// The shortest pause before an unknown key makes us fetch again, and before a failed fetch is repeated.
+const FETCH_AGAIN_MS = 30_000
+const FETCH_AFTER_FAILURE_MS = 5_000
+const MAX_JWKS_BYTES = 1_048_576
+
 function createRemoteKeys(url: string, clock: Clock): JWTVerifyGetKey {
   let failedAt = Number.NEGATIVE_INFINITY
 
-  async function fetchKeys(address: string, init: RequestInit): Promise<Response> {
+  const fetchKeys: FetchImplementation = async (address, { headers, signal }) => {
     if (clock.now().getTime() - failedAt < FETCH_AFTER_FAILURE_MS) {
       throw new KeysUnavailable(`the keys at ${url} could not be fetched a moment ago`)
     }
     try {
-      const response = await fetch(address, init)
-      if (response.status !== 200) throw new Error(`the answer is ${response.status}`)
-      return new Response(await readBounded(response), { status: 200 })
+      const request = { url: address, method: 'GET', headers: Object.fromEntries(headers), wantsBody: true } as const
+      const limits = { signal, totalTimeMs: FETCH_TIMEOUT_MS, maxBytes: MAX_JWKS_BYTES }
+      const { status, body } = await sendOnce(request, limits)
+      if (status !== 200) throw new Error(`the answer is ${status}`)
+      return new Response(body.toString('utf8'), { status })
     } catch (error) {
       failedAt = clock.now().getTime()
       throw new KeysUnavailable(`the keys at ${url} cannot be fetched: ${(error as Error).message}`, { cause: error })
@@ -106,17 +111,6 @@ function createRemoteKeys(url: string, clock: Clock): JWTVerifyGetKey {
     cooldownDuration: FETCH_AGAIN_MS,
     [customFetch]: fetchKeys,
   })
-}
-
-async function readBounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength
-    if (size > MAX_JWKS_BYTES) throw new Error('the answer is too long for a set of keys')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 async function readKeys(path: string): Promise<JWTVerifyGetKey> {

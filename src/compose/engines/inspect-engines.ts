@@ -2,7 +2,7 @@
 
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
-import { openComfyEngine } from '../../adapters/engines/comfyui/engine.ts'
+import { openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
 import type { FleetConfig } from '../../config/fleet-config.ts'
 import { installedWeights } from '../../domain/engine/fleet/engine-weights.ts'
 

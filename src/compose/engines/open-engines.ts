@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../../adapters/engines/comfyui/engine.ts'
+import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
 import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
 import { readChildEnvironment, readThreadEnvironment } from '../../config/child-environment.ts'
 import type { Config } from '../../config/config.ts'

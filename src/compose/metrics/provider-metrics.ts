@@ -1,6 +1,6 @@
 /** Exchanges with providers as Prometheus series, by provider, step and what the provider's status was. */
 import { Counter, Histogram, type Registry } from 'prom-client'
-import type { ObserveExchange } from '../../adapters/providers/declarative/parts.ts'
+import type { ObserveExchange } from '../../adapters/providers/declarative/provider-context.ts'
 
 export type { ObserveExchange }
 

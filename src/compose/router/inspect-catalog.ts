@@ -1,8 +1,8 @@
 /** The catalogue without a service: what the command line asks of folders of model files. Nothing is opened or dispatched. */
 import { silentLog } from '../../../lib/log.ts'
 import { readEmbeddedCatalog } from '../../adapters/engines/embedded/engine.ts'
-import { checkLocalModel } from '../../adapters/providers/local/rules.ts'
-import { checkSandboxModel } from '../../adapters/providers/sandbox/provider.ts'
+import { checkLocalModel } from '../../adapters/providers/local/local-rules.ts'
+import { checkSandboxModel } from '../../adapters/providers/sandbox/sandbox-provider.ts'
 import type { EngineConfig } from '../../config/config.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
 import { BUILT_IN_CATALOG, type CatalogProblem, judgeFiles, readCatalogFolders } from './open-models.ts'

@@ -1,7 +1,7 @@
 /** Partner models for nodes of workflows: the router's own call, with the key that the job brought. */
 
 import { createUuidV7 } from '../../../lib/ids.ts'
-import { createReadOwnMedia } from '../../adapters/providers/own-media.ts'
+import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
 import type { Authenticate } from '../../domain/accounts/caller.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
@@ -30,7 +30,7 @@ interface MediaParts extends NodeParts {
 const READ_MS = 60_000
 
 export function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
-  const readOwn = createReadOwnMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
+  const readHosted = createReadHostedMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
   return createNodeModels({
     access,
     runModel,
@@ -46,6 +46,6 @@ export function openNodeModels(parts: MediaParts, { access, runModel, live }: Ro
   async function hosted(url: string, maxBytes: number): Promise<Buffer | null> {
     const parsed = URL.parse(url)
     if (parsed === null) return null
-    return readOwn(parsed, { maxBytes, signal: AbortSignal.timeout(READ_MS) })
+    return readHosted(parsed, { maxBytes, signal: AbortSignal.timeout(READ_MS) })
   }
 }

@@ -4,25 +4,26 @@ import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { sleep } from '../../../lib/sleep.ts'
-import { compileAuth } from '../../adapters/providers/declarative/auth.ts'
-import type { ObserveExchange, ProviderKey } from '../../adapters/providers/declarative/parts.ts'
-import { openDeclarativeProvider } from '../../adapters/providers/declarative/provider.ts'
-import type { ProviderRules } from '../../adapters/providers/declarative/rules.ts'
+import { openDeclarativeProvider } from '../../adapters/providers/declarative/declarative-provider.ts'
+import type { ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
+import { compileAuth } from '../../adapters/providers/declarative/request/auth-headers.ts'
+import type { ProviderRules } from '../../adapters/providers/declarative/rules/rule-types.ts'
 import { createHostAssets, type DownloadHeaders } from '../../adapters/providers/hosting/host-assets.ts'
+import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
 import { matchesHost, type Network, privateNetwork, publicInternet } from '../../adapters/providers/outbound/network.ts'
 import { openSafeFetcher } from '../../adapters/providers/outbound/safe-fetch.ts'
-import { createReadOwnMedia } from '../../adapters/providers/own-media.ts'
 import { type OperatorSettings, readProviderSettings } from '../../adapters/providers/provider-settings.ts'
-import { createSandboxProvider } from '../../adapters/providers/sandbox/provider.ts'
+import { createSandboxProvider } from '../../adapters/providers/sandbox/sandbox-provider.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { AssetStore } from '../../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
 import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import type { AssetActions } from '../asset-actions.ts'
+import type { ObserveExchange } from '../metrics/provider-metrics.ts'
 import type { OpenProvider } from './open-models.ts'
 
-export interface ProviderParts {
+export interface ProviderContext {
   readonly secrets: Pick<Secrets, 'providers'>
   readonly assets: Pick<AssetActions, 'storeBlob' | 'openContent' | 'quota'>
   readonly assetStore: Pick<AssetStore, 'mint'>
@@ -51,20 +52,20 @@ export interface NewSettings {
   use(): void
 }
 
-export function openProviders(parts: ProviderParts): OpenedProviders {
+export function openProviders(parts: ProviderContext): OpenedProviders {
   const { secrets, assets, signer, clock, log } = parts
   let settings = readProviderSettings(secrets.providers?.reveal() ?? null)
   // Whoever may reach the network inside is decided when the service starts.
   const network = parts.network ?? (settings.allowsPrivateNetwork ? privateNetwork : publicInternet)
   const fetcher = openSafeFetcher(network)
   const { fetch } = fetcher
-  const readOwn = createReadOwnMedia({ verify: signer.verify, openContent: assets.openContent })
+  const readHosted = createReadHostedMedia({ verify: signer.verify, openContent: assets.openContent })
   const media = {
     fetch,
     get allowedHosts() {
       return settings.mediaHosts
     },
-    readOwn,
+    readHosted,
   }
   const opened = new Map<string, ProviderRules>()
   return {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createLocalProvider } from '../../adapters/providers/local/provider.ts'
+import { createLocalProvider } from '../../adapters/providers/local/local-provider.ts'
 import { openSentJournalFile, readBootId } from '../../adapters/sent-journal/file.ts'
 import type { RouterConfig } from '../../config/router-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
@@ -16,11 +16,11 @@ import type { Blobs } from '../storage/open-blobs.ts'
 import type { Store } from '../storage/open-store.ts'
 import { type NodeParts, openNodeModels } from './node-models.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
-import { openProviders, type ProviderParts } from './open-providers.ts'
+import { openProviders, type ProviderContext } from './open-providers.ts'
 import { openOperatorFile } from './provider-settings-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
-export interface OpenRouterParts extends Pick<ProviderParts, 'signer' | 'observeExchange'>, NodeParts {
+export interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
   /** Where what must outlive the process is written. */
   readonly directory: string
   /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */

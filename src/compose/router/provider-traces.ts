@@ -1,6 +1,6 @@
 /** A client span for every exchange with a provider, when the process has registered a tracer provider; otherwise nothing. */
 import { INVALID_TRACEID, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import type { ObserveExchange } from '../../adapters/providers/declarative/parts.ts'
+import type { ObserveExchange } from '../metrics/provider-metrics.ts'
 
 const TRACER_NAME = 'atelier'
 const FIRST_FAILURE = 500

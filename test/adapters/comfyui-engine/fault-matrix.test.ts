@@ -49,7 +49,7 @@ const files = { 'photo.png': Buffer.from('a photo') }
 
 const CASES: readonly Case[] = [
   { fault: 'none', ending: 'succeeded' },
-  // The socket is decoration.
+  // Socket: runs end well without it.
   {
     fault: 'a silent socket with a live ping',
     faults: { silentSocket: true },
@@ -260,7 +260,7 @@ async function endingOf(run: Promise<RunResult>): Promise<{ ending: Ending; resu
 }
 
 async function strike(fake: FakeComfy, { faults, act }: Case): Promise<void> {
-  // A copy: counts of what still has to strike are kept in it.
+  // A copy, because it counts how often the fault still has to occur.
   Object.assign(fake.faults, structuredClone(faults ?? {}))
   await act?.(fake)
 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
-import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { ofType, openEngineAt, openRig, runGraph, SHORT_BOUNDS, saveGraph, stepsGraph } from './support/harness.ts'
 
@@ -70,14 +70,14 @@ describe('readiness', { concurrency: 4 }, () => {
     await seen
   })
 
-  test('an older server without features, jobs API and logs is as good', async () => {
+  test('an older server without features, jobs API and logs can be used as well', async () => {
     await using rig = await openRig({ version: '0.3.10', faults: { noFeatures: true, noJobsApi: true, noLogs: true } })
     const { events } = await runGraph(rig.engine, saveGraph(1))
     assert.equal(events.at(-1)?.type, 'succeeded')
     assert.equal(rig.engine.health().version, '0.3.10')
   })
 
-  test('a server that answers only what a run needs is as good, and stays so', async () => {
+  test('a server that answers only what a run needs can be used as well, and stays ready', async () => {
     await using rig = await openRig({ faults: { isBare: true, noJobsApi: true } }, { probeEveryMs: 10 })
     const graph = { ...saveGraph(1), '3': { class_type: 'LoadImage', inputs: { image: 'a.png' } } }
     for (let tries = 0; tries < 3; tries++) {
@@ -138,7 +138,7 @@ describe('readiness', { concurrency: 4 }, () => {
     assert.equal(fake.queue().remaining(), 1)
   })
 
-  test('gets no work as long as what an earlier process left there runs on, and that is forgotten before it does', async () => {
+  test('a server gets no work while a prompt of an earlier process runs on it, and that prompt is removed from its history first', async () => {
     await using fake = await startFakeComfy({ faults: { ignoreInterrupt: true } })
     fake.hold('finishing')
     const body = JSON.stringify({ prompt: stepsGraph(1, 0), client_id: 'atelier-me-1', prompt_id: randomUUID() })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type JsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { hasNodeErrors, toRefusal } from '../../../src/adapters/engines/comfyui/refusal.ts'
+import { hasNodeErrors, toRefusal } from '../../../src/adapters/engines/comfyui/run/graph-refusal.ts'
 
 const bounds = { maxMessageBytes: 500, redact: (text: string) => text }
 const recorded = parseLosslessJson(
@@ -48,7 +48,7 @@ test('only a validator of the node itself speaks about files', () => {
   assert.equal(toRefusal(nodeErrors('value_not_in_list', 'x.png'), bounds).isAboutFiles, false)
 })
 
-test('a body that says nothing is still a refusal', () => {
+test('a body without a reason is still a refusal', () => {
   for (const body of [null, 'no', [], {}]) {
     assert.equal(toRefusal(body, bounds).failure.code, 'invalid_workflow')
     assert.equal(hasNodeErrors(body), false)

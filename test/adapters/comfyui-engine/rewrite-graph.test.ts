@@ -4,10 +4,10 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import {
   countReachable,
-  namesToStage,
+  namesToUpload,
   rewriteGraph,
   withoutFolder,
-} from '../../../src/adapters/engines/comfyui/rewrite-graph.ts'
+} from '../../../src/adapters/engines/comfyui/run/rewrite-graph.ts'
 import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
@@ -22,9 +22,9 @@ const graph = readGraph({
   alone: { class_type: 'ImageInvert', inputs: { image: ['load', 0] } },
 } as JsonValue)
 
-test('files are staged when a file input or a resolved reference names them; weights never', () => {
+test('files are uploaded when a file input or a resolved reference names them; weights never are', () => {
   const names = new Set(['photo.png', HASH_NAME, 'sd.safetensors', 'unused.png'])
-  assert.deepEqual(namesToStage(graph, catalog, names), new Set(['photo.png', HASH_NAME]))
+  assert.deepEqual(namesToUpload(graph, catalog, names), new Set(['photo.png', HASH_NAME]))
 })
 
 test('names are replaced where they are names, prefixes get the folder, and everything else stays', () => {
@@ -43,7 +43,7 @@ test('names are replaced where they are names, prefixes get the folder, and ever
   assert.deepEqual(inputsOf('weights'), { ckpt_name: 'sd.safetensors' })
 })
 
-test('outputs are made anew by an input that nobody declares, and only those that were asked for', () => {
+test('an undeclared input makes cached outputs run again, and only those that were asked for', () => {
   const rewrite = (nodeIds: ReadonlySet<string> | null) =>
     [...rewriteGraph(graph, { catalog, staged: new Map(), folder: 'f', fresh: { token: 't', nodeIds } })]
       .filter(([, { inputs }]) => inputs.atelier_run === 't')
@@ -52,12 +52,12 @@ test('outputs are made anew by an input that nobody declares, and only those tha
   assert.deepEqual(rewrite(new Set(['save', 'load'])), ['save'])
 })
 
-test('the folder of an attempt is nobody’s business', () => {
+test('the folder of an attempt is not shown to the user', () => {
   assert.equal(withoutFolder('atelier/job-1', 'atelier/job-1'), '')
   assert.equal(withoutFolder('atelier\\job-1\\sub', 'atelier/job-1'), 'sub')
   assert.equal(withoutFolder('atelier/job-12', 'atelier/job-1'), 'atelier/job-12')
 })
 
-test('only what outputs lead to is counted', () => {
+test('only nodes that outputs depend on are counted', () => {
   assert.equal(countReachable(graph, catalog), 5)
 })

@@ -28,7 +28,7 @@ const reportGraph = (output: object): GraphJson => ({
 })
 
 describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
-  test('an input is brought once per engine, named by its content, whatever it is called in the graph', async () => {
+  test('an input is uploaded once per engine, named by its content, whatever it is called in the graph', async () => {
     await using rig = await openRig()
     const bytes = Buffer.from('one photo')
     await runGraph(rig.engine, loadGraph('photo.png'), { files: { 'photo.png': bytes } })
@@ -39,7 +39,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal(first, second)
   })
 
-  test('after a restart of the server an input is only brought again when it is gone', async () => {
+  test('after a restart of the server an input is uploaded again only when it is gone', async () => {
     await using rig = await openRig()
     const files = { 'photo.png': Buffer.from('a photo') }
     const untilSeenAgain = async () => {
@@ -77,7 +77,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal(rig.fake.executions.length, 2)
   })
 
-  test('a node that only offers files beside the user’s own gets its input there, from then on at once', async () => {
+  test('a node that only accepts files directly in the input folder gets its input there, and later runs do so at once', async () => {
     await using rig = await openRig()
     const graph: GraphJson = {
       '1': { class_type: 'DemoPicker', inputs: { image: 'photo.png' } },
@@ -130,7 +130,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal((x as { text: string }).text, '1.0')
   })
 
-  test('a graph without outputs of its own in common with others still saves into a folder of its attempt', async () => {
+  test('files are saved into a folder of the attempt, unless the prefix leads out of the output folder', async () => {
     await using rig = await openRig()
     await runGraph(rig.engine, saveGraph(1, 'sub/name'), { jobId: 'one', attempt: 2 })
     await runGraph(rig.engine, saveGraph(1, '/absolute'))
@@ -196,7 +196,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.deepEqual(files.map(({ nodeId, file }) => `${nodeId} ${file.folder}`).toSorted(), ['2 output', '3 temp'])
   })
 
-  test('steps, previews and texts are told while the run goes on, and only its own', async () => {
+  test('progress, previews and texts are emitted during the run, and only those of the run itself', async () => {
     await using rig = await openRig({ faults: { strangersFrames: true } })
     const graph: GraphJson = {
       '1': { class_type: 'DemoSteps', inputs: { steps: 2, ms: 1, preview: true } },
@@ -240,7 +240,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     )
   })
 
-  test('a success without outputs is made to tell them, with one more run and no other result', async () => {
+  test('a success without outputs is submitted once more to get them, and nothing else changes', async () => {
     await using rig = await openRig()
     const graph = { ...saveGraph(9), '3': { class_type: 'PreviewImage', inputs: { images: ['1', 0] } } }
     await runGraph(rig.engine, graph)
@@ -252,7 +252,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     for (const { bytes } of files) assert.deepEqual(bytes, toPng({ width: 8, height: 8, color: 9 }))
   })
 
-  test('an output node that never tells anything is not run again for it', async () => {
+  test('an output node that never reports anything is not run again for a report', async () => {
     await using rig = await openRig()
     const graph: GraphJson = {
       '1': { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color: 3 } },
@@ -261,7 +261,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     for (const executions of [1, 3, 4]) {
       const { events } = await runGraph(rig.engine, graph)
       assert.equal(events.at(-1)?.type, 'succeeded')
-      // The second time it was cached, and once it was tried whether it has something to tell.
+      // The second run was cached, so the node was run once more to see whether it reports anything.
       assert.equal(rig.fake.executions.length, executions)
     }
   })
@@ -332,7 +332,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal(rig.fake.calls.get('POST /history'), 1)
   })
 
-  test('recorded sittings with a real server are retold', async () => {
+  test('recordings of a real server give the recorded events', async () => {
     await using rig = await openRig()
     for (const [name, told] of [
       ['run1-success', '1+ 1. 2+ 2. 5+ 5! 5. 3+ 3. 4+ 4! 4. succeeded'],
@@ -350,7 +350,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     }
   })
 
-  test('a server whose plug is pulled when it hands out a file is given up, however patient one is with files', async () => {
+  test('a server that dies while a file is read is given up, long before the time that a file may take', async () => {
     await using rig = await openRig(
       {},
       { fileFirstByteMs: 60_000, fileIdleMs: 60_000, unreachableMs: 300, callMs: 200 },

@@ -99,7 +99,7 @@ describe('stopping a run', { concurrency: 4 }, () => {
     first.catch(() => {})
     await rig.fake.held('running')
     rig.fake.release('running')
-    // As after a crash of ours: nobody follows the first attempt any more, and its prompt is still there.
+    // As after a crash of the service: the first attempt is not followed any more, and its prompt is still on the server.
     const second = runGraph(rig.engine, saveGraph(3), { jobId: 'the job', attempt: 2 })
     assert.equal((await second).events.at(-1)?.type, 'succeeded')
     assert.equal((await first).events.at(-1)?.type, 'interrupted')

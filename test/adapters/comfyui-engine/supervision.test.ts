@@ -6,8 +6,8 @@ import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
-import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/bounds.ts'
-import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
+import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { CommandError } from '../../../src/adapters/engines/comfyui/launch/split-command.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import type { FakeOptions } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
@@ -64,7 +64,7 @@ async function pidOf(engine: ComfyEngine): Promise<number> {
 }
 
 describe('supervised servers', { concurrency: 3 }, () => {
-  test('one that never records a run, and does not let go of it, is replaced by a new process', async () => {
+  test('one that never records a run and does not end it is replaced by a new process', async () => {
     const command = commandOf({ faults: { diesUnrecorded: true } as FakeOptions['faults'] })
     await using engine = await openSupervised(command, { idleMs: 200, stopGraceMs: 300 })
     await engine.untilReady()
@@ -76,7 +76,7 @@ describe('supervised servers', { concurrency: 3 }, () => {
     assert.equal(engine.health().unfit, null)
   })
 
-  test('one is started, runs, prints, tells what it occupies, and is gone when the engine is closed', async () => {
+  test('one is started, runs, prints, reports its memory, and is gone when the engine is closed', async () => {
     await using engine = await openSupervised(commandOf())
     await engine.untilReady()
     const pid = await pidOf(engine)
@@ -110,7 +110,7 @@ describe('supervised servers', { concurrency: 3 }, () => {
     )
   })
 
-  test('one that is killed loses its run at once, and the next one takes its place', async () => {
+  test('one that is killed loses its run at once, and another process is started', async () => {
     await using engine = await openSupervised(commandOf())
     await engine.untilReady()
     const pid = await pidOf(engine)
@@ -150,13 +150,13 @@ describe('supervised servers', { concurrency: 3 }, () => {
     assert.equal(engine.health().state, 'starting')
   })
 
-  test('a command that has no place for its port is refused', async () => {
+  test('a command that does not say where its port goes is refused', async () => {
     await assert.rejects(openSupervised('python main.py'), CommandError)
   })
 
   test('when the service is killed, its server goes as well', async () => {
     const script = `
-      const { openComfyEngine } = await import(${JSON.stringify(new URL('../../../src/adapters/engines/comfyui/engine.ts', import.meta.url).href)})
+      const { openComfyEngine } = await import(${JSON.stringify(new URL('../../../src/adapters/engines/comfyui/comfy-engine.ts', import.meta.url).href)})
       const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log }
       const engine = await openComfyEngine({
         server: { kind: 'supervised', command: ${JSON.stringify(commandOf())}, killGraceMs: 300 },

@@ -3,9 +3,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { type EngineMessage, readBinaryFrame, readTextFrame } from '../../../src/adapters/engines/comfyui/frames.ts'
-import { readHistory } from '../../../src/adapters/engines/comfyui/history.ts'
-import { startTranslation, type Translated, translate } from '../../../src/adapters/engines/comfyui/translate.ts'
+import { readHistory } from '../../../src/adapters/engines/comfyui/run/run-history.ts'
+import {
+  startTranslation,
+  type Translated,
+  translate,
+} from '../../../src/adapters/engines/comfyui/run/translate-messages.ts'
+import {
+  type EngineMessage,
+  readBinaryFrame,
+  readTextFrame,
+} from '../../../src/adapters/engines/comfyui/wire/socket-frames.ts'
 import { isBinary, type Recording, readRecording } from '../../support/engines/fake-comfyui/recording.ts'
 
 function messagesOf({ frames }: Recording): EngineMessage[] {
@@ -83,14 +91,14 @@ for (const [name, expected] of Object.entries(OUTLINES)) {
   })
 }
 
-test('a blocked branch is told with its message and ends nothing', () => {
+test('a blocked branch is an event with its message and does not end the run', () => {
   const { events, state, history } = replay('execution-blocker-verbose')
   assert.match(outline(events), /\?Blocked Execution/)
   assert.deepEqual([state.end, history.outcome], ['success', 'success'])
   assert.doesNotMatch(outline(replay('execution-blocker-silent').events), /\?/)
 })
 
-test('nodes made by expansion keep their own ids and name the node that stands for them', () => {
+test('nodes made by expansion keep their own ids and name the node that they were expanded from', () => {
   const { events } = replay('expansion')
   const child = events.find((event) => event.type === 'node_started' && event.nodeId.includes('.'))
   assert.ok(child?.type === 'node_started')

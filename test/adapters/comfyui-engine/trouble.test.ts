@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
-import { type ComfyServer, openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import { type ComfyServer, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { SHORT_BOUNDS } from './support/harness.ts'
@@ -48,7 +48,7 @@ function open(server: ComfyServer, log: Log, callMs = SHORT_BOUNDS.callMs) {
 }
 
 describe('a server that cannot be used', { timeout: 60_000 }, () => {
-  test('nobody listens there: said once, however often it is tried; and again after it was there', async () => {
+  test('nothing listens there: logged once, however often it is tried, and again after it has been ready', async () => {
     const { found, until, log } = collectWarnings()
     const fake = await startFakeComfy()
     const { url } = fake
@@ -67,7 +67,7 @@ describe('a server that cannot be used', { timeout: 60_000 }, () => {
     assert.equal(found.length, 2)
   })
 
-  test('it takes the connection and says nothing: said before any call is over', async () => {
+  test('it accepts connections and never answers: logged before any call times out', async () => {
     const { found, until, log } = collectWarnings()
     const sockets = new Set<Socket>()
     const silent = createServer((socket) => sockets.add(socket.on('error', () => {})))
@@ -81,7 +81,7 @@ describe('a server that cannot be used', { timeout: 60_000 }, () => {
     await new Promise((resolve) => silent.close(resolve))
   })
 
-  test('a launched one that ends at once is said with its last lines, and again when it ends otherwise', async () => {
+  test('one that we start and that ends at once: logged with its last lines, and again when the reason changes', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'atelier-trouble-'))
     const [script, rule] = [join(folder, 'main.mjs'), join(folder, 'exit-code')]
     await writeFile(rule, '3')

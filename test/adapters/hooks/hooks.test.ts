@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { createCommandHook } from '../../../src/adapters/hooks/command.ts'
-import { createWebhook } from '../../../src/adapters/hooks/webhook.ts'
+import { createCommandHook, createWebhook } from '../../../src/adapters/hooks/pool-event-hooks.ts'
 
 const EVENT = { event: 'workers_wanted', pool: 'demo', queued: 2, running: 0, at: new Date(0) } as const
 const BODY = '{"event":"workers_wanted","pool":"demo","queued":2,"running":0,"at":"1970-01-01T00:00:00.000Z"}'

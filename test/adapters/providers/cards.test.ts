@@ -45,7 +45,7 @@ for (const { card, settings, models } of CARDS) {
       }
     }
 
-    test('a wrong key is a matter between the operator and the provider', async () => {
+    test('a wrong key is logged for the operator as a refused account, without the key', async () => {
       await using wrong = await openProviderUnderTest(fake, { key: 'wrong-key-1', values: settings })
       fake.reset('success')
       const [id] = Object.keys(models)

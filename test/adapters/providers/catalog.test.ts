@@ -3,7 +3,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { type CatalogFile, readCatalogFiles } from '../../../src/adapters/providers/catalog/catalog-files.ts'
 import { readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
-import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/provider.ts'
+import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 
 const DEPS = { compileSchema: createCompileSchema(), builtIn: { sandbox: checkSandboxModel, local: () => [] } }

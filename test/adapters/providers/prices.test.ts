@@ -7,7 +7,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { type CatalogFile, readCatalogFiles } from '../../../src/adapters/providers/catalog/catalog-files.ts'
 import { readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
-import type { ModelRules } from '../../../src/adapters/providers/declarative/rules.ts'
+import type { ModelRules } from '../../../src/adapters/providers/declarative/rules/rule-types.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 import { createCheckInput } from '../../../src/domain/models/catalog/check-input.ts'
 import { type JsonPath, writeJsonPath } from '../../../src/domain/models/catalog/json-path.ts'
@@ -33,7 +33,7 @@ const paid = models.filter(({ price, state }) => price.kind !== 'free' && state 
 function pricedFields({ price }: Model): string[] {
   const limits = price.kind === 'sum' ? price.parts.flatMap(({ times }) => times.flatMap((one) => one.limits)) : []
   const read = sourcesOf(price).filter(({ from }) => from === 'input')
-  // What stands inside a list has no place of its own; the list is a corner by itself.
+  // Fields inside a list have no fixed path; the list counts as one corner.
   const fields = [...read, ...limits].map(({ path: at }) => writeJsonPath(at).split('[')[0])
   return [...new Set(fields)]
 }
@@ -41,15 +41,15 @@ function pricedFields({ price }: Model): string[] {
 const SAID: readonly Json[] = [null, 0, -1, 0.25, 1, 5.04, 9, 1e9, 1e300, '7', '8s', 'auto', '', true, [], {}]
 const COSTS = [null, 0, 1, 123_456, 1e15]
 
-/** Everything that an answer may say at the places where the price looks. */
+/** Everything that an answer may say in the fields that the price depends on. */
 function answersTo({ price }: Model): readonly Consumption[] {
-  const places = sourcesOf(price).filter(({ from }) => from !== 'input')
+  const fields = sourcesOf(price).filter(({ from }) => from !== 'input')
   const answers: Consumption[] = [{ output: null, usage: null, costMicros: null }]
   for (const said of SAID) {
-    const document = places.reduce<JsonRecord>((made, { path: at }) => withLeaf(made, at, said), {})
+    const document = fields.reduce<JsonRecord>((made, { path: at }) => withLeaf(made, at, said), {})
     answers.push({ output: document, usage: document, costMicros: null })
-    if (places[0] !== undefined) {
-      const one = withLeaf({}, places[0].path, said)
+    if (fields[0] !== undefined) {
+      const one = withLeaf({}, fields[0].path, said)
       answers.push({ output: one, usage: one, costMicros: null })
     }
   }
@@ -85,7 +85,7 @@ function judge({ price }: Model, input: JsonRecord, answers: readonly Consumptio
   return null
 }
 
-test('the shipped catalogue is whole', () => {
+test('the shipped catalogue has no problem', () => {
   assert.deepEqual(problems, [])
   assert.ok(paid.length > 80, String(paid.length))
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSandboxProvider } from '../../../src/adapters/providers/sandbox/provider.ts'
+import { createSandboxProvider } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import type { JsonRecord } from '../../../src/domain/models/catalog/model.ts'
 import type { SubmitOutcome } from '../../../src/domain/models/provider.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'

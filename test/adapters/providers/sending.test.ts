@@ -1,9 +1,8 @@
 /** When a submit is sent again, when it waits, and when it is not sent at all. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readRetryAfterMs } from '../../../src/adapters/providers/declarative/calls/send-patiently.ts'
 import { createCircuitBreaker } from '../../../src/adapters/providers/outbound/circuit-breaker.ts'
-import { readRetryAfterMs } from '../../../src/adapters/providers/outbound/retry-after.ts'
-import { createSlots } from '../../../src/adapters/providers/outbound/slots.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/providers/fake-providers/direct.ts'
@@ -117,7 +116,7 @@ test('a provider that fails again and again is left alone for a while, then one 
   assert.equal((await under.submit('openai/gpt-image-1', INPUT)).outcome, 'finished')
 })
 
-test('a running task holds its place at the provider until it has ended', async () => {
+test('a running task holds its slot at the provider until it has ended', async () => {
   await using fake = await startFakeProvider(bflFake)
   fake.pendingPolls = 0
   await using under = await openProviderUnderTest(fake, { concurrency: 1 })
@@ -131,7 +130,7 @@ test('a running task holds its place at the provider until it has ended', async 
   assert.equal(fake.generations, 2)
 })
 
-test('a key of the account itself takes no place and is never logged as our trouble', async () => {
+test('a call with a key of the account itself takes no slot, and its refusals are not logged as trouble of ours', async () => {
   await using fake = await startFakeProvider(bflFake)
   await using under = await openProviderUnderTest(fake, { concurrency: 1, isOwnKey: true })
   assert.equal(under.provider.access('a'), 'own_key')
@@ -142,27 +141,7 @@ test('a key of the account itself takes no place and is never logged as our trou
   assert.deepEqual(under.logged, [])
 })
 
-test('places are given in the order in which they were asked for, and a leaver gives up its turn', async () => {
-  const slots = createSlots(1)
-  const signal = new AbortController().signal
-  const release = await slots.take(signal)
-  const order: string[] = []
-  const leaving = new AbortController()
-  const left = slots.take(leaving.signal).catch(() => order.push('left'))
-  const second = slots.take(signal).then((done) => {
-    order.push('second')
-    done()
-  })
-  leaving.abort(new Error('gone'))
-  await left
-  release()
-  release()
-  await second
-  assert.deepEqual(order, ['left', 'second'])
-  assert.equal(slots.taken, 0)
-})
-
-test('a breaker lets one call through after its pause and the others wait for what that finds', () => {
+test('a breaker lets one call through after its pause and the others wait for its result', () => {
   const clock = createFixedClock()
   const breaker = createCircuitBreaker(clock)
   for (let count = 0; count < 8; count++) breaker.failed()

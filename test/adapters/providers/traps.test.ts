@@ -152,7 +152,7 @@ test('gemini: the field that only the router reads stays here, and asks for host
   assert.equal(outcome.outcome === 'finished' && outcome.result.inlineParts, 'candidates[].content.parts[]')
 })
 
-test('gemini over Vertex: project and place stand in the path, and a token is a bearer', async () => {
+test('gemini over Vertex: project and location are in the path, and a token is a bearer', async () => {
   const options = { key: 'ya29.fake-token', values: { api: 'vertex', project: 'p1', location: 'europe-west4' } }
   const { first } = await send(geminiFake, 'vertexai/gemini-2.5-flash-image', { contents: [] }, options)
   assert.equal(

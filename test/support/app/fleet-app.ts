@@ -2,8 +2,8 @@
 
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
-import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/bounds.ts'
-import { openComfyEngine } from '../../../src/adapters/engines/comfyui/engine.ts'
+import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
+import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { call } from '../clients/call.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../engines/fake-comfyui/fake-comfyui.ts'
 import { startTestApp, type TestApp } from './start-app.ts'

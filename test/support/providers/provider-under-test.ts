@@ -6,10 +6,10 @@ import { type ReadCatalog, readCatalog } from '../../../src/adapters/providers/c
 import {
   type DeclarativeProvider,
   openDeclarativeProvider,
-} from '../../../src/adapters/providers/declarative/provider.ts'
+} from '../../../src/adapters/providers/declarative/declarative-provider.ts'
 import type { Network } from '../../../src/adapters/providers/outbound/network.ts'
 import { openSafeFetcher } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
-import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/provider.ts'
+import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
 import type { PollOutcome, SubmitOutcome } from '../../../src/domain/models/provider.ts'
@@ -87,7 +87,7 @@ export async function openProviderUnderTest(
   const provider = openDeclarativeProvider(rules, settings, {
     keyFor: () => (key === null ? null : { key, isOwn: options.isOwnKey ?? false }),
     fetch: fetcher.fetch,
-    media: { fetch: fetcher.fetch, allowedHosts: options.mediaHosts ?? [], readOwn: null },
+    media: { fetch: fetcher.fetch, allowedHosts: options.mediaHosts ?? [], readHosted: null },
     clock,
     random: () => 0.5,
     async sleep(ms) {

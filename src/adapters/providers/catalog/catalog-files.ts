@@ -2,7 +2,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 
-// A schema of a few kilobytes is a long one; anything of this size is no data file of ours.
+// A long schema has a few kilobytes; a file of this size is not part of a catalogue.
 const FILE_MAX_BYTES = 1024 * 1024
 const MAX_FILES = 10_000
 
@@ -31,7 +31,7 @@ export async function listCatalogFiles(directory: string): Promise<string[]> {
   return files
 }
 
-/** A catalogue that is not there, or is no catalogue. */
+/** The catalogue does not exist, or is not a catalogue. */
 export class CatalogFolderError extends Error {
   override readonly name = 'CatalogFolderError'
 }

@@ -1,15 +1,16 @@
 /**
- * A catalogue from the texts of its files: providers, models, and everything that is wrong, each with its file and its place.
- * It reads no disk and opens nothing, so that `models lint`, a start and a reload judge alike. A catalogue with a problem is
- * not to be used: half of one would make models vanish.
+ * A catalogue from the texts of its files: providers, models, and all problems, each with its file and field. It does no I/O, so
+ * that `models lint`, a start and a reload come to the same result. A catalogue with a problem must not be used: models would be
+ * missing from it.
  */
+
 import type { CompileSchema } from '../../../domain/models/catalog/check-input.ts'
 import { isRecord, type Json, type Model } from '../../../domain/models/catalog/model.ts'
 import { readModel } from '../../../domain/models/catalog/read-model.ts'
-import { checkAdapterShape, checkModelRules } from '../declarative/check-rules.ts'
-import { compileOutcomes } from '../declarative/outcome-rules.ts'
-import type { ProviderRules } from '../declarative/rules.ts'
-import { checkProviderShape } from '../declarative/rules-schema.ts'
+import { checkAdapterShape, checkModelRules } from '../declarative/rules/check-rules.ts'
+import { compileOutcomes } from '../declarative/rules/match-rules.ts'
+import type { ProviderRules } from '../declarative/rules/rule-types.ts'
+import { checkProviderShape } from '../declarative/rules/rules-schema.ts'
 import type { CatalogFile } from './catalog-files.ts'
 
 export interface CatalogProblem {
@@ -27,7 +28,7 @@ export interface ReadCatalogDeps {
   readonly compileSchema: CompileSchema
   /** Providers that need no file of their own, such as `sandbox`: what is wrong with a model of theirs. */
   readonly builtIn: Readonly<Record<string, (model: Model) => readonly string[]>>
-  /** Files that were checked before, such as our own: compiling all their schemas would hold up every start. */
+  /** Files that were checked before, such as the shipped ones: compiling all their schemas would slow down every start. */
   readonly isChecked?: (file: string) => boolean
 }
 
@@ -108,7 +109,7 @@ function readModels(files: readonly ParsedFile[], note: Note, isBuiltIn: (provid
     const { model, problems } = readModel(document)
     note(file, problems)
     if (model !== null) return [{ file, model }]
-    // What is wrong further down is told too, so that a file is mended in one go.
+    // Problems further down are reported too, so that a file can be fixed in one go.
     const adapter = isRecord(document) ? document['adapter'] : undefined
     if (adapter !== undefined && !isBuiltIn(file.split('/', 1)[0])) note(file, checkAdapterShape(adapter))
     return []
@@ -125,7 +126,7 @@ function checkOne(model: Model, file: string, context: CheckContext): string[] {
   return [...problems, ...checkAdapter(model, context, isChecked), ...(isChecked ? [] : checkSchema(model, context))]
 }
 
-/** A checked model is judged again by the rules of its provider: an operator may have put others in their place. */
+/** Even a checked model is checked against the rules of its provider, since an operator may have replaced them. */
 function checkAdapter(model: Model, { builtIn, providers }: CheckContext, isChecked: boolean): readonly string[] {
   const own = Object.hasOwn(builtIn, model.provider) ? builtIn[model.provider] : undefined
   if (own !== undefined) return isChecked ? [] : own(model)
@@ -134,7 +135,7 @@ function checkAdapter(model: Model, { builtIn, providers }: CheckContext, isChec
   return checkModelRules(model, rules)
 }
 
-/** The published schema is the enforced one, so the example that readers copy must pass it. */
+/** The published schema is the one that is enforced, so the example that readers copy must pass it. */
 function checkSchema({ input, state }: Model, { compileSchema }: CheckContext): string[] {
   if (input.schema === null) return []
   try {

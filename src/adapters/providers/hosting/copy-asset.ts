@@ -1,6 +1,6 @@
 /**
- * Takes one asset of a result onto our storage and gives its new address. The source is somebody else's server: it is read
- * through the guard, within a size and a time, and only media are kept, never a page.
+ * Copies one asset of a result to our storage and returns its new address. The source is a foreign server, so it is read by the
+ * guarded client, within bounds of size and time, and only media are kept, never a web page.
  */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -37,7 +37,7 @@ export interface CopyRequest {
   readonly headersFor: (url: URL) => Readonly<Record<string, string>>
 }
 
-/** Throws with words that hold no address but its host. */
+/** Throws an error whose message shows no more of the address than its host. */
 export async function copyFromUrl(url: string, request: CopyRequest, deps: CopyDeps): Promise<string> {
   const { signal, timeMs, headersFor } = request
   const limits = { signal, headTimeMs: timeMs, bodyTimeMs: timeMs, maxBytes: deps.maxBytes, mayStream: () => true }
@@ -102,15 +102,15 @@ async function readStart(body: Readable): Promise<{ start: Buffer; source: Async
 }
 
 const MEDIA = /^(image|video|audio|model)\//
-const UNSAID: ReadonlySet<string> = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
+const NO_TYPE: ReadonlySet<string> = new Set(['', 'application/octet-stream', 'binary/octet-stream'])
 
-/** The server's word where it names a medium, else what the bytes say, else what the model makes. */
+/** The type that the server names if it is a media type, else the one that the bytes show, else that of the model's output. */
 function judgeType(header: string | undefined, start: Buffer, fallback: string): string {
   const said = toBareType(header ?? '')
   if (MEDIA.test(said) && !isActiveType(said)) return said
   const seen = sniffType(start)
   if (seen !== null && isActiveType(seen)) throw new Error(`the asset is ${seen}, which is not kept`)
   if (seen !== null) return seen
-  if (UNSAID.has(said)) return fallback
+  if (NO_TYPE.has(said)) return fallback
   throw new Error(`the asset is ${said}, which is no medium`)
 }

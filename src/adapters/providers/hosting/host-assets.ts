@@ -1,18 +1,16 @@
 /**
- * Replaces the addresses in a result by ours. A leaf that cannot be copied keeps what the provider wrote: the result is there
- * and paid for, and whoever reads it at once can still fetch it.
+ * Copies the assets of a result to our storage and replaces their addresses. An asset that cannot be copied keeps the provider's
+ * address: the result is paid for, and a caller who reads it at once can still fetch it.
  */
-
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/calls/keep-result.ts'
 import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
-import type { ModelRules } from '../declarative/rules.ts'
+import type { ModelRules } from '../declarative/rules/rule-types.ts'
 import { type CopyDeps, type CopyRequest, copyFromUrl, copyInline } from './copy-asset.ts'
-import { toDownloadUrl } from './storage-address.ts'
 
-/** What a download from one of a provider's own hosts has to carry; empty for every other host. */
+/** The headers for a download from one of a provider's own hosts; empty for every other host. */
 export type DownloadHeaders = (model: Model, accountId: string, url: URL) => Readonly<Record<string, string>>
 
 export interface HostAssetsDeps extends CopyDeps {
@@ -58,7 +56,7 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
     try {
       const url = await copyFromUrl(toDownloadUrl(String(leaf.value)), copy, deps)
       leaf.holder[leaf.key] = `${baseUrl}${url}`
-      // The same picture once more, inline, would only be dead weight.
+      // The same picture inline would only make the answer larger.
       if (typeof leaf.holder['b64_json'] === 'string') leaf.holder['b64_json'] = null
       return true
     } catch (error) {
@@ -123,4 +121,15 @@ function addressesIn(leaf: Leaf): Leaf[] {
   if (typeof value !== 'object' || value === null) return []
   const holder = value as Record<string, unknown>
   return Object.entries(holder).flatMap(([key, item]) => addressesIn({ holder, key, value: item }))
+}
+
+const GOOGLE_STORAGE = /^gs:\/\/([^/]+)\/(.+)$/
+
+/** Where an object of Google's storage, named `gs://bucket/object`, is read over HTTP. Other addresses stay as they are. */
+function toDownloadUrl(address: string): string {
+  const found = GOOGLE_STORAGE.exec(address)
+  if (found === null) return address
+  const [, bucket, object] = found
+  const name = encodeURIComponent(object)
+  return `https://storage.googleapis.com/storage/v1/b/${encodeURIComponent(bucket)}/o/${name}?alt=media`
 }

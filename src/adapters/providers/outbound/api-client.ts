@@ -1,15 +1,19 @@
 /**
- * Calls to one provider's API. The provider's own address comes from the operator and has its own connections; every other
- * address came out of an answer, so it must lie on the provider's hosts and goes through the guard. Only these hosts ever
- * see the key. Every exchange is told to an observer, without address, key or body.
+ * Calls to one provider's API. The provider's base address comes from the operator and has its own connections; every other
+ * address came out of an answer, so it must be on the provider's hosts and is fetched by the guarded client. The key is sent to
+ * these hosts only.
  */
-import { Agent } from 'undici'
-import { type ExchangeAnswer, ExchangeError, type ExchangeLimits, type ExchangeRequest, exchange } from './exchange.ts'
+import {
+  type ExchangeAnswer,
+  ExchangeError,
+  type ExchangeRequest,
+  type PhaseLimits,
+} from '../../../../lib/outbound/exchange.ts'
+import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
 import { matchesHost } from './network.ts'
 import type { SafeFetch } from './safe-fetch.ts'
 
-const KEEP_ALIVE_MS = 4000
-// Twice the generations: polls and downloads run beside them.
+// Twice the number of generations, since polls and downloads run beside them.
 const CONNECTIONS_PER_SLOT = 2
 
 export interface ApiRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
@@ -20,7 +24,7 @@ export interface ApiRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
 }
 
 export interface ApiClient extends AsyncDisposable {
-  call(request: ApiRequest, limits: ExchangeLimits): Promise<ExchangeAnswer>
+  call(request: ApiRequest, limits: PhaseLimits): Promise<ExchangeAnswer>
   /** Whether an address is the provider's API itself, which may see the key. */
   isApiHost(url: URL): boolean
 }
@@ -35,16 +39,11 @@ export interface ApiClientOptions {
 export function openApiClient({ baseUrl, apiHosts, concurrency, fetch }: ApiClientOptions): ApiClient {
   const base = new URL(baseUrl)
   const basePath = base.pathname.replace(/\/$/, '')
-  const agent = new Agent({
-    connections: concurrency * CONNECTIONS_PER_SLOT,
-    allowH2: false,
-    pipelining: 1,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  })
+  const client = openOutboundClient({ connectionsPerHost: concurrency * CONNECTIONS_PER_SLOT })
   const isApiHost = (url: URL) =>
     url.origin === base.origin || (url.protocol === base.protocol && matchesHost(url.hostname, apiHosts))
 
-  function callOther({ target, method, keyHeaders, headers }: ApiRequest, limits: ExchangeLimits) {
+  function callOther({ target, method, keyHeaders, headers }: ApiRequest, limits: PhaseLimits) {
     if (method !== 'GET') throw new Error('an address from an answer is only ever read')
     const headersFor = (url: URL) => (isApiHost(url) ? { ...headers, ...keyHeaders } : headers)
     return fetch(target, { ...limits, allowedHosts: apiHosts, headersFor })
@@ -58,12 +57,12 @@ export function openApiClient({ baseUrl, apiHosts, concurrency, fetch }: ApiClie
       const path = url === null ? `${basePath}${request.target}` : `${url.pathname}${url.search}`
       const { method, body } = request
       const headers = { ...request.headers, ...request.keyHeaders }
-      const answer = await exchange(agent, { origin: base.origin, path, method, body, headers }, limits)
+      const answer = await client.send({ origin: base.origin, path, method, body, headers }, limits)
       if (answer.status < 300 || answer.status >= 400) return answer
       if (!Buffer.isBuffer(answer.body)) answer.body.destroy()
       // A redirect of the API could lead anywhere, with the key in hand.
       throw new ExchangeError('broken', 'the provider redirects', { wasSent: true, status: answer.status })
     },
-    [Symbol.asyncDispose]: () => agent.destroy(),
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Spares a provider that is down, and its callers the wait: after a row of failures nothing is sent for a while, then one
- * call tries. Only what says "the provider does not work" counts; a refusal is an answer.
+ * Stops calls to a provider that is down, so that callers need not wait for it: after several failures in a row nothing is sent
+ * for a while, then one call tries. Only failures of the provider itself count; a refusal is an answer.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 
@@ -26,7 +26,7 @@ export function createCircuitBreaker(clock: Clock): CircuitBreaker {
       if (failures < FAILURES_TO_OPEN) return 0
       const nowMs = clock.now().getTime()
       if (nowMs < openUntilMs) return openUntilMs - nowMs
-      // Whoever asks now is the probe; the others wait for what it finds.
+      // This caller is the probe; the others wait for its result.
       openUntilMs = nowMs + OPEN_MS
       return 0
     },

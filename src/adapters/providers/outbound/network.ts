@@ -1,7 +1,6 @@
 /**
- * What outbound calls may reach. The service itself uses the real resolver and public addresses only; tests and operators of
- * closed networks widen it by name, never by accident. Every address that came from outside (a poll URL, an asset, a media
- * input) is reached through this and through nothing else.
+ * What outbound calls may reach. By default that is the real resolver and public addresses only; tests and operators of closed
+ * networks widen it explicitly. Every address that came from outside (a poll URL, an asset, a media input) is checked against it.
  */
 import { lookup } from 'node:dns/promises'
 import { isPublicAddress } from '../../../../lib/public-address.ts'
@@ -24,7 +23,7 @@ export const publicInternet: Network = {
   allowsPlainHttp: false,
 }
 
-/** For operators whose providers and asset servers are their own: set by name, never by accident. */
+/** For operators who run providers and asset servers themselves; it has to be configured explicitly. */
 export const privateNetwork: Network = { ...publicInternet, mayConnect: () => true, allowsPlainHttp: true }
 
 /** An address that outbound calls must not use. The message names the host, never the rest of the URL. */

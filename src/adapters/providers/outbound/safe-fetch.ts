@@ -1,20 +1,21 @@
 /**
- * Reads an address that somebody else wrote: a provider's result, a caller's image. Scheme and host are judged before every
- * hop, the resolved address when the connection is made, and redirects are followed here, a few at most, so that none of
- * the checks is skipped on the second hop. What is sent along is decided per hop too: a key never travels to another host.
+ * Fetches an address that came from outside: a provider's result, a caller's image. Scheme and host are checked before every hop,
+ * the resolved IP address when the connection is made, and redirects are followed here, a few at most, so that no check is
+ * skipped on the second hop. Headers are decided per hop too: a key is never sent to another host.
  */
-import { Agent, type Dispatcher } from 'undici'
-import { type ExchangeAnswer, type ExchangeLimits, exchange } from './exchange.ts'
-import { createGuardedConnector } from './guarded-connect.ts'
-import { BlockedAddressError, matchesHost, type Network } from './network.ts'
+import { isIP, type LookupFunction } from 'node:net'
+import { buildConnector } from 'undici'
+import type { ExchangeAnswer, PhaseLimits } from '../../../../lib/outbound/exchange.ts'
+import { type OutboundClient, openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
+import { BlockedAddressError, matchesHost, type Network, type ResolvedAddress, toLiteral } from './network.ts'
 
+const CONNECT_TIMEOUT_MS = 10_000
 const MAX_REDIRECTS = 3
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const CONNECTIONS_PER_HOST = 16
-const KEEP_ALIVE_MS = 4000
 const URL_MAX_LENGTH = 8192
 
-export interface SafeFetchOptions extends ExchangeLimits {
+export interface SafeFetchOptions extends PhaseLimits {
   /** null: every public host. A leading dot admits a domain with everything below it. */
   readonly allowedHosts: readonly string[] | null
   /** Asked again for every hop. */
@@ -29,16 +30,11 @@ export interface SafeFetcher extends AsyncDisposable {
 }
 
 export function openSafeFetcher(network: Network): SafeFetcher {
-  const agent = new Agent({
-    connect: createGuardedConnector(network),
-    allowH2: false,
-    connections: CONNECTIONS_PER_HOST,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    pipelining: 1,
-  })
+  const connect = createGuardedConnector(network)
+  const client = openOutboundClient({ connectionsPerHost: CONNECTIONS_PER_HOST, connect })
   return {
-    fetch: (url, options) => followByHand(agent, url, { ...options, network }),
-    [Symbol.asyncDispose]: () => agent.destroy(),
+    fetch: (url, options) => followByHand(client, url, { ...options, network }),
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
   }
 }
 
@@ -46,7 +42,7 @@ interface FollowOptions extends SafeFetchOptions {
   readonly network: Network
 }
 
-async function followByHand(agent: Dispatcher, start: string, options: FollowOptions): Promise<ExchangeAnswer> {
+async function followByHand(client: OutboundClient, start: string, options: FollowOptions): Promise<ExchangeAnswer> {
   let url = readAddress(start, null)
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     checkAddress(url, options)
@@ -56,7 +52,7 @@ async function followByHand(agent: Dispatcher, start: string, options: FollowOpt
       method: 'GET' as const,
       headers: { accept: '*/*', 'accept-encoding': 'identity', ...options.headersFor?.(url) },
     }
-    const answer = await exchange(agent, request, options).catch(unwrapBlocked)
+    const answer = await client.send(request, options).catch(unwrapBlocked)
     const location = REDIRECTS.has(answer.status) ? answer.headers.location : undefined
     if (location === undefined) return answer
     if (!Buffer.isBuffer(answer.body)) answer.body.destroy()
@@ -85,8 +81,47 @@ export function checkAddress(
   }
 }
 
-/** The guard speaks through the connection's error; its own word is the clearer one. */
+/** The refusal of the guarded connection is the cause of the client's error, and the clearer message. */
 function unwrapBlocked(error: unknown): never {
   const cause = error instanceof Error ? error.cause : null
   throw cause instanceof BlockedAddressError ? cause : error
+}
+
+/**
+ * Connections to addresses that were checked, and to no others. The name is resolved once per connection and the socket gets
+ * exactly the addresses that passed, so a name that answers differently the second time (DNS rebinding) gains nothing.
+ */
+function createGuardedConnector(network: Network): buildConnector.connector {
+  const connect = buildConnector({
+    allowH2: false,
+    timeout: CONNECT_TIMEOUT_MS,
+    lookup: createGuardedLookup(network),
+    // The type asks for a port that each connection brings itself.
+  } as buildConnector.BuildOptions)
+  return function guardedConnect(options, callback) {
+    const literal = toLiteral(options.hostname)
+    // The system does not look up an address that is written out, so the lookup would never see it.
+    if (isIP(literal) !== 0 && !network.mayConnect(literal)) {
+      return callback(new BlockedAddressError(options.hostname, 'it is not a public address'), null)
+    }
+    connect(options, callback)
+  }
+}
+
+function createGuardedLookup(network: Network): LookupFunction {
+  return function guardedLookup(hostname, options, callback) {
+    resolveAllowed(hostname, network).then(
+      (addresses) => {
+        if (options.all) callback(null, [...addresses])
+        else callback(null, addresses[0].address, addresses[0].family)
+      },
+      (error) => callback(error, '', 0),
+    )
+  }
+}
+
+async function resolveAllowed(hostname: string, network: Network): Promise<ResolvedAddress[]> {
+  const addresses = (await network.resolve(hostname)).filter(({ address }) => network.mayConnect(address))
+  if (addresses.length === 0) throw new BlockedAddressError(hostname, 'its name leads to no public address')
+  return addresses
 }

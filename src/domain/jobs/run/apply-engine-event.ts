@@ -6,8 +6,9 @@
 
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../../engine/graph/run-event.ts'
+import { keepHead, keepTail } from '../../../../lib/cut-text.ts'
 import type { JobError, Progress } from '../job.ts'
-import { appendLog, EMPTY_LOG, keepTail, type LogTail } from './log-tail.ts'
+import { appendLog, EMPTY_LOG, type LogTail } from './log-tail.ts'
 import {
   completeProgress,
   countNodes,
@@ -142,12 +143,4 @@ function toJobError(failure: EngineFailure): JobError {
     // The innermost frame stands last.
     traceback: failure.traceback === null ? null : keepTail(failure.traceback, TRACEBACK_MAX_BYTES),
   }
-}
-
-function keepHead(text: string, maxBytes: number): string {
-  if (Buffer.byteLength(text) <= maxBytes) return text
-  return Buffer.from(text.slice(0, maxBytes))
-    .subarray(0, maxBytes)
-    .toString('utf8')
-    .replace(/\ufffd+$/, '')
 }

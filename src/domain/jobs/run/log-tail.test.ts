@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { appendLog, EMPTY_LOG, keepTail, type LogTail, readLog } from './log-tail.ts'
+import { appendLog, EMPTY_LOG, type LogTail, readLog } from './log-tail.ts'
 
 test('what fits is kept whole and in order', () => {
   const tail = ['one\n', '', 'two\n', 'three'].reduce((log: LogTail, text) => appendLog(log, text, 100), EMPTY_LOG)
@@ -22,13 +22,6 @@ test('an earlier tail is not changed by what is appended to it', () => {
 test('one huge text costs no more than the bound', () => {
   const { text, truncated } = readLog(appendLog(EMPTY_LOG, `${'x'.repeat(5_000_000)}end`))
   assert.ok(truncated && text.length === 256 * 1024 && text.endsWith('xend'))
-})
-
-test('a cut never splits a character', () => {
-  assert.equal(keepTail('a😀', 4), '😀')
-  assert.equal(keepTail('a😀', 3), '')
-  assert.equal(keepTail('é'.repeat(3), 5), 'éé')
-  assert.equal(keepTail('xx😀', 1), '')
 })
 
 const texts = fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { maxLength: 60 })

@@ -2,6 +2,8 @@
  * What a run prints, kept as a bounded tail. A value like any other: appending gives a new tail that shares the old pieces,
  * so the fold over engine events stays pure and a line costs the same whatever came before it.
  */
+import { keepTail } from '../../../../lib/cut-text.ts'
+
 export const LOG_MAX_BYTES = 256 * 1024
 
 interface Piece {
@@ -49,23 +51,4 @@ export function readLog(tail: LogTail, maxBytes = LOG_MAX_BYTES): { text: string
 function compact(tail: LogTail, maxBytes: number): LogTail {
   const { text, truncated } = readLog(tail, maxBytes)
   return { newest: { text, older: null }, pieces: 1, bytes: Buffer.byteLength(text), truncated }
-}
-
-/** The last `maxBytes` of the UTF-8 form, starting at a whole character. */
-export function keepTail(text: string, maxBytes: number): string {
-  // A UTF-16 unit never takes less than a byte: cutting by units first spares the encoding of a huge text.
-  const candidate = text.length > maxBytes ? text.slice(text.length - maxBytes) : text
-  const bytes = Buffer.from(candidate)
-  if (candidate === text && bytes.length <= maxBytes) return text
-  let start = Math.max(0, bytes.length - maxBytes)
-  if (start === 0 && isLowSurrogate(candidate.charCodeAt(0))) start = REPLACEMENT_BYTES
-  while (start < bytes.length && (bytes[start] & 0xc0) === 0x80) start++
-  return bytes.toString('utf8', start)
-}
-
-// What the cut left of a character outside the basic plane encodes as one replacement character.
-const REPLACEMENT_BYTES = 3
-
-function isLowSurrogate(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff
 }

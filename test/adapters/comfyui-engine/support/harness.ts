@@ -8,8 +8,8 @@ import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-eve
 import { systemClock } from '../../../../lib/clock.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../../lib/log.ts'
-import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/bounds.ts'
-import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/engine.ts'
+import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
+import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import type { Engine, EngineInput, EngineRun } from '../../../../src/domain/engine/engine-port.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../../../support/engines/fake-comfyui/fake-comfyui.ts'
 

@@ -2,7 +2,7 @@
  * One line of the fault matrix: a switch of the fake server, when it is turned, how the job ends in each of the three points of
  * a run's life, and within which of the adapter's own bounds. The lines are data: a test runs each, and docs/fleet.md shows them.
  */
-import { type ComfyBounds, DEFAULT_BOUNDS } from '../../../../src/adapters/engines/comfyui/bounds.ts'
+import { type ComfyBounds, DEFAULT_BOUNDS } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import type { Phase } from '../fake-comfyui/executor.ts'
 import type { FakeComfy } from '../fake-comfyui/fake-comfyui.ts'
 import type { FakeFaults } from '../fake-comfyui/faults.ts'

@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { performance } from 'node:perf_hooks'
-import { DEFAULT_BOUNDS } from '../../../../src/adapters/engines/comfyui/bounds.ts'
-import { promptIdOf } from '../../../../src/adapters/engines/comfyui/prompt-id.ts'
+import { DEFAULT_BOUNDS } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
+import { promptIdOf } from '../../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
 import { CANCEL_GRACE_MS, type FleetApp, pictureGraph, SHORT_BOUNDS, startFleetApp } from '../../app/fleet-app.ts'
 import { call } from '../../clients/call.ts'
 import { assetRef, CheckedClient } from '../../clients/checked-client.ts'

@@ -1,7 +1,7 @@
 /**
- * Runs as a process of its own between us and an engine: it starts the engine in its process group and ends the whole group
- * when told to, when the engine ends, and above all when we are gone, however we went. So no engine ever outlives the
- * service and holds on to a graphics card.
+ * Runs as a process of its own between the service and an engine: it starts the engine in its process group and ends the whole
+ * group when told to, when the engine ends, and above all when the service is gone for whatever reason. So no engine outlives the
+ * service and keeps a graphics card occupied.
  */
 import { spawn } from 'node:child_process'
 
@@ -14,18 +14,18 @@ export type KeeperNews =
 const killGraceMs = Number(process.argv[2])
 const [program = '', ...args] = process.argv.slice(3)
 
-/** Whoever is told may be gone already: that is no failure, and what comes after happens all the same. */
+/** The service may be gone already: that is no failure, and `andThen` is called all the same. */
 function tell(news: KeeperNews, andThen: () => void = () => {}): void {
   if (process.connected) process.send?.(news, andThen)
   else andThen()
 }
 
-/** The group is ours: we are its first member. */
+/** This process leads its group, so the group has its id. */
 function signalGroup(signal: NodeJS.Signals): void {
   try {
     process.kill(-process.pid, signal)
   } catch {
-    // Nobody is left.
+    // No process is left in the group.
   }
 }
 
@@ -37,19 +37,19 @@ function endGroup(): void {
   setTimeout(() => signalGroup('SIGKILL'), killGraceMs)
 }
 
-// Sent to the group, by us or by an operator; the last word is the SIGKILL above.
+// These may be sent to the whole group, by this process or by an operator; what ignores them gets the SIGKILL above.
 process.on('SIGTERM', endGroup)
 process.on('SIGINT', endGroup)
 process.on('SIGHUP', endGroup)
 process.on('disconnect', endGroup)
-// Whatever becomes of us, nothing is left behind.
+// However this process ends, the group ends with it.
 process.on('uncaughtException', endGroup)
 process.on('exit', () => signalGroup('SIGKILL'))
-// Gone before we could listen.
+// The service was gone before `disconnect` could be heard.
 if (!process.connected) signalGroup('SIGKILL')
 
 const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
 child.on('spawn', () => tell({ type: 'started', pid: child.pid ?? 0 }))
 child.on('error', (error) => tell({ type: 'failed', message: error.message }, () => signalGroup('SIGKILL')))
-// Whatever it started and left behind goes as well, and so do we.
+// Ends whatever it started and left behind, and this process as well.
 child.on('exit', (code, signal) => tell({ type: 'ended', code, signal }, () => signalGroup('SIGKILL')))

@@ -34,7 +34,7 @@ test('what a shell would act on is only text', () => {
   ])
 })
 
-test('a command that cannot be meant is refused with the reason', () => {
+test('a command that cannot be run is refused with the reason', () => {
   for (const [command, reason] of [
     ['', /empty/],
     ['   ', /empty/],

@@ -1,6 +1,6 @@
 /**
- * A command line as words: blanks separate, quotes of either kind keep together, a backslash outside single quotes takes the
- * next character as it is. No shell ever sees it, so nothing else has a meaning.
+ * Splits a command line into words: blanks separate, quotes of either kind keep words together, a backslash outside single
+ * quotes takes the next character literally. No shell is involved, so nothing else has a meaning.
  */
 export class CommandError extends Error {
   constructor(message: string) {

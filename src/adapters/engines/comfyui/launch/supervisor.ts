@@ -1,17 +1,18 @@
 /**
- * Starts a ComfyUI of our own, starts it again with growing pauses when it ends, and ends it with us. Its port is chosen once,
- * so its address never changes. Whether it answers is not judged here.
+ * Starts a ComfyUI process, starts it again with growing pauses whenever it ends, and ends it together with the service. Its port
+ * is chosen once, so its address never changes. Whether it answers is watched elsewhere (see health/server-monitor.ts).
  */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { performance } from 'node:perf_hooks'
+import type { Readable } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath } from 'node:url'
 import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { settlesWithin, sleep } from '../../../../../lib/sleep.ts'
 import type { KeeperNews } from './keep-child.ts'
-import { readLines } from './lines.ts'
-import { readMemoryBytes } from './process-memory.ts'
 import { splitCommand, withPort } from './split-command.ts'
 
 export interface LaunchOptions {
@@ -35,16 +36,16 @@ export interface Supervisor {
   start(events: SupervisorEvents): void
   startedAt(): Date | null
   memoryBytes(): number | null
-  /** What the present process, or the one before it, printed last. */
+  /** The last lines of the present process, or of the one before it. */
   lastLines(): readonly string[]
-  /** Ends the processes; resolves when they are gone and the new ones are on their way. */
+  /** Ends the process; resolves when it is gone, and a new one is being started. */
   recycle(): Promise<void>
   close(): Promise<void>
 }
 
 export interface SupervisorEvents {
   onLine(line: string): void
-  /** A new process is on its way. */
+  /** A new process is being started. */
   onStart(): void
   onEnd(reason: string): void
 }
@@ -53,20 +54,20 @@ export interface SupervisorDeps {
   readonly clock: Clock
 }
 
-/** The reason for an end that was asked for. */
+/** The reason that `onEnd` gets after `recycle`. */
 export const RECYCLED = 'it was recycled'
 
 const KEEPER = fileURLToPath(new URL('./keep-child.ts', import.meta.url))
 const HOST = '127.0.0.1'
 const MAX_LINE_LENGTH = 16_384
-// A process that lived so long did not fail to start.
+// A process that lived this long did start, so the next pause is short again.
 const LIVED_MS = 60_000
-// The end of a traceback, and what led to it.
+// Enough for the end of a traceback and the lines before it.
 const LAST_LINES = 20
-// What a process printed comes through a pipe of its own, beside the news of its end.
+// The last lines of a process come through pipes and may arrive after the news of its end.
 const PIPE_LAG_MS = 250
 
-/** Throws CommandError for a command that cannot be meant. */
+/** Throws CommandError for a command that cannot be run. */
 export async function openSupervisor(options: LaunchOptions, deps: SupervisorDeps): Promise<Supervisor> {
   const { killGraceMs = 5_000, restartFirstMs = 1_000, restartMaxMs = 60_000 } = options
   const words = splitCommand(options.command)
@@ -77,7 +78,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
   let keeper: ChildProcess | null = null
   let enginePid: number | null = null
   let startedAt: Date | null = null
-  let isWanted = false
+  let isRecycling = false
   let lastLines: string[] = []
   let ended = Promise.resolve()
 
@@ -113,7 +114,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
     onStart()
     return new Promise((resolve) => {
       child.on('error', (error) => resolve(`it cannot be started: ${error.message}`))
-      // Not `close`: after a disconnect that does not come.
+      // `close` would not come after a disconnect.
       child.on('exit', () => void settlesWithin(Promise.all(printed), PIPE_LAG_MS).then(() => resolve(reason)))
     })
   }
@@ -125,16 +126,16 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
       keeper = null
       enginePid = null
       startedAt = null
-      const wasWanted = isWanted
-      isWanted = false
+      const wasRecycled = isRecycling
+      isRecycling = false
       if (closing.signal.aborted) return
-      events.onEnd(wasWanted ? RECYCLED : reason)
-      if (wasWanted || performance.now() - beganAt > LIVED_MS) backoff.reset()
-      if (!wasWanted) await sleep(backoff.nextMs(), closing.signal)
+      events.onEnd(wasRecycled ? RECYCLED : reason)
+      if (wasRecycled || performance.now() - beganAt > LIVED_MS) backoff.reset()
+      if (!wasRecycled) await sleep(backoff.nextMs(), closing.signal)
     }
   }
 
-  /** Its keeper ends the group; should the keeper hang, the group is killed here. */
+  /** The keeper process ends the group; should it hang, the group is killed here. */
   async function stop(): Promise<void> {
     const child = keeper
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
@@ -158,7 +159,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
     lastLines: () => lastLines,
     memoryBytes: () => (enginePid === null ? null : readMemoryBytes(enginePid)),
     async recycle() {
-      isWanted = true
+      isRecycling = true
       await stop()
     },
     async close() {
@@ -173,7 +174,7 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended in the meantime.
+    // It has ended already.
   }
 }
 
@@ -187,4 +188,53 @@ function findFreePort(): Promise<number> {
       server.close(() => resolve(port))
     })
   })
+}
+
+/** Tells every line of the stream, each bounded: the rest of a longer line is dropped. */
+function readLines(stream: Readable, maxLength: number, onLine: (line: string) => void): void {
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  stream.on('data', (chunk: Buffer) => {
+    const parts = decoder.write(chunk).split('\n')
+    for (const [index, part] of parts.entries()) {
+      if (rest.length < maxLength) rest += part.slice(0, maxLength - rest.length)
+      if (index === parts.length - 1) break
+      onLine(`${rest}\n`)
+      rest = ''
+    }
+  })
+  stream.on('end', () => {
+    if (rest !== '') onLine(`${rest}\n`)
+    rest = ''
+  })
+  stream.on('error', () => {})
+}
+
+const PAGE_BYTES = 4_096
+const MAX_PROCESSES = 256
+
+/** What a process and everything it started occupy; null where the system does not tell (only Linux does). */
+function readMemoryBytes(pid: number): number | null {
+  let bytes = 0
+  let isTold = false
+  const open = [pid]
+  for (let seen = 0; seen < MAX_PROCESSES; seen++) {
+    const next = open.pop()
+    if (next === undefined) break
+    const pages = read(`/proc/${next}/statm`)?.split(' ')[1]
+    if (pages === undefined) continue
+    isTold = true
+    bytes += Number(pages) * PAGE_BYTES
+    const children = read(`/proc/${next}/task/${next}/children`)?.trim() ?? ''
+    if (children !== '') open.push(...children.split(/\s+/).map(Number))
+  }
+  return isTold ? bytes : null
+}
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
 }

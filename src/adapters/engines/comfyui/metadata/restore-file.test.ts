@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import type { OwnNames } from './own-names.ts'
 import { restoreFile } from './restore-file.ts'
+import type { RewrittenNames } from './rewritten-names.ts'
 
 const FOLDER = 'atelier/0199b3f4-1d2e-7a3b-8c4d-5e6f70819234-2'
 const HASH = 'ab'.repeat(32)
-const NAMES: OwnNames = {
+const NAMES: RewrittenNames = {
   folder: FOLDER,
   staged: new Map([
     ['Kätzchen "1".png', `atelier/${HASH}.png`],
@@ -171,7 +171,7 @@ describe('the graph in a saved file', () => {
     assert.deepEqual(graphIn(Buffer.concat(bodies), '<prompt:', '>'), ASKED)
   })
 
-  test('in Matroska stands in tags with a checksum; clusters pass untouched', async () => {
+  test('in Matroska is in tags with a checksum; clusters pass untouched', async () => {
     const cluster = element('1f43b675', Buffer.from(`"${FOLDER}/frame"`))
     const inside = Buffer.concat([tagsWithChecksum(Buffer.from(`<prompt:${SENT}>`)), cluster])
     const header = element('1a45dfa3', Buffer.from('webm'))

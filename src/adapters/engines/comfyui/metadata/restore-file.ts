@@ -1,14 +1,15 @@
 /**
  * The bytes of a file that the server saved, with the caller's graph in its metadata instead of the one that was rewritten for
- * the server. Pictures, sound and everything else stay byte for byte as they came. A container that has checksums or lengths of
- * its own is taken apart as far as its metadata goes; where only lengths matter the text keeps its length; what is not known to
- * be safe passes untouched. Memory is bounded whatever comes.
+ * the server. Pictures, sound and everything else stay byte for byte the same. A container with checksums or lengths is parsed as
+ * far as its metadata; where only lengths matter, the text keeps its length; files of other kinds pass unchanged. Memory is bounded
+ * for any file.
  */
-import { restoreMatroska } from './matroska.ts'
-import { restoreOgg } from './ogg.ts'
-import { LOOK_BEHIND_BYTES, NameFinder, type OwnNames } from './own-names.ts'
-import { ByteReader } from './parts.ts'
-import { restorePng } from './png.ts'
+
+import { ByteReader } from './byte-reader.ts'
+import { restoreMatroska } from './restore-matroska.ts'
+import { restoreOgg } from './restore-ogg.ts'
+import { restorePng } from './restore-png.ts'
+import { LOOK_BEHIND_BYTES, NameFinder, type RewrittenNames } from './rewritten-names.ts'
 
 const SNIFF_BYTES = 16
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex')
@@ -23,7 +24,7 @@ type Restore = (reader: ByteReader) => AsyncGenerator<Uint8Array>
 export async function* restoreFile(
   bytes: AsyncIterable<Uint8Array>,
   filename: string,
-  names: OwnNames,
+  names: RewrittenNames,
 ): AsyncGenerator<Uint8Array> {
   const reader = new ByteReader(bytes)
   try {
@@ -34,7 +35,7 @@ export async function* restoreFile(
   }
 }
 
-function restoreOf(head: Buffer, filename: string, names: OwnNames): Restore | null {
+function restoreOf(head: Buffer, filename: string, names: RewrittenNames): Restore | null {
   const startsWith = (magic: Buffer | string) => head.subarray(0, magic.length).equals(Buffer.from(magic))
   if (startsWith(PNG)) return (reader) => restorePng(reader, new NameFinder(names, 'exact'))
   const finder = new NameFinder(names, 'padded')
@@ -54,7 +55,7 @@ function restoreOf(head: Buffer, filename: string, names: OwnNames): Restore | n
   return keepsLengthsOnly ? (reader) => restoreAnywhere(reader, finder) : null
 }
 
-/** Wherever a name stands, in place. */
+/** Replaces names anywhere in the file, each by a text of the same length. */
 async function* restoreAnywhere(reader: ByteReader, finder: NameFinder): AsyncGenerator<Uint8Array> {
   const keepBytes = finder.longestBytes + LOOK_BEHIND_BYTES
   let bytes: Buffer = Buffer.alloc(0)
@@ -71,7 +72,7 @@ async function* restoreAnywhere(reader: ByteReader, finder: NameFinder): AsyncGe
   if (bytes.length > 0) yield restoreWithin(bytes, from, finder, true).whole
 }
 
-/** `done`: up to where nothing can change any more. */
+/** `done`: up to where the bytes are final. */
 function restoreWithin(
   bytes: Buffer,
   from: number,

@@ -1,0 +1,26 @@
+/** Texts cut to so many bytes of UTF-8, between characters. What fits is given back as it is. */
+
+/** The beginning of the text. */
+export function keepHead(text: string, maxBytes: number): string {
+  // A UTF-16 unit never takes less than a byte: cutting by units first spares the encoding of a huge text.
+  const candidate = text.length > maxBytes ? text.slice(0, maxBytes) : text
+  const bytes = Buffer.from(candidate)
+  if (bytes.length <= maxBytes) return candidate
+  let end = maxBytes
+  while (end > 0 && isContinuation(bytes[end])) end--
+  return bytes.toString('utf8', 0, end)
+}
+
+/** The end of the text. */
+export function keepTail(text: string, maxBytes: number): string {
+  const candidate = text.length > maxBytes ? text.slice(text.length - maxBytes) : text
+  const bytes = Buffer.from(candidate)
+  if (bytes.length <= maxBytes) return candidate
+  let start = bytes.length - maxBytes
+  while (start < bytes.length && isContinuation(bytes[start])) start++
+  return bytes.toString('utf8', start)
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80
+}

@@ -1,0 +1,217 @@
+/**
+ * One HTTP request and its answer, with every bound that a partner's server could overstep: time until the answer begins,
+ * time for the whole body, silence within it, and size. A body is either gathered (bounded) or handed on as a stream that
+ * holds only a few chunks. An error says whether the request had begun to leave: only then may something have happened.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+
+export interface ExchangeRequest {
+  readonly origin: string
+  readonly path: string
+  readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array | Readable | null
+}
+
+interface CommonLimits {
+  readonly signal?: AbortSignal
+  readonly maxBytes: number
+  /** Bodies for which it says yes are handed on as a stream instead of being gathered. */
+  readonly mayStream?: (status: number, headers: IncomingHttpHeaders) => boolean
+}
+
+export interface PhaseLimits extends CommonLimits {
+  /** Until the answer's head is there. A model may think for minutes before it says anything. */
+  readonly headTimeMs: number
+  /** For the whole body once the head is there: what ends a body that drips. */
+  readonly bodyTimeMs: number
+}
+
+/** From the start to the last byte, whatever happens in between. */
+export interface TotalLimits extends CommonLimits {
+  readonly totalTimeMs: number
+}
+
+/** For bodies of any length: only silence ends them. Waiting for a free connection is no silence. */
+export interface SilenceLimits extends CommonLimits {
+  readonly silentHeadMs: number
+  readonly silentBodyMs: number
+}
+
+/** Every exchange is bounded in time, in one of these ways. */
+export type ExchangeLimits = PhaseLimits | TotalLimits | SilenceLimits
+
+export interface ExchangeAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer | Readable
+}
+
+export type ExchangeFault = 'unreachable' | 'broken' | 'timeout' | 'too_large' | 'aborted'
+
+export class ExchangeError extends Error {
+  readonly fault: ExchangeFault
+  /** False: not a byte of the request left, so trying again is safe whatever it asks for. */
+  readonly wasSent: boolean
+  /** The answer's status where it had begun. */
+  readonly status: number | null
+  constructor(fault: ExchangeFault, message: string, { wasSent, status, cause }: ExchangeErrorOptions) {
+    super(message, { cause })
+    this.name = 'ExchangeError'
+    this.fault = fault
+    this.wasSent = wasSent
+    this.status = status ?? null
+  }
+}
+
+interface ExchangeErrorOptions {
+  readonly wasSent: boolean
+  readonly status?: number | null
+  readonly cause?: unknown
+}
+
+const STREAM_HIGH_WATER_BYTES = 256 * 1024
+const SILENCE: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
+
+export function exchange(
+  dispatcher: Dispatcher,
+  request: ExchangeRequest,
+  limits: ExchangeLimits,
+): Promise<ExchangeAnswer> {
+  return new Promise((resolve, reject) => {
+    if (limits.signal?.aborted) return reject(new ExchangeError('aborted', 'the call had ended', { wasSent: false }))
+    const handler = new ExchangeHandler(limits, resolve, reject)
+    dispatcher.dispatch(
+      {
+        origin: request.origin,
+        path: request.path,
+        method: request.method,
+        headers: request.headers,
+        body: request.body ?? null,
+        // Where the handler's own timers rule, the transport's are off: they would end a model that thinks for six minutes.
+        headersTimeout: 'silentHeadMs' in limits ? limits.silentHeadMs : 0,
+        bodyTimeout: 'silentBodyMs' in limits ? limits.silentBodyMs : 0,
+      },
+      handler,
+    )
+  })
+}
+
+class ExchangeHandler implements Dispatcher.DispatchHandler {
+  readonly #limits: ExchangeLimits
+  readonly #resolve: (answer: ExchangeAnswer) => void
+  readonly #reject: (error: ExchangeError) => void
+  readonly #onAbort: () => void
+  #timer: NodeJS.Timeout | undefined
+  #controller: Dispatcher.DispatchController | null = null
+  #status: number | null = null
+  #headers: IncomingHttpHeaders = {}
+  #chunks: Buffer[] = []
+  #bytes = 0
+  #stream: Readable | null = null
+  #failure: ExchangeError | null = null
+  #isOver = false
+
+  constructor(
+    limits: ExchangeLimits,
+    resolve: (answer: ExchangeAnswer) => void,
+    reject: (error: ExchangeError) => void,
+  ) {
+    this.#limits = limits
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#onAbort = () => this.#cut('aborted', 'the call ended')
+    limits.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    if ('totalTimeMs' in limits) this.#cutAfter(limits.totalTimeMs, 'no whole answer came in time')
+    else if ('headTimeMs' in limits) this.#cutAfter(limits.headTimeMs, 'no answer came in time')
+  }
+
+  #cutAfter(ms: number, message: string): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#cut('timeout', message), ms)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#failure !== null) controller.abort(this.#failure)
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = headers
+    if ('bodyTimeMs' in this.#limits) this.#cutAfter(this.#limits.bodyTimeMs, 'the answer took too long')
+    const announced = Number(headers['content-length'] ?? 0)
+    if (announced > this.#limits.maxBytes) this.#cut('too_large', `the answer announces ${announced} bytes`)
+    else if (this.#limits.mayStream?.(status, headers)) this.#beginStream(controller, status, headers)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length
+    if (this.#bytes > this.#limits.maxBytes) {
+      this.#cut('too_large', `the answer is larger than ${this.#limits.maxBytes} bytes`)
+    } else if (this.#stream === null) this.#chunks.push(chunk)
+    else if (!this.#stream.push(chunk)) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    if (this.#isOver) return
+    this.#end()
+    if (this.#stream !== null) this.#stream.push(null)
+    else {
+      const body = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
+      this.#resolve({ status: this.#status ?? 0, headers: this.#headers, body })
+    }
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(this.#failure ?? this.#toFailure(error))
+  }
+
+  #beginStream(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    const stream = new Readable({
+      highWaterMark: STREAM_HIGH_WATER_BYTES,
+      read: () => controller.resume(),
+      destroy: (error, callback) => {
+        if (!this.#isOver) this.#cut('aborted', 'the reader went away')
+        callback(error)
+      },
+    })
+    this.#stream = stream
+    this.#resolve({ status, headers, body: stream })
+  }
+
+  #toFailure(cause: Error & { readonly code?: unknown }): ExchangeError {
+    const wasSent = this.#controller !== null
+    if (SILENCE.has(cause.code)) {
+      return new ExchangeError('timeout', 'the server fell silent', { wasSent, status: this.#status, cause })
+    }
+    const message = wasSent ? 'the connection broke before the answer was whole' : 'the server cannot be reached'
+    return new ExchangeError(wasSent ? 'broken' : 'unreachable', message, { wasSent, status: this.#status, cause })
+  }
+
+  #cut(fault: ExchangeFault, message: string): void {
+    if (this.#isOver) return
+    const failure = new ExchangeError(fault, message, { wasSent: this.#controller !== null, status: this.#status })
+    this.#failure = failure
+    this.#controller?.abort(failure)
+    // A request that still waits for its connection hears of it when that comes; nobody waits for it here.
+    this.#fail(failure)
+  }
+
+  #fail(failure: ExchangeError): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#chunks = []
+    if (this.#stream !== null) this.#stream.destroy(failure)
+    else this.#reject(failure)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    this.#limits.signal?.removeEventListener('abort', this.#onAbort)
+  }
+}

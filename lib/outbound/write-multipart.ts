@@ -1,0 +1,53 @@
+/** Writes a multipart form as a stream whose length is known beforehand: servers and proxies buffer a form without one. */
+import { randomBytes } from 'node:crypto'
+
+export type FormPart =
+  | { readonly name: string; readonly value: string }
+  | {
+      readonly name: string
+      readonly filename: string
+      readonly contentType: string
+      readonly sizeBytes: number
+      read(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+    }
+
+export interface MultipartBody {
+  readonly headers: Readonly<Record<'content-type' | 'content-length', string>>
+  readonly body: AsyncIterable<Uint8Array>
+}
+
+export function writeMultipart(parts: readonly FormPart[]): MultipartBody {
+  const boundary = `form-${randomBytes(16).toString('hex')}`
+  const pieces = parts.map((part) => ({ part, head: Buffer.from(headOf(part, boundary)) }))
+  const tail = Buffer.from(`--${boundary}--\r\n`)
+  const sizes = pieces.map(({ part, head }) => head.length + ('value' in part ? 0 : part.sizeBytes + LINE_END.length))
+  return {
+    headers: {
+      'content-type': `multipart/form-data; boundary=${boundary}`,
+      'content-length': String(sizes.reduce((sum, size) => sum + size, tail.length)),
+    },
+    body: (async function* () {
+      for (const { part, head } of pieces) {
+        yield head
+        if ('value' in part) continue
+        yield* part.read()
+        yield LINE_END
+      }
+      yield tail
+    })(),
+  }
+}
+
+const LINE_END = Buffer.from('\r\n')
+
+/** For a field the value is in it: values are short. */
+function headOf(part: FormPart, boundary: string): string {
+  const start = `--${boundary}\r\nContent-Disposition: form-data; name="${quote(part.name)}"`
+  if ('value' in part) return `${start}\r\n\r\n${part.value}\r\n`
+  return `${start}; filename="${quote(part.filename)}"\r\nContent-Type: ${part.contentType}\r\n\r\n`
+}
+
+/** As browsers do it: nothing in a name can end the header. */
+function quote(text: string): string {
+  return text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
+}

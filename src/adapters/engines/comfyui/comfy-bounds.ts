@@ -1,0 +1,137 @@
+/** Every bound of the adapter in one record, each with the reason for its default. Times in milliseconds, sizes in bytes. */
+export interface ComfyBounds {
+  /** For small calls: queue, history, interrupt. A loaded server answers late, a dead one not at all. */
+  readonly callMs: number
+  /** For answers of small calls. A history entry holds the whole graph and every reported text. */
+  readonly maxAnswerBytes: number
+  /** For the list of node classes: megabytes, which the server builds for every call. */
+  readonly objectInfoMs: number
+  readonly maxObjectInfoBytes: number
+  /** For submitting a graph; the validation of a large one takes seconds. */
+  readonly submitMs: number
+  /** For uploads: a pause this long means that the server does not read any more. */
+  readonly uploadIdleMs: number
+
+  /** A run is lost after this time without any answer. Shorter than a lease, so that it ends here before its lease expires. */
+  readonly unreachableMs: number
+  /** Connections are refused for this long: the process is gone. */
+  readonly refusedMs: number
+  /** A run is forgotten when it is in neither queue nor history for this long: old servers write the history a moment late. */
+  readonly vanishedMs: number
+  /** Queue and history are polled beside the socket: the first and the longest pause. */
+  readonly pollFirstMs: number
+  readonly pollMaxMs: number
+  /** After the last message about the nodes the history gets its entry; it is asked for after this time. */
+  readonly endLagMs: number
+
+  /** No event for this long while the queue says `running`: the socket is taken for dead and opened again. */
+  readonly socketSilenceMs: number
+  /** No event for this long while the queue says `running`: the node hangs. Twice as long without a socket. null: never. */
+  readonly stallMs: number | null
+  /**
+   * A run waits in the server's queue for this long while nothing runs there, or only prompts that we gave up: it will not start.
+   * Also the time between a run's last message and its history entry. Far more than a server needs between two prompts, where at
+   * most it unloads weights.
+   */
+  readonly idleMs: number
+  /**
+   * A run waits behind the same prompt for this long: one of another client, whose progress we do not hear, or one of ours without
+   * any message. null: it may wait for ever.
+   */
+  readonly queueStillMs: number | null
+  /** How long a run waits for the socket before it starts without one. */
+  readonly socketWaitMs: number
+  /** How long a connecting socket may take, and the pauses between tries. */
+  readonly socketOpenMs: number
+  readonly reconnectFirstMs: number
+  readonly reconnectMaxMs: number
+  /** Before the same client id is used again: the server forgets the id when it notices the end of the old connection. */
+  readonly sameIdPauseMs: number
+  /** A larger frame closes the socket: previews are small, full pictures of SaveImageWebsocket are not. */
+  readonly maxFrameBytes: number
+  /** Events that may wait for a slow reader of a run before previews and progress are dropped. */
+  readonly maxWaitingEvents: number
+
+  /** How long an interrupted run may go on. Longer than the worker's own grace: the worker decides when to give an engine up. */
+  readonly stopGraceMs: number
+  /** The interrupt is a single flag that the server clears at the start of every prompt, so it is repeated at this pace. */
+  readonly interruptEveryMs: number
+
+  /** For one try to read a file: until the first byte, for a pause within, and the slowest pace over a window of time. */
+  readonly fileFirstByteMs: number
+  readonly fileIdleMs: number
+  readonly fileMinBytesPerSecond: number
+  readonly filePaceWindowMs: number
+  readonly fileTries: number
+  readonly fileRetryMs: number
+  readonly maxFileBytes: number
+
+  /** How often an idle engine is asked, and the longest pause for an absent one. */
+  readonly probeEveryMs: number
+  readonly probeMaxMs: number
+  /** The node classes are read again at this pace, and never more often than the second figure. */
+  readonly catalogEveryMs: number
+  readonly catalogMinMs: number
+
+  /** History entries of runs that end within this time are removed together. */
+  readonly forgetAfterMs: number
+  /** Inputs that are kept on a server for later runs. */
+  readonly maxStagedFiles: number
+  /** Files of a run are removed this long after the last of them was read; those that are never read, after the second figure. */
+  readonly removeAfterMs: number
+  readonly giveUpAfterMs: number
+  /** The server frees memory on another thread after it has answered. */
+  readonly freeSettleMs: number
+  /** Of a failure's message and traceback. */
+  readonly maxMessageBytes: number
+  readonly maxTracebackBytes: number
+  /** Of one printed line. */
+  readonly maxLogLineBytes: number
+}
+
+export const DEFAULT_BOUNDS: ComfyBounds = {
+  callMs: 10_000,
+  maxAnswerBytes: 64 * 1024 ** 2,
+  objectInfoMs: 120_000,
+  maxObjectInfoBytes: 128 * 1024 ** 2,
+  submitMs: 60_000,
+  uploadIdleMs: 30_000,
+  unreachableMs: 15_000,
+  refusedMs: 3_000,
+  vanishedMs: 2_000,
+  pollFirstMs: 100,
+  pollMaxMs: 2_000,
+  endLagMs: 25,
+  socketSilenceMs: 20_000,
+  stallMs: 1_800_000,
+  idleMs: 30_000,
+  queueStillMs: 600_000,
+  socketWaitMs: 2_000,
+  socketOpenMs: 10_000,
+  reconnectFirstMs: 100,
+  reconnectMaxMs: 10_000,
+  sameIdPauseMs: 500,
+  maxFrameBytes: 256 * 1024 ** 2,
+  maxWaitingEvents: 4_096,
+  stopGraceMs: 20_000,
+  interruptEveryMs: 500,
+  fileFirstByteMs: 30_000,
+  fileIdleMs: 15_000,
+  fileMinBytesPerSecond: 1_024,
+  filePaceWindowMs: 15_000,
+  fileTries: 4,
+  fileRetryMs: 250,
+  maxFileBytes: 64 * 1024 ** 3,
+  probeEveryMs: 5_000,
+  probeMaxMs: 10_000,
+  catalogEveryMs: 300_000,
+  catalogMinMs: 10_000,
+  forgetAfterMs: 250,
+  maxStagedFiles: 500,
+  removeAfterMs: 10_000,
+  giveUpAfterMs: 900_000,
+  freeSettleMs: 500,
+  maxMessageBytes: 8_192,
+  maxTracebackBytes: 65_536,
+  maxLogLineBytes: 8_192,
+}

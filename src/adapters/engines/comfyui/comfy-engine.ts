@@ -1,0 +1,396 @@
+/**
+ * One ComfyUI server as an engine of a fleet. It opens whether or not the server answers: readiness is a state. Only
+ * `/history` and `/queue` decide how a run ends; the socket brings progress, previews and printed lines. A supervised server
+ * is one that we start, restart and end; everything else is the same for both kinds.
+ */
+import { randomUUID } from 'node:crypto'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import type { Log } from '../../../../lib/log.ts'
+import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
+import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
+import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.ts'
+import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
+import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
+import { createRemover, type Remover } from './files/remove-files.ts'
+import { createStage, type Stage } from './files/stage-inputs.ts'
+import { createFitness, type Fitness } from './health/fitness.ts'
+import { openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
+import { createUnusableWarning } from './health/unusable-warning.ts'
+import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
+import { createForgetter, type Forgetter } from './run/forget-runs.ts'
+import { type RunDeps, runOnServer } from './run/run-on-server.ts'
+import { createStopper, type Stopper } from './run/stop-run.ts'
+import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
+import { type ComfyHttp, credentialsOf, openComfyHttp } from './wire/comfy-http.ts'
+import { type EngineSocket, openSocket } from './wire/comfy-socket.ts'
+import { createMessageDispatcher, type MessageDispatcher } from './wire/message-dispatcher.ts'
+import { createPrintedLines, type PrintedLines } from './wire/printed-lines.ts'
+import type { Device } from './wire/read-server-info.ts'
+
+export type ComfyServer =
+  | {
+      readonly kind: 'remote'
+      /** May carry a path, and a name and password for a proxy. */
+      readonly url: URL
+      /** Sent with every call, for example a proxy's token. */
+      readonly headers?: Readonly<Record<string, string>>
+    }
+  | ({ readonly kind: 'supervised' } & LaunchOptions)
+
+export interface ComfyEngineOptions {
+  readonly server: ComfyServer
+  /** Stays the same when we restart; absent: the address. */
+  readonly id?: string
+  /**
+   * Names this service towards servers that it shares with others. What an earlier process left on a server under this name is
+   * ended there; without a name, nothing is.
+   */
+  readonly ownerId?: string
+  /** Names the present process of this service: prompts under this name are not left over, whichever of its engines posted them. */
+  readonly instanceId?: string
+  /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
+  readonly concurrency?: number
+  readonly bounds?: Partial<ComfyBounds>
+  readonly log: Log
+  readonly clock: Clock
+}
+
+export interface ComfyDetails {
+  /** Without credentials. */
+  readonly url: string
+  /** As the server last told it: the prompts of all its clients. */
+  readonly queueRemaining: number | null
+  readonly socket: 'open' | 'connecting' | 'closed'
+  readonly catalogAt: Date | null
+  readonly device: Device | null
+}
+
+export interface ComfyEngine extends FleetEngine {
+  details(): ComfyDetails
+  /** Resolves when the engine is ready or closed, or the signal is aborted. */
+  untilReady(signal?: AbortSignal): Promise<void>
+}
+
+const CLOSE_WITHIN_MS = 5_000
+// History entries that are not removed in this time stay on the server: stopping the service must not wait for them.
+const FORGET_WITHIN_MS = 500
+// The lines of a process come through a pipe of their own and may arrive after the end of its run.
+const PIPE_LAG_MS = 50
+
+/** Throws CommandError for a launch command that cannot be run; never because a server does not answer. */
+export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
+  const { server, clock } = options
+  if (server.kind === 'remote') return new ComfyServerEngine(options, { url: server.url, supervisor: null })
+  const supervisor = await openSupervisor(server, { clock })
+  return new ComfyServerEngine(options, { url: supervisor.url, supervisor })
+}
+
+interface Reach {
+  readonly url: URL
+  readonly supervisor: Supervisor | null
+}
+
+class ComfyServerEngine implements ComfyEngine {
+  readonly id: string
+  readonly concurrency: number
+  readonly recycle?: (reason: string) => Promise<void>
+  readonly #bounds: ComfyBounds
+  readonly #log: Log
+  readonly #shownUrl: string
+  readonly #ownerPrefix: string
+  readonly #clientPrefix: string
+  readonly #ownerId: string | null
+  readonly #supervisor: Supervisor | null
+  readonly #http: ComfyHttp
+  readonly #api: ComfyApi
+  readonly #dispatcher: MessageDispatcher
+  readonly #prints: PrintedLines
+  readonly #remover: Remover
+  readonly #stage: Stage
+  readonly #stopper: Stopper
+  readonly #forgetter: Forgetter
+  readonly #fitness: Fitness
+  readonly #monitor: ServerMonitor
+  readonly #socket: EngineSocket
+  readonly #silentClasses = new Set<string>()
+  readonly #listeners = new Set<() => void>()
+  readonly #warnIfUnusable: () => void
+  readonly #runs = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
+  #gone = new AbortController()
+  /** Printed lines are taken from the process that we started, since the server passes none on. */
+  #hearsProcess = false
+  /** Pending until it is known how the server's printed lines reach us. */
+  #subscribing: Promise<void> = Promise.resolve()
+  #closed: Promise<void> | null = null
+
+  constructor(options: ComfyEngineOptions, { url, supervisor }: Reach) {
+    const bounds = { ...DEFAULT_BOUNDS, ...options.bounds }
+    const headers = options.server.kind === 'remote' ? (options.server.headers ?? {}) : {}
+    this.#bounds = bounds
+    this.#shownUrl = withoutCredentials(url)
+    this.id = options.id ?? this.#shownUrl
+    this.concurrency = options.concurrency ?? 1
+    this.#log = options.log.child({ engine: this.id })
+    this.#ownerId = options.ownerId ?? null
+    this.#ownerPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
+    this.#clientPrefix = `${this.#ownerPrefix}${options.instanceId ?? randomUUID()}-`
+    this.#supervisor = supervisor
+    this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
+    this.#api = createComfyApi(this.#http, bounds)
+    this.#dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => this.#prints.hear(entries) })
+    const tell = (text: string, at: number | null) => this.#dispatcher.receiveLog(text, at)
+    this.#prints = createPrintedLines({ api: this.#api, clock: options.clock, tell })
+    this.#stopper = createStopper(this.#api)
+    this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
+    const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
+    this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
+    this.#stage = createStage({
+      api: this.#api,
+      bounds,
+      remover: this.#remover,
+      maxUploadBytes: () => this.#monitor.state().maxUploadBytes,
+    })
+    this.#fitness = this.#createFitness()
+    this.#monitor = this.#openMonitor(options.clock)
+    this.#warnIfUnusable = createUnusableWarning({
+      log: this.#log,
+      state: () => this.#monitor.state(),
+      lastLines: () => supervisor?.lastLines() ?? [],
+      isOurs: supervisor !== null,
+      signal: this.#closing.signal,
+    })
+    this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
+    if (supervisor === null) return
+    this.recycle = () => supervisor.recycle()
+    this.#supervise(supervisor)
+  }
+
+  #openMonitor(clock: Clock): ServerMonitor {
+    return openServerMonitor({
+      api: this.#api,
+      bounds: this.#bounds,
+      clock,
+      log: this.#log,
+      isOurs: this.#supervisor !== null,
+      isBusy: () => this.#dispatcher.attached() > 0,
+      onConnected: ({ isAnother }) => this.#prepareServer(isAnother),
+      onAnswer: async () => {
+        await this.#fitness.check()
+        return this.#fitness.unfit() !== null
+      },
+      onChange: () => this.#onChange(),
+    })
+  }
+
+  #openSocket(url: URL, headers: Readonly<Record<string, string>>): EngineSocket {
+    return openSocket({
+      url,
+      headers,
+      bounds: this.#bounds,
+      log: this.#log,
+      newClientId: () => `${this.#clientPrefix}${randomUUID()}`,
+      isIdNeeded: () => this.#dispatcher.attached() > 0,
+      onMessage: (message) => {
+        this.#dispatcher.receive(message)
+        this.#monitor.heard()
+      },
+      onOpen: (clientId) => {
+        this.#subscribing = this.#subscribeLogs(clientId)
+        this.#monitor.heard()
+      },
+      onClose: this.#monitor.askNow,
+    })
+  }
+
+  #supervise(supervisor: Supervisor): void {
+    supervisor.start({
+      onLine: (line) => {
+        if (this.#hearsProcess) this.#dispatcher.receiveLog(line)
+      },
+      onStart: this.#monitor.askNow,
+      onEnd: (reason) => {
+        this.#gone.abort()
+        this.#gone = new AbortController()
+        this.#startAnew(reason)
+      },
+    })
+  }
+
+  /** Printed lines come from the server's own record and over the socket; of a server with neither, from its process. */
+  async #subscribeLogs(clientId: string): Promise<void> {
+    try {
+      const isSubscribed = await this.#api.subscribeLogs(clientId)
+      // While something runs, lines that were printed in the meantime belong to it.
+      if (this.#dispatcher.attached() === 0) await this.#prints.begin()
+      this.#hearsProcess = !isSubscribed && !this.#prints.hasRecord()
+    } catch (error) {
+      this.#log.debug({ err: error }, 'the printed lines of an engine cannot be read')
+    }
+  }
+
+  #createFitness(): Fitness {
+    return createFitness({
+      api: this.#api,
+      bounds: this.#bounds,
+      stopper: this.#stopper,
+      // Only one process at a time holds the data folder: a prompt with the service's name but another process' name is left over.
+      isOrphan: (clientId) => clientId.startsWith(this.#ownerPrefix) && !clientId.startsWith(this.#clientPrefix),
+      onChange: () => {
+        this.#onChange()
+        this.#monitor.askNow()
+      },
+      onStubborn: () => this.#restartStubborn(),
+      onAdopted: (prompts) =>
+        this.#log.info({ prompts }, 'an earlier process left prompts on an engine; they are being ended'),
+    })
+  }
+
+  /** Runs before the server is given any work. */
+  async #prepareServer(isAnother: boolean): Promise<void> {
+    if (isAnother) this.#fitness.startAnew()
+    if (this.#ownerId !== null) await this.#fitness.adoptOrphans()
+    await this.#fitness.check()
+  }
+
+  #restartStubborn(): void {
+    const reason = this.#fitness.unfit()
+    this.#log.error({ reason }, 'an engine does not end a run that was given up')
+    this.#supervisor?.recycle().catch((error) => this.#log.error({ err: error }, 'an engine could not be restarted'))
+  }
+
+  #startAnew(reason: string | null): void {
+    this.#fitness.startAnew()
+    this.#stage.forget()
+    this.#remover.forget()
+    this.#monitor.startAnew(reason)
+  }
+
+  #onChange(): void {
+    if (!this.#closing.signal.aborted) this.#warnIfUnusable()
+    for (const listener of this.#listeners) listener()
+  }
+
+  health(): EngineHealth {
+    const { state, incarnation, version, lastError } = this.#monitor.state()
+    return {
+      state,
+      incarnation,
+      version,
+      lastError,
+      unfit: this.#fitness.unfit(),
+      reconnects: this.#socket.reconnects(),
+      memoryBytes: this.#supervisor?.memoryBytes() ?? null,
+      startedAt: this.#supervisor?.startedAt() ?? null,
+    }
+  }
+
+  details(): ComfyDetails {
+    const { catalogAt, device } = this.#monitor.state()
+    return {
+      url: this.#shownUrl,
+      queueRemaining: this.#dispatcher.queueRemaining(),
+      socket: this.#socket.state(),
+      catalogAt,
+      device,
+    }
+  }
+
+  catalog(): NodeCatalog {
+    return this.#monitor.state().catalog
+  }
+
+  objectInfo(): ObjectInfo | null {
+    return this.#monitor.state().objectInfo
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async untilReady(signal?: AbortSignal): Promise<void> {
+    const over = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        if (this.#monitor.state().state !== 'ready' && !over.aborted) return
+        this.#listeners.delete(look)
+        over.removeEventListener('abort', look)
+        resolve()
+      }
+      this.#listeners.add(look)
+      over.addEventListener('abort', look)
+      look()
+    })
+  }
+
+  async *run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
+    if (this.#closing.signal.aborted) throw new EngineLostError('engine_unreachable', 'the engine is closed')
+    const ended = Promise.withResolvers<void>()
+    this.#runs.add(ended.promise)
+    try {
+      // Lines of the process are kept nowhere else, so the run waits until they are listened to.
+      if (this.#supervisor !== null) await this.#subscribing
+      yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
+    } finally {
+      this.#runs.delete(ended.promise)
+      ended.resolve()
+    }
+  }
+
+  #runDeps(): RunDeps {
+    return {
+      api: this.#api,
+      bounds: this.#bounds,
+      dispatcher: this.#dispatcher,
+      prints: this.#prints,
+      remover: this.#remover,
+      closing: this.#closing.signal,
+      socket: this.#socket,
+      stage: this.#stage,
+      stopper: this.#stopper,
+      forgetter: this.#forgetter,
+      fitness: this.#fitness,
+      silentClasses: this.#silentClasses,
+      log: this.#log,
+      catalog: this.#monitor.state().catalog,
+      gone: this.#gone.signal,
+      printedAfterMs: this.#hearsProcess && this.#supervisor !== null ? PIPE_LAG_MS : 0,
+      onUnexpectedRefusal: this.#monitor.refresh,
+      onForgotten: () => this.#startAnew('it has forgotten a run'),
+    }
+  }
+
+  async free({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    await this.#api.free({ signal })
+    await sleep(this.#bounds.freeSettleMs, signal)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort()
+    await settlesWithin(Promise.all(this.#runs), CLOSE_WITHIN_MS)
+    await this.#monitor.close()
+    await this.#socket.close()
+    await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)
+    await this.#supervisor?.close()
+    await this.#http[Symbol.asyncDispose]()
+    this.#onChange()
+  }
+}
+
+function withoutCredentials(url: URL): string {
+  const shown = new URL(url)
+  shown.username = ''
+  shown.password = ''
+  shown.search = ''
+  shown.hash = ''
+  return shown.href.replace(/\/+$/, '')
+}

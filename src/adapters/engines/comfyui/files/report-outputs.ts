@@ -1,0 +1,179 @@
+/**
+ * A node's UI output as a report: items that name a file become files to be read from the server, everything else stays a value.
+ * Files in the attempt's own folder are renumbered as everywhere in the service, so that no other job of the account has the same
+ * name. The same file keeps its name however often it is reported.
+ */
+
+import type { NodeReport, ReportedFile, ReportedItem } from '../../../../../engine/graph/run-event.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { isMediaType, typeFromName } from '../../../../../lib/mime.ts'
+import { sleep } from '../../../../../lib/sleep.ts'
+import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
+import type { ComfyBounds } from '../comfy-bounds.ts'
+import { restoreFile } from '../metadata/restore-file.ts'
+import type { RewrittenNames } from '../metadata/rewritten-names.ts'
+import { withoutFolder } from '../run/rewrite-graph.ts'
+import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
+import type { OutputCleanup } from './output-cleanup.ts'
+import { readOutput } from './read-output.ts'
+
+export interface ReporterDeps {
+  readonly api: ComfyApi
+  readonly bounds: ComfyBounds
+  readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
+  /** The attempt's own folder within the output folder. */
+  readonly folder: string
+  /** The names that were rewritten for the server: the metadata of files gets the caller's names back. */
+  names(): RewrittenNames
+  /** Told of every file, so that it can be removed from the server in the end. */
+  readonly cleanup: OutputCleanup
+  /** An earlier attempt failed, perhaps at reading outputs: the server is asked whether a file exists before it is reported. */
+  readonly isDoubted: boolean
+  readonly onUnreadable: (error: unknown) => void
+}
+
+export type ToReport = (output: JsonObject) => Promise<NodeReport>
+
+interface ShownName {
+  readonly filename: string
+  readonly subfolder: string
+}
+
+interface FoundFile extends FileLocation {
+  readonly assetId: string | null
+  readonly contentType: string | null
+}
+
+// `name_00001_.png`, and the few savers that leave the last underscore out.
+const NUMBERED = /^(.*)_(\d{5,})(_?\.\w{1,16})$/
+const OK = 200
+/** The folders that a file can be in. An item that names none of them need not be a file. */
+const FOLDERS: ReadonlySet<unknown> = new Set(['output', 'temp', 'input'])
+const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
+/** Keys under which a plain text may be the path of a 3D scene. */
+const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
+
+export function createReporter(deps: ReporterDeps): ToReport {
+  const { api, bounds, folder } = deps
+  const named = new Map<string, ShownName>()
+
+  return async function toReport(output) {
+    const report: [string, readonly ReportedItem[]][] = []
+    for (const [key, value] of Object.entries(output)) {
+      const items = await Promise.all((Array.isArray(value) ? value : [value]).map((item) => readItem(key, item)))
+      await nameFiles(items.filter(isFile))
+      report.push([key, items.map((item) => (isFile(item) ? toReportedFile(item) : { kind: 'value', value: item }))])
+    }
+    return Object.fromEntries(report)
+  }
+
+  async function readItem(key: string, item: JsonValue): Promise<FoundFile | JsonValue> {
+    if (isJsonObject(item) && typeof item.filename === 'string' && item.filename !== '') {
+      const file = toFile(item)
+      const isCertain = FOLDERS.has(item.type) && !deps.isDoubted
+      return isCertain || (await isFileThere(file)) ? file : item
+    }
+    if (typeof item !== 'string' || !SCENE_KEYS.has(key) || !SCENE.test(item)) return item
+    const location = locationOfPath(item)
+    const isThere = await isFileThere(location)
+    return isThere ? { ...location, assetId: null, contentType: typeFromName(item) } : item
+  }
+
+  /** Asks several times, since a file may appear late. */
+  async function isFileThere(location: FileLocation): Promise<boolean> {
+    for (let attempt = 1; ; attempt++) {
+      const status = await statusOf(location)
+      if (status === OK || attempt >= bounds.fileTries) return status === OK
+      await sleep(bounds.fileRetryMs)
+    }
+  }
+
+  async function statusOf(location: FileLocation): Promise<number | null> {
+    try {
+      const { status, body } = await api.head(location, {})
+      body.destroy()
+      return status
+    } catch {
+      return null
+    }
+  }
+
+  /** In the order in which they were reported, with one reservation of numbers for all files of one name. */
+  async function nameFiles(files: readonly FoundFile[]): Promise<void> {
+    const fresh = files.filter((file) => !named.has(keyOf(file)))
+    const groups = Map.groupBy(fresh, (file) => {
+      const isOwn = file.folder === 'output' && (file.subfolder === folder || file.subfolder.startsWith(`${folder}/`))
+      const base = isOwn ? NUMBERED.exec(file.filename)?.[1] : undefined
+      return base === undefined ? null : `${file.subfolder}\n${base}`
+    })
+    for (const [group, members] of groups) {
+      const distinct = [...new Map(members.map((file) => [keyOf(file), file])).values()]
+      if (group === null)
+        for (const file of distinct)
+          named.set(keyOf(file), { ...file, subfolder: withoutFolder(file.subfolder, folder) })
+      else await renumber(distinct)
+    }
+  }
+
+  async function renumber(files: readonly FoundFile[]): Promise<void> {
+    const [first] = files
+    if (first === undefined) return
+    const subfolder = withoutFolder(first.subfolder, folder)
+    const base = NUMBERED.exec(first.filename)?.[1] ?? ''
+    const start = await deps.reserveOutputNumbers(subfolder, base, files.length)
+    for (const [index, file] of files.entries()) {
+      const ending = NUMBERED.exec(file.filename)?.[3] ?? ''
+      named.set(keyOf(file), { filename: `${base}_${String(start + index).padStart(5, '0')}${ending}`, subfolder })
+    }
+  }
+
+  function toReportedFile(file: FoundFile): ReportedFile {
+    const { filename, subfolder } = named.get(keyOf(file)) ?? file
+    const { contentType } = file
+    deps.cleanup.reported(file)
+    async function* read() {
+      const bytes = readOutput(api, file, bounds)
+      yield* file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
+      await deps.cleanup.read(file)
+    }
+    return { kind: 'file', filename, subfolder, folder: file.folder, contentType, read: () => watched(read()) }
+  }
+
+  async function* watched(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* bytes
+    } catch (error) {
+      deps.onUnreadable(error)
+      throw error
+    }
+  }
+}
+
+function isFile(item: FoundFile | JsonValue): item is FoundFile {
+  return typeof item === 'object' && item !== null && 'assetId' in item && 'folder' in item
+}
+
+function toFile(item: JsonObject): FoundFile {
+  const filename = String(item.filename)
+  const told = [item.content_type, item.mime_type, item.format].find(
+    (type) => typeof type === 'string' && isMediaType(type),
+  )
+  return {
+    filename,
+    subfolder: typeof item.subfolder === 'string' ? item.subfolder.replaceAll('\\', '/') : '',
+    folder: item.type === 'temp' || item.type === 'input' ? item.type : 'output',
+    // The name is more reliable than the key (videos are reported as images) and than types such as `video/h264-mp4`.
+    contentType: typeFromName(filename) ?? (typeof told === 'string' ? told : null),
+    assetId: typeof item.id === 'string' ? item.id : null,
+  }
+}
+
+function locationOfPath(path: string): FileLocation {
+  const clean = path.replaceAll('\\', '/')
+  const cut = clean.lastIndexOf('/')
+  return { filename: clean.slice(cut + 1), subfolder: clean.slice(0, Math.max(0, cut)), folder: 'output' }
+}
+
+function keyOf({ folder, subfolder, filename }: FileLocation): string {
+  return `${folder}\n${subfolder}\n${filename}`
+}

@@ -1,0 +1,219 @@
+/**
+ * Uploads the input files of a run to the server, each once. They are named by content, so that equal files of different jobs are
+ * one file there and the server's cache finds what it has computed from it. Uploads are remembered as long as the server process
+ * lives; after that the server is asked first whether it still has the file.
+ */
+import { posix } from 'node:path'
+import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
+import { extensionFromType } from '../../../../../lib/mime.ts'
+import { sleep } from '../../../../../lib/sleep.ts'
+import type { EngineInput } from '../../../../domain/engine/engine-port.ts'
+import type { ComfyBounds } from '../comfy-bounds.ts'
+import { escapeJson } from '../metadata/rewritten-names.ts'
+import { type ComfyApi, type FileLocation, writeUpload } from '../wire/comfy-api.ts'
+import { CallError } from '../wire/comfy-http.ts'
+import type { Remover } from './remove-files.ts'
+
+const { basename, extname } = posix
+
+/** The folder within the server's input folder. */
+const FOLDER = 'atelier'
+const ANNOTATION = / \[(?:input|output|temp)\]$/
+/** A path segment that stays in the same folder. */
+const HERE = './'
+const MAX_PATH_BYTES = 1_000
+const EXTENSION = /^\.\w{1,16}$/
+
+export class InputTooLargeError extends Error {
+  constructor(sizeBytes: number, limitBytes: number) {
+    super(`an input of ${sizeBytes} bytes is larger than the engine takes (${limitBytes} bytes, its max_upload_size)`)
+    this.name = 'InputTooLargeError'
+  }
+}
+
+export interface Stage {
+  /** The names on the server by the names in the graph. Throws CallError or InputTooLargeError. */
+  upload(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
+  /** The run no longer needs these files. When there are too many, those used longest ago are removed. */
+  release(staged: ReadonlyMap<string, string>): void
+  /** The server may have lost its files. */
+  forget(): void
+  /**
+   * From now on files go directly into the input folder. Nodes of other authors often accept only files that are listed there,
+   * and do not look into subfolders. This is not the default because thousands of files in these lists make the server slow.
+   */
+  flatten(): void
+}
+
+export interface StageDeps {
+  readonly api: ComfyApi
+  readonly bounds: ComfyBounds
+  readonly remover: Pick<Remover, 'removeFile'>
+  /** The largest upload that the server accepts; null: not known. */
+  maxUploadBytes(): number | null
+}
+
+export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps): Stage {
+  /** By name on the server, the one used longest ago first. */
+  const kept = new Map<string, { users: number; path: string | null }>()
+  const removals = new Map<string, Promise<void>>()
+
+  /** By name on the server; several runs that need the same file wait for one upload. */
+  let uploads = new Map<string, Promise<string>>()
+  let subfolder = FOLDER
+
+  /** Uploading a file twice does no harm: its name stands for its content. */
+  async function uploadWithRetries(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await uploadIfMissing(filename, input, signal)
+      } catch (error) {
+        const mayPass = error instanceof CallError && error.fault !== 'aborted' && !signal.aborted
+        if (!mayPass || attempt >= bounds.fileTries) throw error
+        await sleep(bounds.fileRetryMs * 2 ** (attempt - 1), signal)
+      }
+    }
+  }
+
+  async function uploadIfMissing(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const location = { filename, subfolder, folder: 'input' } as const
+    if (await isThere(location, input, signal)) return toPath(subfolder, filename)
+    const limit = maxUploadBytes()
+    if (limit !== null && input.sizeBytes > limit) throw new InputTooLargeError(input.sizeBytes, limit)
+    return upload(filename, input, signal)
+  }
+
+  async function isThere(location: FileLocation, input: EngineInput, signal: AbortSignal): Promise<boolean> {
+    const { status, headers, body } = await api.head(location, { signal })
+    body.destroy()
+    return status === 200 && Number(headers['content-length']) === input.sizeBytes
+  }
+
+  async function upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const form = writeUpload({ filename, subfolder, folder: 'input' }, input)
+    const answer = await api.http.json('/upload/image', {
+      method: 'POST',
+      headers: form.headers,
+      body: form.body,
+      // A slow connection must not be cut off while bytes move: a second for every 64 KiB, plus the bound for pauses.
+      deadlineMs: bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
+      maxBytes: bounds.maxAnswerBytes,
+      signal,
+    })
+    if (!isJsonObject(answer) || typeof answer.name !== 'string') {
+      throw new CallError('malformed', '/upload/image: the answer names no file')
+    }
+    return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : subfolder, answer.name)
+  }
+
+  /** Called before anything is awaited, so that a file which is being uploaded is not removed to make room. */
+  function use(filename: string): void {
+    const { users = 0, path = null } = kept.get(filename) ?? {}
+    kept.delete(filename)
+    kept.set(filename, { users: users + 1, path })
+  }
+
+  function releaseNames(filenames: Iterable<string>): void {
+    for (const filename of filenames) {
+      const entry = kept.get(filename)
+      if (entry !== undefined) entry.users--
+    }
+    for (const [filename, { users, path }] of kept) {
+      if (kept.size <= bounds.maxStagedFiles) return
+      if (users <= 0) remove(filename, path)
+    }
+  }
+
+  function remove(filename: string, path: string | null): void {
+    kept.delete(filename)
+    uploads.delete(filename)
+    if (path === null) return
+    const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
+    const gone = remover
+      .removeFile({ filename: basename(path), subfolder: folder, folder: 'input' })
+      .finally(() => removals.delete(filename))
+    removals.set(filename, gone)
+  }
+
+  async function uploadAll(
+    wanted: ReadonlyMap<string, readonly [filename: string, input: EngineInput]>,
+    signal: AbortSignal,
+  ): Promise<Map<string, string>> {
+    const staged = new Map<string, string>()
+    const taken = new Set<string>()
+    for (const [name, [filename, input]] of wanted) {
+      const path = await uploadShared(filename, input, signal).catch((error) => {
+        // Another run had started this upload and was aborted; this run still needs the file.
+        if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
+        return uploadShared(filename, input, signal)
+      })
+      const entry = kept.get(filename)
+      if (entry !== undefined) entry.path = path
+      staged.set(name, spell(path, name, taken))
+    }
+    return staged
+  }
+
+  function uploadShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const known = uploads.get(filename)
+    if (known !== undefined) return known
+    const current = uploads
+    const gone = removals.get(filename)
+    const work =
+      gone === undefined
+        ? uploadWithRetries(filename, input, signal)
+        : gone.then(() => uploadWithRetries(filename, input, signal))
+    current.set(filename, work)
+    work.catch(() => current.delete(filename))
+    return work
+  }
+
+  return {
+    async upload(inputs, signal) {
+      const wanted = new Map([...inputs].map(([name, input]) => [name, [stagedName(name, input), input] as const]))
+      for (const [filename] of wanted.values()) use(filename)
+      try {
+        return await uploadAll(wanted, signal)
+      } catch (error) {
+        releaseNames([...wanted.values()].map(([filename]) => filename))
+        throw error
+      }
+    },
+    release: (staged) => releaseNames([...staged.values()].map((path) => basename(path))),
+    forget() {
+      uploads = new Map()
+    },
+    flatten() {
+      subfolder = ''
+      uploads = new Map()
+    },
+  }
+}
+
+/** The path of a file as a graph names it. */
+function toPath(subfolder: string, filename: string): string {
+  return subfolder === '' ? filename : `${subfolder.replaceAll('\\', '/')}/${filename}`
+}
+
+function stagedName(name: string, { hash, contentType }: EngineInput): string {
+  const written = extname(name.replace(ANNOTATION, ''))
+  const extension = EXTENSION.test(written) ? written.toLowerCase() : `.${extensionFromType(contentType) ?? 'bin'}`
+  return `${hash}${extension}`
+}
+
+/**
+ * The path as it is written into the graph of this run. Every name of the graph gets a text of its own, even when two names mean
+ * the same bytes, and none that is shorter than the name: so the names in the graph that the server writes into its files can be
+ * restored in place. A file directly in the input folder keeps its plain name, for nodes that compare it with a list.
+ */
+function spell(path: string, name: string, taken: Set<string>): string {
+  const cut = path.lastIndexOf('/') + 1
+  const missing = Math.min(escapeJson(name).length, MAX_PATH_BYTES) - path.length
+  let spelled =
+    cut === 0 || missing <= 0
+      ? path
+      : path.slice(0, cut) + HERE.repeat(Math.ceil(missing / HERE.length)) + path.slice(cut)
+  while (cut > 0 && taken.has(spelled)) spelled = spelled.slice(0, cut) + HERE + spelled.slice(cut)
+  taken.add(spelled)
+  return spelled
+}

@@ -1,0 +1,144 @@
+/**
+ * Why a server that answers must not be given work. Prompts of ours may still be on it although no run follows them any more:
+ * attempts that were given up, prompts of an earlier process, a node that cannot be interrupted. Those that wait are withdrawn
+ * and those that run are interrupted, again and again, until none is left. And the queue of a server may stand still behind one
+ * prompt for too long: then it gets no work until that prompt is gone.
+ */
+import { performance } from 'node:perf_hooks'
+import type { ComfyBounds } from '../comfy-bounds.ts'
+import { positionIn, type Stopper } from '../run/stop-run.ts'
+import type { ComfyApi, Queue, QueueEntry } from '../wire/comfy-api.ts'
+
+export interface Fitness {
+  /** The reason, for an operator; null: it may be given work. */
+  unfit(): string | null
+  /** No run follows this prompt any more. It may be on the server, or still arrive there. */
+  abandon(promptId: string): void
+  isAbandoned(promptId: string): boolean
+  /** The queue has not moved for too long: no work until something else runs there. */
+  markStandstill(queue: Queue): void
+  /** A new process is behind the address: it has none of the abandoned prompts. */
+  startAnew(): void
+  /** Counts what an earlier process of this service left on the server as abandoned. Throws CallError. */
+  adoptOrphans(): Promise<void>
+  /** Stops abandoned prompts and sees whether the queue moves. Asks the server only if it is unfit. Throws CallError. */
+  check(): Promise<void>
+}
+
+export interface FitnessDeps {
+  readonly api: Pick<ComfyApi, 'queue' | 'forgetHistory'>
+  readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'stopGraceMs'>
+  readonly stopper: Stopper
+  /** Whether an earlier process of this service posted a prompt, by the client id that it was posted with. */
+  isOrphan(clientId: string): boolean
+  onChange(): void
+  /** An abandoned prompt runs on although it was interrupted for long enough. */
+  onStubborn(): void
+  onAdopted(count: number): void
+}
+
+interface AbandonedPrompt {
+  readonly since: number
+  /** One absence proves nothing: a prompt whose submit got no answer may arrive after the queue was read. */
+  absentSince: number | null
+}
+
+const ABANDONED = 'a run of ours that was given up is still there'
+const STANDS_STILL = 'its queue stands still: the same prompt runs for too long'
+
+export function createFitness(deps: FitnessDeps): Fitness {
+  const { api, bounds, stopper } = deps
+  const abandoned = new Map<string, AbandonedPrompt>()
+  /** What ran when the queue was found to stand still. */
+  let stuckBehind: string | null = null
+  let isStubborn = false
+
+  function unfit(): string | null {
+    if (abandoned.size > 0) return ABANDONED
+    return stuckBehind === null ? null : STANDS_STILL
+  }
+
+  /** Reports when the answer to `unfit` has changed. */
+  function changing(act: () => void): void {
+    const before = unfit()
+    act()
+    if (unfit() !== before) deps.onChange()
+  }
+
+  function add(promptId: string): void {
+    if (!abandoned.has(promptId)) abandoned.set(promptId, { since: performance.now(), absentSince: null })
+  }
+
+  /** Those that have been absent for long enough. */
+  function findGone(queue: Queue): string[] {
+    const now = performance.now()
+    return [...abandoned].flatMap(([promptId, prompt]) => {
+      if (positionIn(queue, promptId) !== null) prompt.absentSince = null
+      else prompt.absentSince ??= now
+      return prompt.absentSince !== null && now - prompt.absentSince >= bounds.vanishedMs ? [promptId] : []
+    })
+  }
+
+  async function forgetGone(queue: Queue): Promise<void> {
+    const gone = findGone(queue)
+    // Before anything else runs there: a repeated attempt has the same prompt id, and must not find the end of this one.
+    if (gone.length > 0) await api.forgetHistory(gone)
+    changing(() => {
+      for (const promptId of gone) abandoned.delete(promptId)
+      if (abandoned.size === 0) isStubborn = false
+      if (stuckBehind !== null && stuckBehind !== runningIn(queue)) stuckBehind = null
+    })
+  }
+
+  async function stopAbandoned({ running, pending }: Queue): Promise<void> {
+    const isOurs = ({ promptId }: QueueEntry) => abandoned.has(promptId)
+    // Those that wait first: ending the one that runs would start the next.
+    for (const { promptId } of pending.filter(isOurs)) await stopper.stop(promptId, 'pending')
+    for (const { promptId } of running.filter(isOurs)) await stopper.stop(promptId, 'running')
+    const now = performance.now()
+    const isLate = ({ promptId }: QueueEntry) => now - (abandoned.get(promptId)?.since ?? now) > bounds.stopGraceMs
+    if (isStubborn || !running.some(isLate)) return
+    isStubborn = true
+    deps.onStubborn()
+  }
+
+  return {
+    unfit,
+    abandon: (promptId) => changing(() => add(promptId)),
+    isAbandoned: (promptId) => abandoned.has(promptId),
+    markStandstill: (queue) =>
+      changing(() => {
+        stuckBehind = runningIn(queue)
+      }),
+    startAnew: () =>
+      changing(() => {
+        abandoned.clear()
+        stuckBehind = null
+        isStubborn = false
+      }),
+    async adoptOrphans() {
+      const { running, pending } = await api.queue({})
+      const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && deps.isOrphan(clientId))
+      const found = orphans.filter(({ promptId }) => !abandoned.has(promptId))
+      if (found.length === 0) return
+      changing(() => {
+        for (const { promptId } of found) add(promptId)
+      })
+      deps.onAdopted(found.length)
+    },
+    async check() {
+      if (unfit() === null) return
+      const queue = await api.queue({})
+      await stopAbandoned(queue)
+      await forgetGone(queue)
+    },
+  }
+}
+
+/** The prompts that run, as one text to compare. */
+export function runningIn({ running }: Queue): string {
+  return running
+    .map(({ promptId }) => promptId)
+    .toSorted()
+    .join(' ')
+}

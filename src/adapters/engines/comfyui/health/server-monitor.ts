@@ -1,0 +1,202 @@
+/**
+ * Whether the server answers, and what it can run. An idle server is asked one small question every few seconds, an absent one
+ * ever more rarely. Its node classes, which are expensive for it to list, are read only now and then and when something suggests
+ * that they have changed. No run and no request waits for these questions.
+ */
+import { createHash } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
+import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
+import { catalogOf, type ObjectInfo } from '../../../../../engine/graph/object-info.ts'
+import { createBackoff } from '../../../../../lib/backoff.ts'
+import type { Clock } from '../../../../../lib/clock.ts'
+import { createDoorbell } from '../../../../../lib/doorbell.ts'
+import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
+import type { Log } from '../../../../../lib/log.ts'
+import type { EngineTrouble } from '../../../../domain/engine/fleet/fleet-engine.ts'
+import type { ComfyBounds } from '../comfy-bounds.ts'
+import type { ComfyApi } from '../wire/comfy-api.ts'
+import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
+import { type Device, readDevice, readObjectInfo } from '../wire/read-server-info.ts'
+import { toText } from '../wire/socket-frames.ts'
+
+export interface ServerState {
+  readonly state: 'starting' | 'ready' | 'lost'
+  readonly incarnation: number
+  readonly version: string | null
+  readonly device: Device | null
+  readonly lastError: EngineTrouble | null
+  readonly objectInfo: ObjectInfo | null
+  readonly catalog: NodeCatalog
+  readonly catalogAt: Date | null
+  /** The largest upload that the server accepts; null: not known. */
+  readonly maxUploadBytes: number | null
+}
+
+export interface ServerMonitor {
+  state(): ServerState
+  /** Something happened: ask the server now. */
+  askNow(): void
+  /** A message came. If the server did not answer before, ask it now: prompts that were left on it must not run on. */
+  heard(): void
+  /** The node classes may have changed. */
+  refresh(): void
+  /** A new server process is, or soon will be, behind the address. */
+  startAnew(reason: string | null): void
+  close(): Promise<void>
+}
+
+export interface ServerMonitorOptions {
+  readonly api: ComfyApi
+  readonly bounds: ComfyBounds
+  readonly clock: Clock
+  readonly log: Log
+  /** We started it ourselves: that it does not answer at first is expected, and it may be asked often. */
+  readonly isOurs: boolean
+  /** Runs of ours are under way, so the server may be slow to answer. */
+  isBusy(): boolean
+  /** Before a new server, or one that has come back, counts as ready. `isAnother`: it is another process than before. */
+  onConnected(options: { readonly isAnother: boolean }): Promise<void>
+  /** After every question that was answered. True: the next one should come soon. */
+  onAnswer(): Promise<boolean>
+  onChange(): void
+}
+
+// A server that is computing may answer late; one that runs nothing should not.
+const TRIES_BUSY = 4
+const TRIES_IDLE = 2
+const FIRST_RETRY_MS = 250
+const OWN_RETRY_MAX_MS = 1_000
+const EMPTY_CATALOG = catalogOf({})
+
+export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor {
+  const { api, bounds, clock, log } = options
+  const closing = new AbortController()
+  const bell = createDoorbell()
+  const maxMs = options.isOurs ? Math.min(OWN_RETRY_MAX_MS, bounds.probeMaxMs) : bounds.probeMaxMs
+  const backoff = createBackoff({ firstMs: Math.min(FIRST_RETRY_MS, maxMs), maxMs })
+  let state: ServerState = {
+    state: 'starting',
+    incarnation: 1,
+    version: null,
+    device: null,
+    lastError: null,
+    objectInfo: null,
+    catalog: EMPTY_CATALOG,
+    catalogAt: null,
+    maxUploadBytes: null,
+  }
+  let infoHash = ''
+  let infoReadAt = Number.NEGATIVE_INFINITY
+  let isInfoDue = true
+  let failures = 0
+  let wasRefused = false
+
+  function change(news: Partial<ServerState>): void {
+    state = { ...state, ...news }
+    options.onChange()
+  }
+
+  function note(message: string): EngineTrouble {
+    return { message, at: clock.now() }
+  }
+
+  async function probe(): Promise<void> {
+    if (state.state !== 'ready') await connect()
+    else if (isInfoDue ? sinceInfoMs() >= bounds.catalogMinMs : sinceInfoMs() >= bounds.catalogEveryMs) await readInfo()
+    else await api.queueRemaining({ signal: closing.signal })
+  }
+
+  function sinceInfoMs(): number {
+    return performance.now() - infoReadAt
+  }
+
+  /** Reads everything from a new server, or from one that has come back. */
+  async function connect(): Promise<void> {
+    const { signal } = closing
+    const stats = await api.systemStats({ signal })
+    const features = await api.features({ signal })
+    await readInfo()
+    const limit = features?.max_upload_size
+    const isAnother = state.state === 'lost' && wasRefused
+    await options.onConnected({ isAnother })
+    wasRefused = false
+    change({
+      state: 'ready',
+      incarnation: state.incarnation + (isAnother ? 1 : 0),
+      version: isJsonObject(stats?.system) ? toText(stats.system.comfyui_version) : null,
+      device: stats === null ? null : readDevice(stats),
+      maxUploadBytes: typeof limit === 'number' ? limit : null,
+    })
+    log.info({ version: state.version, nodeClasses: state.catalog.classTypes().length }, 'an engine is ready')
+  }
+
+  async function readInfo(): Promise<void> {
+    const text = await api.objectInfo({ signal: closing.signal })
+    infoReadAt = performance.now()
+    isInfoDue = false
+    const hash = createHash('sha256').update(text).digest('base64')
+    // An unchanged text keeps the same objects, and with them everything that was derived from them.
+    if (hash === infoHash) return
+    const objectInfo = readObjectInfo(text)
+    infoHash = hash
+    change({ objectInfo, catalog: catalogOf(objectInfo), catalogAt: clock.now() })
+  }
+
+  function onFailure(error: unknown): void {
+    failures++
+    const isRefused = error instanceof CallError && error.fault === 'unreachable'
+    wasRefused ||= isNobodyThere(error)
+    const tries = isRefused ? 1 : options.isBusy() ? TRIES_BUSY : TRIES_IDLE
+    const message = error instanceof Error ? error.message : String(error)
+    if (state.state === 'ready' && failures >= tries) {
+      log.warn({ err: error }, 'an engine does not answer any more')
+      change({ state: 'lost', lastError: note(message) })
+    } else if (!(isRefused && options.isOurs) && state.lastError?.message !== message) {
+      change({ lastError: note(message) })
+    }
+  }
+
+  async function keepAsking(): Promise<void> {
+    while (!closing.signal.aborted) {
+      try {
+        await probe()
+        const isSoon = await options.onAnswer()
+        failures = 0
+        backoff.reset()
+        await bell.wait(isSoon ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs, closing.signal)
+      } catch (error) {
+        if (closing.signal.aborted) return
+        onFailure(error)
+        await bell.wait(backoff.nextMs(), closing.signal)
+      }
+    }
+  }
+
+  const ended = keepAsking()
+
+  return {
+    state: () => state,
+    askNow: () => bell.ring(),
+    heard() {
+      if (failures > 0) bell.ring()
+    },
+    refresh() {
+      isInfoDue = true
+      bell.ring()
+    },
+    startAnew(reason) {
+      wasRefused = false
+      backoff.reset()
+      change({
+        state: 'starting',
+        incarnation: state.incarnation + 1,
+        ...(reason === null ? {} : { lastError: note(reason) }),
+      })
+      bell.ring()
+    },
+    async close() {
+      closing.abort()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * The events of a run: messages of the socket, translated, reports from socket and history (each only once), and printed lines.
+ * All are emitted in the order in which they came, although making a report takes a moment.
+ */
+import type { EngineEvent, NodeRef } from '../../../../../engine/graph/run-event.ts'
+import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../../lib/json/lossless-json.ts'
+import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
+import type { ToReport } from '../files/report-outputs.ts'
+import type { RunListener } from '../wire/message-dispatcher.ts'
+import { type EngineMessage, toText } from '../wire/socket-frames.ts'
+import type { RunFollower } from './follow-run.ts'
+import type { HistoryEntry } from './run-history.ts'
+import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate-messages.ts'
+
+export interface EmitterDeps {
+  readonly graph: EngineRun['graph']
+  readonly nodesTotal: number
+  readonly toReport: ToReport
+  redact(text: string): string
+  emit(event: EngineEvent): void
+}
+
+export class RunEmitter {
+  readonly #deps: EmitterDeps
+  /** Reports by node, as text: one that comes again is not emitted again. */
+  readonly #emitted = new Map<string, string>()
+  readonly #ran = new Set<string>()
+  #translation: TranslateState
+  #lastInOrder: Promise<void> = Promise.resolve()
+  #waiting = 0
+  #isStarted = false
+
+  constructor(deps: EmitterDeps) {
+    this.#deps = deps
+    this.#translation = startTranslation(deps.graph)
+  }
+
+  /** What the socket said about the present round. */
+  get heard(): Pick<TranslateState, 'end' | 'error' | 'current'> {
+    return this.#translation
+  }
+
+  /** Nodes whose report was emitted. */
+  get reported(): ReadonlySet<string> {
+    return new Set(this.#emitted.keys())
+  }
+
+  /** Nodes that were seen to run. */
+  get ran(): ReadonlySet<string> {
+    return this.#ran
+  }
+
+  /** The graph is submitted once more: the messages of the earlier submit no longer count. */
+  beginRound(): void {
+    this.#translation = startTranslation(this.#deps.graph)
+  }
+
+  /** Harmless when called twice. */
+  start(): void {
+    if (this.#isStarted) return
+    this.#isStarted = true
+    this.#deps.emit({ type: 'started', nodesTotal: this.#deps.nodesTotal })
+  }
+
+  take(message: EngineMessage): void {
+    const { state, events } = translate(this.#translation, message)
+    this.#translation = state
+    // The first message may come before the answer to the submit.
+    if (events.length > 0) this.start()
+    for (const event of events) {
+      if (event.type === 'node_started') this.#ran.add(event.nodeId)
+      if (event.type === 'executed') this.#emitReport(event)
+      else this.#emit(event)
+    }
+  }
+
+  log(text: string): void {
+    this.#emit({ type: 'log', text: this.#deps.redact(text) })
+  }
+
+  /** Emits the reports that are in the history and did not come over the socket. */
+  emitHistory(entry: HistoryEntry): void {
+    for (const [nodeId, output] of entry.outputs) {
+      this.#emitReport({ type: 'executed', ...this.#refOf(entry, nodeId), output, cached: entry.cached.has(nodeId) })
+    }
+  }
+
+  /** Emits the outcome after everything that still waits. Throws the error of a report that could not be made. */
+  async end(event: EngineEvent): Promise<void> {
+    await this.#lastInOrder
+    const isRefused = event.type === 'failed' && event.failure.refusal !== undefined
+    if (!isRefused) this.start()
+    this.#deps.emit(event)
+  }
+
+  #refOf({ meta }: HistoryEntry, nodeId: string): NodeRef {
+    const told: JsonObject = isJsonObject(meta[nodeId]) ? meta[nodeId] : {}
+    const ids = { nodeId, displayNodeId: toText(told.display_node), parentNodeId: toText(told.parent_node) }
+    return toRef(this.#deps.graph, ids)
+  }
+
+  #emitReport({ output, cached, nodeId, classType, displayNodeId, parentNodeId }: Executed): void {
+    const text = stringifyLosslessJson(output)
+    if (this.#emitted.get(nodeId) === text) return
+    this.#emitted.set(nodeId, text)
+    const ref = { nodeId, classType, displayNodeId, parentNodeId }
+    const made = this.#deps.toReport(output)
+    this.#inOrder(async () => this.#deps.emit({ type: 'node_report', ...ref, report: await made, cached }))
+  }
+
+  /** After the reports that are still being made, if there are any. */
+  #emit(event: EngineEvent): void {
+    if (this.#waiting === 0) this.#deps.emit(event)
+    else this.#inOrder(() => this.#deps.emit(event))
+  }
+
+  #inOrder(act: () => void | Promise<void>): void {
+    this.#waiting++
+    this.#lastInOrder = this.#lastInOrder.then(act).finally(() => {
+      this.#waiting--
+    })
+    // `end` awaits it and throws its error.
+    this.#lastInOrder.catch(() => {})
+  }
+}
+
+type WokenFollower = Pick<RunFollower, 'heard' | 'hint' | 'hintSoon'>
+
+// What Python prints when the thread in which ComfyUI runs prompts has died. The server still answers, but runs nothing more.
+const WORKER_DEATH = /^Exception in thread .*\(prompt_worker\)/m
+// A line may come in pieces, so the end of what was printed is kept.
+const TAIL_LENGTH = 200
+
+/** What the dispatcher has for a run goes to the run's emitter, and wakes the follower. */
+export class ForwardingListener implements RunListener {
+  readonly #emitter: RunEmitter
+  #follower: WokenFollower | null = null
+  #isWorkerDead = false
+  #printed = '\n'
+
+  constructor(emitter: RunEmitter) {
+    this.#emitter = emitter
+  }
+
+  wake(follower: WokenFollower): void {
+    this.#follower = follower
+    // The run may have ended before its submit was answered.
+    if (this.#emitter.heard.end !== null) follower.hint()
+  }
+
+  /** The server told the end of the run, or printed the death of its thread and has sent nothing of the run since. */
+  get isSaidToBeOver(): boolean {
+    return this.#isWorkerDead || this.#emitter.heard.end !== null
+  }
+
+  onMessage(message: EngineMessage): void {
+    this.#isWorkerDead = false
+    this.#emitter.take(message)
+    this.#follower?.heard()
+    if (isRecorded(message)) this.#follower?.hint()
+    else if (this.#emitter.heard.end !== null) this.#follower?.hintSoon()
+  }
+
+  onLog(text: string): void {
+    this.#emitter.log(text)
+    this.#follower?.heard()
+    const printed = this.#printed + text
+    if (WORKER_DEATH.test(printed)) this.#isWorkerDead = true
+    this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
+  }
+
+  onQueueChange(): void {
+    this.#follower?.hint()
+  }
+}
+
+/** This message is sent after the history got its entry; success, failure and interruption are told before. */
+function isRecorded(message: EngineMessage): boolean {
+  return message.kind === 'json' && message.type === 'executing' && message.data.node === null
+}

@@ -1,0 +1,364 @@
+/**
+ * One run on one server: upload the inputs, submit the graph, follow it, emit what happens, and end with one outcome. A success
+ * without outputs is repaired by running the output nodes once more. Afterwards the files and the history entry of the run are
+ * removed from the server, as far as it allows that. A reader who leaves early stops the run.
+ */
+
+import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
+import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
+import { writeGraphSteps } from '../../../../../engine/graph/write-graph.ts'
+import { writeJsonSteps } from '../../../../../lib/json/write-json-steps.ts'
+import type { Log } from '../../../../../lib/log.ts'
+import { sleep } from '../../../../../lib/sleep.ts'
+import { createTurns } from '../../../../../lib/turns.ts'
+import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
+import type { EngineRun, RunOptions } from '../../../../domain/engine/engine-port.ts'
+import { createOutputCleanup, type OutputCleanup } from '../files/output-cleanup.ts'
+import type { Remover } from '../files/remove-files.ts'
+import { createReporter } from '../files/report-outputs.ts'
+import { InputTooLargeError, type Stage } from '../files/stage-inputs.ts'
+import type { Fitness } from '../health/fitness.ts'
+import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
+import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
+import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
+import type { PrintedLines } from '../wire/printed-lines.ts'
+import { createRedact, earlierPromptIds, promptIdOf, toServerExtraData } from './comfy-prompt.ts'
+import { createEventQueue } from './event-queue.ts'
+import { type FollowDeps, RunFollower } from './follow-run.ts'
+import type { Forgetter } from './forget-runs.ts'
+import { type Refusal, toRefusal } from './graph-refusal.ts'
+import { type FailureBounds, toFailure } from './node-failure.ts'
+import {
+  CACHE_BREAKER_INPUT,
+  countReachable,
+  createRestore,
+  type FreshOutputs,
+  namesToUpload,
+  rewriteGraph,
+} from './rewrite-graph.ts'
+import { ForwardingListener, RunEmitter } from './run-emitter.ts'
+import {
+  beganLate,
+  type EndingContext,
+  endForgotten,
+  endStalled,
+  endUnrecorded,
+  endWithdrawn,
+  failed,
+  lostByCall,
+} from './run-endings.ts'
+import { type HistoryEntry, missingReports, readHistory } from './run-history.ts'
+import { type Submitted, submitRun } from './submit-run.ts'
+
+export interface RunDeps extends FollowDeps {
+  readonly dispatcher: MessageDispatcher
+  readonly prints: PrintedLines
+  readonly remover: Remover
+  /** Aborted when the engine closes. */
+  readonly closing: AbortSignal
+  readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill' | 'abandon'>
+  readonly stage: Stage
+  readonly forgetter: Forgetter
+  readonly log: Log
+  readonly catalog: NodeCatalog
+  /** How long to wait for printed lines after the run has ended. */
+  readonly printedAfterMs: number
+  /** Output classes that report nothing. Shared by all runs on the engine, which find them out. */
+  readonly silentClasses: Set<string>
+  /** The server refused a graph that its node classes allow: they may have changed. */
+  onUnexpectedRefusal(): void
+  /** The server has forgotten a run, so a new process runs there. */
+  onForgotten(): void
+}
+
+export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
+  const queue = createEventQueue(deps.bounds.maxWaitingEvents)
+  const leaving = new AbortController()
+  const attempt = new Attempt(deps, run, { stop: AbortSignal.any([signal, leaving.signal]), emit: queue.push })
+  attempt.run().then(queue.end, queue.fail)
+  try {
+    yield* queue
+  } finally {
+    leaving.abort(LEFT)
+  }
+}
+
+// One for all runs: an abort without a reason would create an error with a stack each time.
+const LEFT = new Error('nobody reads the run any more')
+
+interface AttemptOptions {
+  readonly stop: AbortSignal
+  emit(event: EngineEvent): void
+}
+
+/** How one submit of the graph ended; `again` asks for another: to make missing outputs, or to upload the inputs again. */
+type RoundEnd = EngineEvent | { readonly type: 'again'; readonly why: 'empty' | 'files' }
+
+class Attempt {
+  readonly #deps: RunDeps
+  readonly #run: EngineRun
+  readonly #stop: AbortSignal
+  readonly #folder: string
+  readonly #turns = createTurns()
+  readonly #failureBounds: FailureBounds
+  readonly #emitter: RunEmitter
+  readonly #cleanup: OutputCleanup
+  /** Output nodes that were run once more because no report of them came. */
+  #repeated: readonly string[] = []
+  /** Names of the uploaded inputs on the server. */
+  #staged: ReadonlySet<string> = new Set()
+  #isUploadedAgain = false
+  /** Their names on the server, by the names in the graph. */
+  #stagedNames: ReadonlyMap<string, string> = new Map()
+
+  constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
+    const { api, bounds, catalog, log } = deps
+    const { graph, jobId, attempt, reserveOutputNumbers } = run
+    this.#deps = deps
+    this.#run = run
+    this.#stop = stop
+    this.#folder = `atelier/${jobId}-${attempt}`
+    const redact = createRedact(run.extraData)
+    this.#failureBounds = { ...bounds, redact }
+    const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
+    this.#cleanup = createOutputCleanup({ ...deps, folder: this.#folder, ...bounds })
+    const cleanup = this.#cleanup
+    const names = () => ({ folder: this.#folder, staged: this.#stagedNames, extraInput: CACHE_BREAKER_INPUT })
+    const toReport = createReporter({
+      api,
+      bounds,
+      folder: this.#folder,
+      names,
+      cleanup,
+      isDoubted: attempt > 1,
+      reserveOutputNumbers,
+      onUnreadable,
+    })
+    this.#emitter = new RunEmitter({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
+  }
+
+  /** Ends with exactly one outcome, or throws EngineLostError. */
+  async run(): Promise<void> {
+    try {
+      await this.#emitter.end(await this.#rounds().catch((error) => this.#toEnd(error)))
+    } finally {
+      this.#deps.stage.release(this.#stagedNames)
+      await this.#cleanup.runEnded()
+    }
+  }
+
+  async #rounds(): Promise<EngineEvent> {
+    const isFirst = this.#run.attempt === 1
+    if (!isFirst) await this.#stopEarlier()
+    // The server may have outputs of an earlier attempt in its cache whose files are gone, so all outputs are made again.
+    let fresh: Pick<FreshOutputs, 'nodeIds'> | null = isFirst ? null : { nodeIds: null }
+    for (let round = 0; ; round++) {
+      const end = await this.#round(round, fresh)
+      if (end.type !== 'again') return end
+      if (end.why === 'empty') fresh = { nodeIds: new Set(this.#repeated) }
+      this.#deps.log.info({ jobId: this.#run.jobId, why: end.why }, 'a run is submitted to its engine once more')
+    }
+  }
+
+  /** A call to the server that failed means a lost attempt; other errors have an outcome of their own or are defects. */
+  #toEnd(error: unknown): EngineEvent {
+    if (this.#stop.aborted && !(error instanceof EngineLostError)) return { type: 'interrupted' }
+    if (error instanceof InputTooLargeError) return failed('input_too_large', error.message)
+    if (!(error instanceof CallError)) throw error
+    throw lostByCall('the engine could not be used', error)
+  }
+
+  /** Stops earlier attempts of the job that may still run on this server: only one of them may end. */
+  async #stopEarlier(): Promise<void> {
+    const { api, stopper } = this.#deps
+    const ids = earlierPromptIds(this.#run.jobId, this.#run.attempt)
+    const { running, pending } = await api.queue({ signal: this.#stop })
+    for (const { promptId } of pending) if (ids.has(promptId)) await stopper.stop(promptId, 'pending')
+    for (const { promptId } of running) if (ids.has(promptId)) await stopper.stop(promptId, 'running')
+  }
+
+  async #round(round: number, fresh: Pick<FreshOutputs, 'nodeIds'> | null): Promise<RoundEnd> {
+    const { dispatcher, socket, bounds } = this.#deps
+    const { jobId, attempt } = this.#run
+    const promptId = promptIdOf({ jobId, attempt, round })
+    using life = watchLiveness(this.#deps)
+    const { silent } = life
+    const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId }, silent)
+    if (this.#stop.aborted) return { type: 'interrupted' }
+    await socket.untilOpen(bounds.socketWaitMs)
+    this.#emitter.beginRound()
+    const listener = new ForwardingListener(this.#emitter)
+    // Attached before the submit: from then on the socket keeps its id, and no event of the run is missed.
+    dispatcher.attach(promptId, listener)
+    try {
+      const clientId = socket.clientId()
+      const body = await this.#toBody(graphText, promptId, clientId)
+      const submitted = await this.#orAbandon(
+        promptId,
+        submitRun(this.#deps, { promptId, stop: this.#stop, silent, body }),
+      )
+      // From here on the follower's own questions show whether the server answers.
+      life[Symbol.dispose]()
+      if (submitted.kind === 'given_up') return { type: 'interrupted' }
+      if (submitted.kind === 'refused') return await this.#refuse(submitted)
+      return await this.#follow(submitted.promptId, { listener, clientId })
+    } finally {
+      dispatcher.detach(promptId)
+    }
+  }
+
+  async #prepareGraph(fresh: FreshOutputs | null, silent: AbortSignal): Promise<string> {
+    const { catalog, stage } = this.#deps
+    const { graph, inputs } = this.#run
+    const names = namesToUpload(graph, catalog, new Set(inputs.keys()))
+    const wanted = new Map([...inputs].filter(([name]) => names.has(name)))
+    const staged = await stage.upload(wanted, AbortSignal.any([this.#stop, silent])).catch((error) => {
+      throw silent.aborted ? silenceError(this.#deps) : error
+    })
+    this.#staged = new Set(staged.values())
+    this.#deps.stage.release(this.#stagedNames)
+    this.#stagedNames = staged
+    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
+    return this.#turns.run(writeGraphSteps(rewritten))
+  }
+
+  async #toBody(graphText: string, promptId: string, clientId: string): Promise<string> {
+    const rest = { client_id: clientId, prompt_id: promptId, extra_data: toServerExtraData(this.#run.extraData) }
+    const text = await this.#turns.run(writeJsonSteps(rest))
+    return `{"prompt":${graphText},${text.slice(1)}`
+  }
+
+  async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
+    const restore = createRestore({ staged: this.#stagedNames, folder: this.#folder })
+    const refusal = toRefusal(body, this.#failureBounds, restore)
+    if (isQueued) await this.#takeBack(promptId)
+    else if (this.#mayUploadAgain(refusal)) return { type: 'again', why: 'files' }
+    this.#deps.onUnexpectedRefusal()
+    return { type: 'failed', failure: refusal.failure }
+  }
+
+  /** True when the refusal is about files that we uploaded, and they can be uploaded in another way. */
+  #mayUploadAgain({ isAboutFiles, unknownChoices }: Refusal): boolean {
+    const { stage } = this.#deps
+    if (this.#isUploadedAgain || this.#staged.size === 0) return false
+    this.#isUploadedAgain = true
+    const isNoChoice = unknownChoices.some((name) => this.#staged.has(name))
+    if (isNoChoice) stage.flatten()
+    else if (isAboutFiles) stage.forget()
+    return isNoChoice || isAboutFiles
+  }
+
+  /** Stops a graph of which only a part was accepted: a part of a job is not the job. */
+  async #takeBack(promptId: string): Promise<void> {
+    const { stopper, api } = this.#deps
+    await stopper.stop(promptId, 'pending').catch(() => {})
+    await stopper.stop(promptId, 'running').catch(() => {})
+    await api.forgetHistory([promptId]).catch(() => {})
+  }
+
+  async #follow(
+    promptId: string,
+    { listener, clientId }: { listener: ForwardingListener; clientId: string },
+  ): Promise<RoundEnd> {
+    const { dispatcher, prints, printedAfterMs } = this.#deps
+    const over = new AbortController()
+    this.#emitter.start()
+    // Very old servers assign an id of their own.
+    dispatcher.attach(promptId, listener)
+    try {
+      const isSaidToBeOver = () => listener.isSaidToBeOver
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isSaidToBeOver })
+      listener.wake(follower)
+      void prints.keepUp(over.signal)
+      const end = await this.#orAbandon(promptId, follower.follow())
+      if (follower.isStalled && (end.kind !== 'ended' || end.entry.outcome !== 'success'))
+        return endStalled(this.#ending())
+      if (end.kind === 'withdrawn') return endWithdrawn(end.why, this.#ending())
+      if (end.kind === 'unrecorded') return this.#unrecorded(promptId)
+      if (end.kind !== 'ended') return endForgotten(this.#ending()) ?? this.#forgotten()
+      if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
+      dispatcher.noteTimes(promptId, end.entry)
+      const [concluded] = await Promise.all([
+        this.#conclude(end.entry, promptId),
+        prints.catchUp({ isStopping: this.#stop.aborted }),
+      ])
+      this.#deps.forgetter.add(promptId)
+      if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
+      return concluded
+    } finally {
+      over.abort(LEFT)
+      dispatcher.detach(promptId)
+    }
+  }
+
+  /** A prompt that is given up may still be on the server, which must not get work before it is gone. */
+  async #orAbandon<Result>(promptId: string, work: Promise<Result>): Promise<Result> {
+    try {
+      return await work
+    } catch (error) {
+      const isGone = this.#deps.gone.aborted || (error instanceof EngineLostError && isNobodyThere(error.cause))
+      if (!isGone) this.#deps.fitness.abandon(promptId)
+      throw error
+    }
+  }
+
+  #ending(): EndingContext {
+    const { bounds } = this.#deps
+    return { bounds, isStopped: this.#stop.aborted, emitter: this.#emitter, failure: this.#failureContext() }
+  }
+
+  #unrecorded(promptId: string): EngineEvent {
+    this.#deps.fitness.abandon(promptId)
+    return endUnrecorded(this.#ending())
+  }
+
+  #forgotten(): never {
+    this.#deps.onForgotten()
+    const message = 'the engine has forgotten the run: it was restarted, or its queue was emptied'
+    throw new EngineLostError('engine_restarted', message)
+  }
+
+  async #conclude(entry: HistoryEntry, promptId: string): Promise<RoundEnd> {
+    this.#emitter.emitHistory(entry)
+    if (entry.outcome === 'interrupted') return { type: 'interrupted' }
+    if (entry.outcome === 'error') {
+      return { type: 'failed', failure: toFailure(entry.error ?? this.#emitter.heard.error, this.#failureContext()) }
+    }
+    this.#learnSilentClasses()
+    const isRepeated = this.#repeated.length > 0
+    if (isRepeated || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
+    const missing = this.#missing(await this.#readAgain(entry, promptId))
+    if (missing.length === 0) return { type: 'succeeded' }
+    this.#repeated = missing
+    return { type: 'again', why: 'empty' }
+  }
+
+  #failureContext() {
+    return { ...this.#failureBounds, graph: this.#run.graph }
+  }
+
+  /** A class whose nodes ran once more for their output, and again reported none, reports none ever. */
+  #learnSilentClasses(): void {
+    const { reported } = this.#emitter
+    for (const nodeId of this.#repeated) {
+      const node = this.#run.graph.get(nodeId)
+      if (node !== undefined && !reported.has(nodeId)) this.#deps.silentClasses.add(node.classType)
+    }
+  }
+
+  /** The server may add outputs to the history a moment after the run. */
+  async #readAgain(entry: HistoryEntry, promptId: string): Promise<HistoryEntry> {
+    const { api, bounds } = this.#deps
+    await sleep(bounds.pollFirstMs, this.#stop)
+    const raw = await api.history(promptId, {}).catch(() => null)
+    const again = raw === null ? entry : readHistory(raw)
+    this.#emitter.emitHistory(again)
+    return again
+  }
+
+  #missing(entry: HistoryEntry): string[] {
+    const { catalog, silentClasses } = this.#deps
+    const { reported, ran } = this.#emitter
+    return missingReports({ graph: this.#run.graph, catalog, entry, reported, ran, silentClasses })
+  }
+}

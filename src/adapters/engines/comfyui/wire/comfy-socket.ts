@@ -1,0 +1,147 @@
+/**
+ * The one socket to a server. It is opened again whenever it ends or is taken for dead. ComfyUI keeps sockets by client id and
+ * forgets the id when an old connection under it ends, however late that is noticed, so every connection gets an id of its own.
+ * The id is kept only while runs are under way, because their events go to the id that they were submitted with: then the server
+ * first gets a moment to notice the end of the old connection. Should it take longer, the silence is noticed (see follow-run.ts)
+ * and the socket is opened once more.
+ */
+import WebSocket from 'ws'
+import { createBackoff } from '../../../../../lib/backoff.ts'
+import type { Log } from '../../../../../lib/log.ts'
+import { sleep } from '../../../../../lib/sleep.ts'
+import type { ComfyBounds } from '../comfy-bounds.ts'
+import { type EngineMessage, readBinaryFrame, readTextFrame } from './socket-frames.ts'
+
+export type SocketState = 'open' | 'connecting' | 'closed'
+
+export interface EngineSocket {
+  /** The id for prompts that are submitted now. */
+  clientId(): string
+  state(): SocketState
+  /** Whether the socket under this id is open and has brought at least one message. */
+  isHeard(clientId: string): boolean
+  reconnects(): number
+  /** Resolves when it is open, at the latest after `ms`. */
+  untilOpen(ms: number): Promise<void>
+  /** Ends the present connection, which is taken for dead, and opens another. */
+  renew(): void
+  close(): Promise<void>
+}
+
+export interface SocketOptions {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly bounds: ComfyBounds
+  readonly log: Log
+  newClientId(): string
+  /** Runs are under way that were submitted with the present id. */
+  isIdNeeded(): boolean
+  onMessage(message: EngineMessage): void
+  onOpen(clientId: string): void
+  onClose(): void
+}
+
+const FEATURES = JSON.stringify({ type: 'feature_flags', data: { supports_preview_metadata: true } })
+
+// After this many failed connections in a row, runs start without waiting for the socket.
+const MAX_FAILURES_TO_WAIT_FOR = 5
+
+export function openSocket(options: SocketOptions): EngineSocket {
+  const { bounds, log } = options
+  const closing = new AbortController()
+  const backoff = createBackoff({ firstMs: bounds.reconnectFirstMs, maxMs: bounds.reconnectMaxMs })
+  let clientId = options.newClientId()
+  let socket: WebSocket | null = null
+  let isHeard = false
+  let connections = 0
+  let failuresInARow = 0
+  let onOpened = Promise.withResolvers<void>()
+
+  function connect(): Promise<void> {
+    const opened = new WebSocket(toSocketUrl(options.url, clientId), {
+      perMessageDeflate: false,
+      maxPayload: bounds.maxFrameBytes,
+      handshakeTimeout: bounds.socketOpenMs,
+      headers: options.headers,
+    })
+    socket = opened
+    isHeard = false
+    opened.on('open', () => {
+      connections++
+      failuresInARow = 0
+      opened.send(FEATURES)
+      onOpened.resolve()
+      options.onOpen(clientId)
+    })
+    opened.on('message', (data, isBinary) => take(data as Buffer, isBinary))
+    return new Promise((resolve) => {
+      opened.on('error', (error) => log.debug({ err: error }, 'the socket to an engine failed'))
+      opened.on('close', () => resolve())
+    })
+  }
+
+  function take(data: Buffer, isBinary: boolean): void {
+    isHeard = true
+    backoff.reset()
+    const message = isBinary ? readBinaryFrame(data) : readTextFrame(data.toString('utf8'))
+    if (message === null) return
+    try {
+      options.onMessage(message)
+    } catch (error) {
+      log.error({ err: error }, 'a message of an engine could not be handled')
+    }
+  }
+
+  async function keepOpen(): Promise<void> {
+    while (!closing.signal.aborted) {
+      failuresInARow++
+      await connect()
+      onOpened.resolve()
+      onOpened = Promise.withResolvers()
+      socket = null
+      if (closing.signal.aborted) return
+      options.onClose()
+      const isKept = options.isIdNeeded()
+      await sleep(Math.max(backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), closing.signal)
+      if (!isKept) clientId = options.newClientId()
+    }
+  }
+
+  const ended = keepOpen()
+
+  return {
+    clientId: () => clientId,
+    state() {
+      if (closing.signal.aborted || socket === null) return 'closed'
+      return socket.readyState === WebSocket.OPEN ? 'open' : 'connecting'
+    },
+    isHeard: (id) => id === clientId && isHeard && socket?.readyState === WebSocket.OPEN,
+    reconnects: () => Math.max(0, connections - 1),
+    async untilOpen(ms) {
+      if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_FAILURES_TO_WAIT_FOR) return
+      const over = new AbortController()
+      await Promise.race([onOpened.promise, sleep(ms, over.signal)])
+      over.abort()
+    },
+    renew() {
+      socket?.terminate()
+    },
+    async close() {
+      closing.abort()
+      socket?.terminate()
+      await ended
+    },
+  }
+}
+
+function toSocketUrl(url: URL, clientId: string): URL {
+  const target = new URL(url)
+  target.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
+  target.pathname = `${url.pathname.replace(/\/+$/, '')}/ws`
+  target.search = `?${new URLSearchParams({ clientId })}`
+  target.hash = ''
+  // Credentials travel as a header, as with every other call.
+  target.username = ''
+  target.password = ''
+  return target
+}

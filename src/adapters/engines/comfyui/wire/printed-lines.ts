@@ -1,0 +1,165 @@
+/**
+ * What a server prints, in order and each line once. The socket brings only what the server flushes, and without a terminal that
+ * leaves out the lines of nodes; the server's own record has everything, but only its newest few hundred pieces. So the record is
+ * read while something runs and once more at the end, and both are merged by the time that each piece carries.
+ */
+import type { Clock } from '../../../../../lib/clock.ts'
+import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { settlesWithin, sleep } from '../../../../../lib/sleep.ts'
+import type { ComfyApi } from './comfy-api.ts'
+
+export interface PrintedLines {
+  /** Skips what was printed before: it belongs to no run of ours. */
+  begin(): Promise<void>
+  /** Takes pieces that came over the socket. */
+  hear(entries: JsonValue | undefined): void
+  /** Tells what was printed since. Never rejects and never takes long, least of all while a run is being stopped. */
+  catchUp(options: { readonly isStopping: boolean }): Promise<void>
+  /** Catches up again and again until the signal is aborted. */
+  keepUp(signal: AbortSignal): Promise<void>
+  /** False: the server has no record, and pieces from the socket are told as they come. */
+  hasRecord(): boolean
+}
+
+export interface PrintedLinesDeps {
+  readonly api: Pick<ComfyApi, 'printed'>
+  readonly clock: Clock
+  /** `at`: by the server's clock, in milliseconds since 1970; null as long as its time zone is not known. */
+  tell(text: string, at: number | null): void
+}
+
+const READ_EVERY_MS = 2_000
+const READ_WITHIN_MS = 2_000
+const READ_WITHIN_ON_STOP_MS = 200
+// Pieces from the socket that wait for the next reading of the record.
+const MAX_WAITING = 5_000
+// Pieces that are known to be told: more than the server keeps in its record.
+const MAX_REMEMBERED = 2_000
+// Time zones are multiples of this, and clocks are assumed to differ by less than half of it.
+const ZONE_STEP_MS = 900_000
+// A record that was read within this time holds only pieces young enough to compare the clocks by.
+const FRESH_MS = 300_000
+
+/** A part of what was printed, often a whole line. */
+interface Piece {
+  readonly key: string
+  readonly time: string
+  readonly text: string
+}
+
+export function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): PrintedLines {
+  const told = new Set<string>()
+  let waiting: Piece[] = []
+  let hasRecord = true
+  /** How far the server's local time is ahead of UTC: it gives its times without a zone, so that is inferred. */
+  let zoneMs: number | null = null
+  let readAt = Number.NEGATIVE_INFINITY
+  let underWay: Promise<void> | null = null
+
+  /** The pieces of the record that were not told yet. */
+  async function read(): Promise<Piece[]> {
+    const entries = await api.printed()
+    hasRecord = entries !== null
+    const fresh = readPieces(entries ?? undefined).filter(({ key }) => !told.has(key))
+    const now = clock.now().getTime()
+    const newest = fresh.at(-1)
+    const isRecent = now - readAt < FRESH_MS
+    if (newest !== undefined && isRecent) zoneMs = zoneOf(newest.time, now) ?? zoneMs
+    readAt = now
+    return fresh
+  }
+
+  function remember(pieces: readonly Piece[]): void {
+    for (const { key } of pieces) told.add(key)
+    for (const key of told) {
+      if (told.size <= MAX_REMEMBERED) break
+      told.delete(key)
+    }
+  }
+
+  function tellAll(pieces: readonly Piece[]): void {
+    const once = [...new Map(pieces.map((piece) => [piece.key, piece])).values()].filter(({ key }) => !told.has(key))
+    for (const { time, text } of joinEnds(once.sort(byTime))) {
+      const localMs = Date.parse(`${time}Z`)
+      tell(text, zoneMs === null || Number.isNaN(localMs) ? null : localMs - zoneMs)
+    }
+    remember(once)
+  }
+
+  async function catchUp(): Promise<void> {
+    const fresh = hasRecord ? await read().catch(() => []) : []
+    const heard = waiting
+    waiting = []
+    tellAll([...heard, ...fresh])
+  }
+
+  function shared(): Promise<void> {
+    underWay ??= catchUp().finally(() => {
+      underWay = null
+    })
+    return underWay
+  }
+
+  return {
+    async begin() {
+      remember(await read().catch(() => []))
+    },
+    hear(entries) {
+      const pieces = readPieces(entries)
+      if (!hasRecord) return tellAll(pieces)
+      waiting.push(...pieces)
+      if (waiting.length > MAX_WAITING) void shared()
+    },
+    async catchUp({ isStopping }) {
+      // A reading that is under way may have been asked for before the last line was printed.
+      const before = underWay
+      await settlesWithin(
+        before === null ? shared() : before.then(shared),
+        isStopping ? READ_WITHIN_ON_STOP_MS : READ_WITHIN_MS,
+      )
+    },
+    async keepUp(signal) {
+      if (clock.now().getTime() - readAt > FRESH_MS / 2) await shared()
+      while (!signal.aborted) {
+        await sleep(READ_EVERY_MS, signal)
+        if (!signal.aborted && hasRecord) await shared()
+      }
+    },
+    hasRecord: () => hasRecord,
+  }
+}
+
+/** Python prints the end of a line as a piece of its own. */
+function joinEnds(pieces: readonly Piece[]): Piece[] {
+  const lines: Piece[] = []
+  for (const piece of pieces) {
+    const last = lines.at(-1)
+    if (last !== undefined && piece.text === '\n' && !last.text.endsWith('\n'))
+      lines[lines.length - 1] = { ...last, text: `${last.text}\n` }
+    else lines.push(piece)
+  }
+  return lines
+}
+
+function byTime(one: Piece, other: Piece): number {
+  return one.time < other.time ? -1 : one.time > other.time ? 1 : 0
+}
+
+function zoneOf(time: string, now: number): number | null {
+  const localMs = Date.parse(`${time}Z`)
+  return Number.isNaN(localMs) ? null : Math.round((localMs - now) / ZONE_STEP_MS) * ZONE_STEP_MS
+}
+
+function readPieces(entries: JsonValue | undefined): Piece[] {
+  if (!Array.isArray(entries)) return []
+  const seen = new Map<string, number>()
+  return entries.flatMap((entry) => {
+    if (!isJsonObject(entry) || typeof entry.m !== 'string') return []
+    const time = typeof entry.t === 'string' ? entry.t : ''
+    const plain = `${time}\0${entry.m}`
+    // Two equal pieces of the same moment count as two.
+    const count = seen.get(plain) ?? 0
+    seen.set(plain, count + 1)
+    return [{ key: count === 0 ? plain : `${plain}\0${count}`, time, text: entry.m }]
+  })
+}

@@ -1,0 +1,171 @@
+/** Asks once for the state of a task. A failed question says nothing about the task: only an answer of the provider ends it. */
+
+import {
+  isJsonObject,
+  type JsonValue,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../../../lib/json/lossless-json.ts'
+import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import type { Json } from '../../../../domain/models/catalog/model.ts'
+import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../../../../domain/models/provider.ts'
+import { BlockedAddressError } from '../../outbound/network.ts'
+import { toRefusal } from '../answer/provider-refusal.ts'
+import { hasOutput, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
+import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
+import { toValues } from '../request/build-request.ts'
+import type { CompiledFetch, CompiledModel, CompiledTask } from '../rules/compile-model.ts'
+import type { Meaning } from '../rules/rule-types.ts'
+import type { TemplateValues } from '../rules/text-template.ts'
+import { createCallApi } from './call-api.ts'
+import { isTaskHandle, readState, readTexts, type TaskHandle, toFetchTarget } from './provider-task.ts'
+import { readRetryAfterMs } from './send-patiently.ts'
+
+interface Step {
+  readonly subject: ProviderTask
+  readonly options: ProviderOptions
+  readonly key: string
+  readonly model: CompiledModel
+  readonly task: CompiledTask
+  readonly values: TemplateValues
+}
+
+// Meanings of an answer that leave the task running: the provider has trouble, or our account has.
+const PASSING: readonly Meaning[] = ['transient', 'account', 'wait']
+
+export function createPoll(
+  context: ProviderContext,
+  deps: DeclarativeDeps,
+): Required<Pick<Provider, 'poll' | 'cancel'>> {
+  const callApi = createCallApi(context, deps)
+
+  function prepare(subject: ProviderTask, options: ProviderOptions): Step | null {
+    const access = deps.keyFor(subject.accountId)
+    const model = context.modelOf(subject.model)
+    if (access === null || !isTaskHandle(subject.handle)) return null
+    const handle = subject.handle as unknown as TaskHandle
+    const operation = model.operations.find(({ rules }) => rules.name === handle.operation)
+    if (operation === undefined || operation.task === null) return null
+    const values = {
+      ...toValues({ model: subject.model, input: {}, submitKey: '' }, context.settings),
+      ...handle.kept,
+      id: handle.id,
+    }
+    return { subject, options, key: access.key, model, task: operation.task, values }
+  }
+
+  function fetchOne(step: Step, fetch: CompiledFetch, kind: ExchangeKind): Promise<ReadAnswer> {
+    const { subject, options, model } = step
+    const { method, target, body } = toFetchTarget(fetch, step.values)
+    const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
+    const maxBytes = model.rules.max_answer_bytes ?? null
+    const about = { ...options, model: subject.model, kind, maxBytes, isBytes: false }
+    return callApi({ method, target, headers, body }, step.key, about)
+  }
+
+  function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): PollOutcome {
+    const { messages, validationList } = context
+    const costMicros = refusalCost(step.subject.model, answer.document, step.model)
+    const source = { answer, messages, validationList, secret: step.key, costMicros, generation: 'ended' as const }
+    return { outcome: 'refused', refusal: toRefusal(meaning, source) }
+  }
+
+  /** An answer with an HTTP error. The document of a failed task is judged in `askOnce`. */
+  function judgeError(step: Step, answer: ReadAnswer): PollOutcome {
+    const pollAfterMs = step.task.rules.interval_ms
+    const meaning = step.model.classify(answer, 'error')
+    if (answer.status === 429 || meaning === 'wait') {
+      const askedMs = readRetryAfterMs(answer.headers['retry-after'], deps.clock.now().getTime())
+      return { outcome: 'pending', pollAfterMs: Math.max(askedMs ?? 0, pollAfterMs) }
+    }
+    const isOver = meaning !== null && !PASSING.includes(meaning)
+    if (isOver) return refuse(step, answer, meaning)
+    return { outcome: 'unreachable', message: `the provider answered ${answer.status} to a poll`, pollAfterMs }
+  }
+
+  async function fetchResult(step: Step, polled: ReadAnswer): Promise<ReadAnswer> {
+    const { result } = step.task
+    if (result === null) return polled
+    const values = { ...step.values, ...readTexts(polled.document, result.take) }
+    const answer = await fetchOne({ ...step, values }, result, 'result')
+    if (result.mergeAs === null || answer.status >= 300 || !answer.isJson) return answer
+    return mergeInto(polled, answer, result.mergeAs)
+  }
+
+  async function finish(step: Step, polled: ReadAnswer): Promise<PollOutcome> {
+    const answer = await fetchResult(step, polled)
+    if (answer.status >= 300) return judgeError(step, answer)
+    const isThere = hasOutput(answer.document, step.model)
+    const meaning = step.model.classify(answer, 'ok', isThere)
+    if (meaning !== null) return refuse(step, answer, meaning)
+    if (isThere) return { outcome: 'finished', result: toResult(answer, step.model, step.values) }
+    return refuse(step, { ...answer, document: { message: 'it finished without any output' } }, 'failed')
+  }
+
+  async function askOnce(step: Step): Promise<PollOutcome> {
+    const pollAfterMs = step.task.rules.interval_ms
+    const answer = await fetchOne(step, step.task.poll, 'poll')
+    if (answer.status >= 300) return judgeError(step, answer)
+    if (!answer.isJson) return { outcome: 'unreachable', message: 'the poll was answered with no JSON', pollAfterMs }
+    const state = readState(answer, step.task)
+    const isThere = hasOutput(answer.document, step.model)
+    if (state === 'success' || (step.task.rules.done_by_output && isThere)) return finish(step, answer)
+    if (state === 'policy') return refuse(step, answer, 'policy')
+    if (state === 'timeout') return refuse(step, answer, step.model.classify(answer, 'failed') ?? 'timeout')
+    if (state === 'failed') return refuse(step, answer, step.model.classify(answer, 'failed') ?? 'failed')
+    const meaning = step.model.classify(answer, 'ok', isThere)
+    if (meaning !== null && !PASSING.includes(meaning)) return refuse(step, answer, meaning)
+    return { outcome: 'pending', pollAfterMs }
+  }
+
+  return {
+    async poll(subject, options) {
+      const step = prepare(subject, options)
+      if (step === null) return lostTask()
+      const outcome = await askOnce(step).catch((error) => toPollOutcome(error, step.task))
+      if (outcome.outcome === 'finished' || outcome.outcome === 'refused')
+        context.taskSlots.release(toTaskName(subject.handle))
+      return outcome
+    },
+    async cancel(subject, options) {
+      const step = prepare(subject, options)
+      if (step === null || step.task.cancel === null) return
+      await fetchOne(step, step.task.cancel, 'cancel').catch((error) => {
+        deps.log.warn({ provider: context.rules.provider, reason: String(error) }, 'a task could not be canceled')
+      })
+      context.taskSlots.release(toTaskName(subject.handle))
+    },
+  }
+}
+
+function toTaskName(handle: Json): string {
+  return JSON.stringify(handle)
+}
+
+/** The key is no longer configured, or the model's rules no longer have the operation. */
+function lostTask(): PollOutcome {
+  return {
+    outcome: 'unreachable',
+    message: 'the task cannot be asked for with the present settings',
+    pollAfterMs: 10_000,
+  }
+}
+
+function toPollOutcome(error: unknown, { rules }: CompiledTask): PollOutcome {
+  if (error instanceof BlockedAddressError) {
+    const about = { message: error.message, upstreamStatus: null, generation: 'possible' as const }
+    return { outcome: 'refused', refusal: { reason: 'failed', ...about } }
+  }
+  if (!(error instanceof ExchangeError)) throw error
+  return { outcome: 'unreachable', message: error.message, pollAfterMs: rules.interval_ms }
+}
+
+/** The document of the poll with that of the result inside it. Every digit is kept. */
+function mergeInto(polled: ReadAnswer, { document, bytes }: ReadAnswer, name: string): ReadAnswer {
+  const whole = parseLosslessJson(polled.bytes.toString('utf8'))
+  const inner = parseLosslessJson(bytes.toString('utf8')) as JsonValue
+  const innerValue = isJsonObject(inner) && Object.hasOwn(inner, name) ? inner[name] : inner
+  const merged = isJsonObject(whole) ? { ...whole, [name]: innerValue } : whole
+  const text = stringifyLosslessJson(merged)
+  return { ...polled, document: document === null ? polled.document : JSON.parse(text), bytes: Buffer.from(text) }
+}

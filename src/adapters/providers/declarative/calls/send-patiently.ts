@@ -1,0 +1,81 @@
+/**
+ * Sends a submit, and sends it again only where certainly nothing was accepted: the connection was refused, or the provider
+ * answered "later". Both are repeated only until the deadline. Whatever else fails after the first byte was sent is not repeated.
+ */
+
+import { createBackoff } from '../../../../../lib/backoff.ts'
+import type { Clock } from '../../../../../lib/clock.ts'
+import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import type { Sending } from '../../../../domain/models/calls/sent-journal.ts'
+import type { ReadAnswer } from '../answer/read-answer.ts'
+import type { Meaning } from '../rules/rule-types.ts'
+
+const MAX_CONNECT_TRIES = 3
+const MAX_WAITS = 16
+const FIRST_PAUSE_MS = 500
+const MAX_PAUSE_MS = 30_000
+
+export interface PatienceDeps {
+  readonly clock: Clock
+  readonly random: () => number
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>
+}
+
+export interface PatienceOptions {
+  readonly signal: AbortSignal
+  readonly deadline: Date
+  /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
+  readonly judge: (answer: ReadAnswer) => Meaning | null
+  /** Told before every try, and after one that certainly left nothing at the provider. */
+  readonly sending?: Sending
+}
+
+export interface JudgedAnswer {
+  readonly answer: ReadAnswer
+  readonly meaning: Meaning | null
+}
+
+export async function sendPatiently(
+  send: () => Promise<ReadAnswer>,
+  { signal, deadline, judge, sending }: PatienceOptions,
+  { clock, random, sleep }: PatienceDeps,
+): Promise<JudgedAnswer> {
+  const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
+  const pauseFor = async (ms: number): Promise<boolean> => {
+    if (clock.now().getTime() + ms >= deadline.getTime()) return false
+    await sleep(ms, signal)
+    return !signal.aborted
+  }
+  let refusals = 0
+  let waits = 0
+  for (;;) {
+    sending?.begins()
+    try {
+      const answer = await send()
+      const meaning = judge(answer)
+      if (meaning === 'wait') sending?.leftNothing()
+      if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
+      const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
+      if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
+    } catch (error) {
+      const isUnsent = error instanceof ExchangeError && !error.wasSent
+      if (isUnsent) sending?.leftNothing()
+      const mayRepeat = isUnsent && error.fault === 'unreachable'
+      if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
+    }
+  }
+}
+
+/** The longest wait that a provider can ask for. */
+export const RETRY_AFTER_MAX_MS = 150_000
+
+/** How long a provider asks us to wait: seconds or a date (RFC 9110, 10.2.3). null: it does not say, or nothing usable. */
+export function readRetryAfterMs(header: string | string[] | undefined, nowMs: number): number | null {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (text === undefined || text === '') return null
+  // Some runtimes read a date into nearly every text; the real ones begin with the name of a day.
+  const dateMs = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : dateMs - nowMs
+  if (Number.isNaN(ms)) return null
+  return Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS)
+}

@@ -1,0 +1,172 @@
+/** The first step of a call: take a slot at the provider, send the request, and find out what its answer means. */
+
+import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../../domain/models/provider.ts'
+import { generationAfter, toRefusal, unavailable } from '../answer/provider-refusal.ts'
+import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
+import type { DeclarativeDeps, ProviderContext, ProviderKey } from '../provider-context.ts'
+import { buildRequest, chooseOperation } from '../request/build-request.ts'
+import { FieldRefusal } from '../request/input-media.ts'
+import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
+import { meaningOfStatus } from '../rules/match-rules.ts'
+import type { Meaning } from '../rules/rule-types.ts'
+import { createCallApi } from './call-api.ts'
+import { findTask, readHandle } from './provider-task.ts'
+import { sendPatiently } from './send-patiently.ts'
+
+interface Step {
+  readonly call: ProviderCall
+  readonly options: SubmitOptions
+  readonly access: ProviderKey
+  readonly model: CompiledModel
+  readonly operation: CompiledOperation
+}
+
+export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider['submit'] {
+  const { rules, breaker, slots, taskSlots } = context
+  const callApi = createCallApi(context, deps)
+
+  /** What an answer of the provider means where it is not a success; null where it is one. */
+  function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
+    if (answer.status >= 300) return model.classify(answer, 'error') ?? meaningOfStatus(answer.status)
+    const isFinal = operation.rules.returns === 'json'
+    const found = model.classify(answer, 'ok', isFinal && hasOutput(answer.document, model))
+    if (found !== null) return found
+    if (answer.stream !== null) return null
+    if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? 'failed' : null
+    if (!answer.isJson || (isFinal && !hasOutput(answer.document, model))) return 'failed'
+    return null
+  }
+
+  function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): SubmitOutcome {
+    const isDirect = step.operation.rules.returns !== 'task'
+    // A refusal inside a success: a submit that was not taken leaves nothing; a direct answer was the generation.
+    const inside = isDirect && meaning !== 'wait' ? 'ended' : 'none'
+    const generation = answer.status >= 300 ? generationAfter(answer.status, isDirect) : inside
+    if (meaning === 'account' && !step.access.isOwn) {
+      deps.log.error({ provider: rules.provider, status: answer.status }, 'the provider refuses our account')
+    }
+    const costMicros = refusalCost(step.call.model, answer.document, step.model)
+    const { messages, validationList } = context
+    return {
+      outcome: 'refused',
+      refusal: toRefusal(meaning, {
+        answer,
+        generation,
+        messages,
+        validationList,
+        secret: step.access.key,
+        costMicros,
+      }),
+    }
+  }
+
+  async function finishBytes(step: Step, answer: ReadAnswer): Promise<SubmitOutcome> {
+    const stream = answer.stream === null ? null : await peekStream(answer.stream)
+    if (answer.stream !== null && stream === null) return refuse(step, answer, 'failed')
+    return { outcome: 'finished', result: toResult({ ...answer, stream }, step.model) }
+  }
+
+  function accept(step: Step, answer: ReadAnswer): SubmitOutcome {
+    const task = step.operation.task
+    if (task === null)
+      return { outcome: 'finished', result: { ...toResult(answer, step.model), ...toInlineParts(step) } }
+    const handle = readHandle(answer, step.operation.rules.name, task)
+    if (handle !== null) return { outcome: 'accepted', handle: { ...handle }, pollAfterMs: task.rules.interval_ms }
+    const message = 'the provider took the call but named no task'
+    const about = { message, upstreamStatus: answer.status, generation: 'possible' as const }
+    return { outcome: 'refused', refusal: { reason: 'failed', ...about } }
+  }
+
+  async function send(step: Step): Promise<SubmitOutcome> {
+    const { call, options, access, model, operation } = step
+    const { settings } = context
+    const known = call.isRepeat === true ? await find(step) : null
+    if (known !== null) return known
+    const request = await buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
+    const isBytes = operation.rules.returns === 'bytes'
+    const about = {
+      ...options,
+      model: call.model,
+      kind: 'submit' as const,
+      maxBytes: model.rules.max_answer_bytes ?? null,
+    }
+    const { answer, meaning } = await sendPatiently(
+      () => callApi({ ...request, method: 'POST' }, access.key, { ...about, isBytes }),
+      { ...options, judge: (candidate) => judge(step, candidate) },
+      deps,
+    )
+    if (meaning !== null) {
+      answer.stream?.destroy()
+      return refuse(step, answer, meaning)
+    }
+    return isBytes ? finishBytes(step, answer) : accept(step, answer)
+  }
+
+  /** What became of an earlier submit of the same call; null: there was none, so this one is the first. */
+  function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
+    const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
+    const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
+    return findTask({ call, operation, classify: model.classify, settings: context.settings, ask })
+  }
+
+  /** null: none came free before the deadline. Accounts with a key of their own take none of ours. */
+  async function takeSlot({ options, access }: Pick<Step, 'options' | 'access'>): Promise<(() => void) | null> {
+    if (access.isOwn) return () => {}
+    if (slots.free > 0) return slots.take(options.signal)
+    const late = AbortSignal.timeout(Math.max(1, options.deadline.getTime() - deps.clock.now().getTime()))
+    return slots.take(AbortSignal.any([options.signal, late])).catch(() => null)
+  }
+
+  return async function submit(call, options) {
+    const access = deps.keyFor(call.accountId)
+    if (access === null) return refused(unavailable(`no key for ${rules.provider} is configured`, null))
+    const pauseMs = breaker.refuseMs()
+    if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
+    const model = context.modelOf(call.model)
+    const operation = chooseOperation(model, call.input, context.settings)
+    if (operation === undefined) return refused(noOperation())
+    const release = await takeSlot({ options, access })
+    if (release === null) return refused(unavailable(`${rules.provider} had no free slot in time`, null))
+    let outcome: SubmitOutcome | null = null
+    try {
+      outcome = await send({ call, options, access, model, operation }).catch(toOutcome)
+      return outcome
+    } finally {
+      if (outcome?.outcome === 'accepted') {
+        taskSlots.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
+      } else release()
+    }
+  }
+}
+
+function refused(refusal: Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']): SubmitOutcome {
+  return { outcome: 'refused', refusal }
+}
+
+/** Whether the caller wants inline media as addresses instead. */
+function toInlineParts({ call, model }: Step): { inlineParts?: string } {
+  const rule = model.rules.host_inline
+  return rule !== undefined && call.input[rule.when] === true ? { inlineParts: rule.parts } : {}
+}
+
+function noOperation(): Extract<SubmitOutcome, { outcome: 'refused' }>['refusal'] {
+  const message = 'no operation of this model takes such an input'
+  return { reason: 'invalid', message, failures: null, upstreamStatus: null, generation: 'none' }
+}
+
+/** Failures of the network, and media that cannot be sent on. Anything else is a defect and is thrown. */
+function toOutcome(error: unknown): SubmitOutcome {
+  if (error instanceof FieldRefusal) {
+    const { failure, message } = error
+    const failures = failure === null ? null : [failure]
+    return refused({ reason: 'invalid', message, failures, upstreamStatus: null, generation: 'none' })
+  }
+  if (!(error instanceof ExchangeError)) throw error
+  const { message, status: upstreamStatus, wasSent, fault } = error
+  if (fault === 'timeout' || fault === 'aborted') {
+    return refused({ reason: 'timeout', message, upstreamStatus, generation: wasSent ? 'possible' : 'none' })
+  }
+  const generation = wasSent ? 'possible' : 'none'
+  return refused({ reason: 'failed', message: `the provider failed: ${message}`, upstreamStatus, generation })
+}

@@ -1,0 +1,158 @@
+/**
+ * How a provider is called, as data. A provider's file says where its API is, how we authenticate and how it words its refusals;
+ * a model's file says which requests its inputs become and where the answers hold what. Names in snake_case are those of the
+ * files. docs/adapters.md explains all of them with examples.
+ */
+export interface AuthRule {
+  /** For keys that fit this pattern; absent: for every key. */
+  readonly key_matches?: string
+  /** `{key}` stands for the key, `{jwt}` for a token signed with it. */
+  readonly headers: Readonly<Record<string, string>>
+  /** HS256 with claims iss, exp and nbf, from a key written `issuer:secret`. */
+  readonly jwt?: { readonly lifetime_seconds: number; readonly early_seconds: number }
+}
+
+/** What an answer means to us. `wait` is a rate limit, `account` a problem of our account with the provider. */
+export const MEANINGS = ['policy', 'invalid', 'wait', 'account', 'transient', 'timeout', 'failed'] as const
+export type Meaning = (typeof MEANINGS)[number]
+
+/** `error`: answers with an HTTP error. `ok`: documents that came with success. `failed`: documents of a task that failed. */
+export const OCCASIONS = ['error', 'ok', 'failed'] as const
+export type Occasion = (typeof OCCASIONS)[number]
+
+/** The first rule that fits decides. Everything that a rule names must hold. */
+export interface OutcomeRule {
+  /** Absent: `error` and `failed`. */
+  readonly on?: readonly Occasion[]
+  readonly status?: readonly number[]
+  /** A value in the document; with `match`, one that the pattern fits (case does not count), else any but null and ''. */
+  readonly path?: string
+  readonly header?: string
+  readonly match?: string
+  /** On `ok`: also when there is output. A blurred picture beside a refusal is no result. */
+  readonly despite_output?: boolean
+  readonly is: Meaning
+}
+
+export interface ProviderRules {
+  readonly provider: string
+  readonly title: string
+  readonly base_url: string
+  /** Further hosts of its API: they may be polled and may see the key. A leading dot admits everything below. */
+  readonly api_hosts: readonly string[]
+  readonly auth: readonly AuthRule[]
+  readonly headers?: Readonly<Record<string, string>>
+  /** Generations at a time. */
+  readonly concurrency: number
+  /** What an operator may set, with its default; used as `{setting.name}`. */
+  readonly settings?: Readonly<Record<string, string>>
+  readonly outcomes: readonly OutcomeRule[]
+  /** Where its documents keep words about a failure. */
+  readonly messages: readonly string[]
+  /** Where its answers to a bad input keep a list of `{loc, msg, type}`. */
+  readonly validation_list?: string
+}
+
+/** Everything that a condition names must hold. */
+export interface Condition {
+  readonly present?: string
+  readonly absent?: string
+  readonly setting?: string
+  readonly path?: string
+  /** For `setting` and `path`. */
+  readonly is?: readonly string[]
+}
+
+export interface BodyRules {
+  /** Set where the caller left it out or wrote null. */
+  readonly inject?: Readonly<Record<string, unknown>>
+  /** Set whatever the caller wrote. */
+  readonly force?: Readonly<Record<string, unknown>>
+  readonly rename?: Readonly<Record<string, string>>
+  readonly drop?: readonly string[]
+  /** Left out unless another field is there. */
+  readonly strip?: readonly { readonly field: string; readonly unless: string }[]
+  /** Fields that the schema does not know are left out. */
+  readonly drop_unknown?: boolean
+}
+
+export interface MediaRule {
+  /** The field of the input: one URL or data URI, or a list of them. */
+  readonly path: string
+  /** The part's name in the form. */
+  readonly as: string
+  readonly max_items?: number
+  readonly types?: readonly string[]
+  readonly max_bytes?: number
+}
+
+export interface RefuseRule {
+  readonly path: string
+  readonly starts_with: string
+  readonly message: string
+}
+
+export interface FetchRule {
+  readonly path?: string
+  /** The name of a kept value that is a URL. */
+  readonly url?: string
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly body?: Readonly<Record<string, unknown>>
+}
+
+export interface TaskRules {
+  readonly id: string
+  /** Further values of the submit's answer that polling needs, by name. */
+  readonly keep?: Readonly<Record<string, string>>
+  readonly poll: FetchRule
+  readonly interval_ms: number
+  /** Where the state is; the first that is there counts. */
+  readonly state: readonly string[]
+  /** Compared without case and surrounding blanks. A state that stands nowhere is pending. */
+  readonly success?: readonly string[]
+  readonly failed?: readonly string[]
+  readonly policy?: readonly string[]
+  readonly timeout?: readonly string[]
+  /** Output counts as success whatever the state says. */
+  readonly done_by_output?: boolean
+  /** Where the finished document is, when the poll's is not it. `take` are values of the poll's document. */
+  readonly result?: FetchRule & { readonly take?: Readonly<Record<string, string>>; readonly merge_as?: string }
+  readonly cancel?: FetchRule
+  /** How a task is found whose submit was never answered: `field` of the input takes `{submit_key}`, `path` asks for it. */
+  readonly find?: { readonly field: string; readonly path: string }
+}
+
+export interface OperationRules {
+  readonly name: string
+  readonly when?: readonly Condition[]
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly encoding?: 'json' | 'multipart'
+  readonly body?: BodyRules
+  readonly media?: readonly MediaRule[]
+  readonly refuse?: readonly RefuseRule[]
+  readonly returns: 'bytes' | 'json' | 'task'
+  readonly task?: TaskRules
+}
+
+/** The `adapter` part of a model's file. */
+export interface ModelRules {
+  readonly operations: readonly OperationRules[]
+  /** Leaves that make a result: at least one must be there and not empty. `bytes` needs none. */
+  readonly assets: readonly string[]
+  /** Before those of the provider. */
+  readonly outcomes?: readonly OutcomeRule[]
+  /** Where a result says what was used. */
+  readonly usage?: string
+  /** The same in headers: `{character_cost: "character-cost"}`. */
+  readonly usage_headers?: Readonly<Record<string, string>>
+  /** Where it says what it cost; `kept`: the name of a kept value that says so where the finished document does not. */
+  readonly cost?: { readonly path: string; readonly kept?: string; readonly micros_per_unit: number }
+  /** Inline media at `parts` are hosted when the input's field `when` is true. */
+  readonly host_inline?: { readonly when: string; readonly parts: string }
+  /** Results lie behind the API itself: copies are fetched with the key, from its hosts only. */
+  readonly download_with_key?: boolean
+  readonly max_answer_bytes?: number
+  /** The provider itself makes one generation of several submits with the same key. */
+  readonly deduplicates?: boolean
+}
