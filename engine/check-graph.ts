@@ -1,6 +1,6 @@
 /** From whatever a caller calls a graph to one that this engine can run, with the files that it names. */
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../lib/json/lossless-json.ts'
-import type { Turns } from '../lib/turns.ts'
+import type { Turns } from '../lib/waiting/turns.ts'
 import { findInputs, type GivenInputs } from './files/given-inputs.ts'
 import type { InputSource } from './files/input-files.ts'
 import { createFileCheck, findFileNames } from './graph/file-inputs.ts'

@@ -6,7 +6,7 @@
 import { type Clock, systemClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer } from '../lib/sealer.ts'
-import { createTurns, type Turns } from '../lib/turns.ts'
+import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
 import { type FleetOverrides, openFleet } from './compose/engines/open-engines.ts'

@@ -6,7 +6,7 @@
 import type { EngineEvent } from '../engine/graph/run-event.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import type { Turns } from '../lib/turns.ts'
+import type { Turns } from '../lib/waiting/turns.ts'
 import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'

@@ -3,7 +3,7 @@
  * inputs make sense is decided in validate.ts. Everything that later code walks over is bounded here.
  */
 import { isJsonObject, type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
-import { finishNow, type Work } from '../../lib/turns.ts'
+import { finishNow, type Work } from '../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from './graph.ts'
 import { GraphError } from './graph-error.ts'
 

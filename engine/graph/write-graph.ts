@@ -1,7 +1,7 @@
 /** Writes a Graph as the API-format text that is stored, executed and shown. Numbers keep the digits they came with. */
 import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../lib/json/write-json-steps.ts'
-import { finishNow, type Work } from '../../lib/turns.ts'
+import { finishNow, type Work } from '../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from './graph.ts'
 
 // What is written in one go, and about how much of it between two steps.

@@ -1,6 +1,6 @@
 /** An animated PNG put together from still ones of one size; it loops forever. */
 
-import { type PngChunk, readChunks, writeChunks } from '../../lib/png-chunks.ts'
+import { type PngChunk, readChunks, writeChunks } from '../../lib/files/png-chunks.ts'
 import { NodeError } from '../node/node-error.ts'
 import type { PngText } from './png-text.ts'
 

@@ -3,7 +3,7 @@
  * escapes), so the richer chunk types are never needed.
  */
 
-import type { PngChunk } from '../../lib/png-chunks.ts'
+import type { PngChunk } from '../../lib/files/png-chunks.ts'
 import { NodeError } from '../node/node-error.ts'
 
 const MAX_KEY_LENGTH = 79

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import sharp from 'sharp'
-import { readChunks } from '../../lib/png-chunks.ts'
+import { readChunks } from '../../lib/files/png-chunks.ts'
 import type { ImageView } from '../tensor/tensor.ts'
 import { encodeDeepPng, encodePng } from './encode-png.ts'
 

@@ -5,7 +5,7 @@
  */
 import { promisify } from 'node:util'
 import { constants, deflateRaw, type InputType, type ZlibOptions } from 'node:zlib'
-import { type PngChunk, writeChunks } from '../../lib/png-chunks.ts'
+import { type PngChunk, writeChunks } from '../../lib/files/png-chunks.ts'
 import { type Checksum, FIRST_CHECKSUM, filterBand, type PngRows } from './png-filter.ts'
 import { type PngText, toTextChunk } from './png-text.ts'
 

@@ -4,7 +4,7 @@
  * pool and used again; only what falls out of the pool is left to a collection that we ask for ourselves.
  * Beyond the limit, unneeded cache entries go first; then the node that asked fails with a clear error.
  */
-import { settlesWithin } from '../../lib/sleep.ts'
+import { settlesWithin } from '../../lib/waiting/sleep.ts'
 import { NodeError } from '../node/node-error.ts'
 
 export interface MemoryLedger {

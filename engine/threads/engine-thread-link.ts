@@ -6,8 +6,8 @@
 
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../lib/log.ts'
-import { sleep } from '../../lib/sleep.ts'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { sleep } from '../../lib/waiting/sleep.ts'
 import type { EngineEvent } from '../graph/run-event.ts'
 import { answerModelCall, type RunModel } from './model-line.ts'
 import {

@@ -5,7 +5,7 @@
  * are started, is told by their kind.
  */
 
-import { createBackoff } from '../../lib/backoff.ts'
+import { createBackoff } from '../../lib/waiting/backoff.ts'
 import type { CallResult } from '../node/node-context.ts'
 import { Interrupted, NodeError } from '../node/node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/calls/call-node.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { finishNow, type Work } from '../turns.ts'
+import { finishNow, type Work } from '../waiting/turns.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from './lossless-json.ts'
 import { type JsonFault, JsonLimitError, type JsonLimits, readJsonSteps } from './read-json-steps.ts'
 import { writeJsonSteps } from './write-json-steps.ts'

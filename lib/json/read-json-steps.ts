@@ -4,7 +4,7 @@
  * of one object and digits all have a bound. The bytes must be valid UTF-8. Throws SyntaxError or JsonLimitError.
  */
 
-import type { Work } from '../turns.ts'
+import type { Work } from '../waiting/turns.ts'
 import {
   BACKSLASH,
   CLOSING_BRACE,

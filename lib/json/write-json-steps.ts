@@ -1,6 +1,6 @@
 /** Writes a large value as JSON text in steps, losslessly like `stringifyLosslessJson`, and never more of it at once than a step. */
 
-import type { Work } from '../turns.ts'
+import type { Work } from '../waiting/turns.ts'
 import { type JsonValue, NumberText } from './lossless-json.ts'
 
 interface Frame {

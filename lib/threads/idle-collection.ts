@@ -4,7 +4,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
-import { collectGarbage } from './minor-gc.ts'
+import { collectGarbage } from './garbage.ts'
 
 export interface HeapRuntime {
   heapBytes(): number

@@ -7,7 +7,7 @@ import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSy
 import { hostname } from 'node:os'
 import path from 'node:path'
 import type { Command } from 'commander'
-import { sleep } from '../../lib/sleep.ts'
+import { sleep } from '../../lib/waiting/sleep.ts'
 import { findService, readServiceAddress, type ServiceAddress } from '../compose/service-file.ts'
 import type { Config } from '../config/config.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'

@@ -4,7 +4,7 @@
  */
 import { pino } from 'pino'
 import type { Log } from '../../lib/log.ts'
-import { settlesWithin } from '../../lib/sleep.ts'
+import { settlesWithin } from '../../lib/waiting/sleep.ts'
 import type { LogConfig } from '../config/config.ts'
 
 const SECRET_NAMES = ['authorization', 'token', 'extra_data', 'extraData', 'secretKey', 'cookie', 'apiKey', 'api_key']

@@ -5,7 +5,7 @@
  */
 import type { Command } from 'commander'
 import type { Log } from '../../lib/log.ts'
-import { settlesWithin } from '../../lib/sleep.ts'
+import { settlesWithin } from '../../lib/waiting/sleep.ts'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { openLog } from './log.ts'

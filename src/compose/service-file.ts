@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { writeFileWhole } from '../../lib/write-file-whole.ts'
+import { writeFileWhole } from '../../lib/files/write-file-whole.ts'
 import type { StoreConfig } from '../config/config.ts'
 import { inspectStore } from './storage/migrate-store.ts'
 

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import type { Clock } from '../../lib/clock.ts'
-import { sleep } from '../../lib/sleep.ts'
+import { sleep } from '../../lib/waiting/sleep.ts'
 
 const LOOK_EVERY_MS = 500
 // A look at ten thousand files takes a while: it may take this part of the time, not more.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { MAX_MICROS } from '../../lib/usd.ts'
+import { MAX_MICROS } from '../../lib/text/usd.ts'
 import type { PoolPrice } from '../../src/domain/credits/prices.ts'
 import type { JobError } from '../../src/domain/jobs/job.ts'
 import { at, LOST, START, type StoreOpener, type StoreUnderTest, shareStore, Tenant } from './store-under-test.ts'

@@ -2,11 +2,11 @@
  * Whatever one client sends, others are served meanwhile. The works of the service run in slices; here each work is stopped
  * after its first steps until a canary, another client, has been answered: its `/healthz` and its job list. A work that is not
  * cut into steps, or does not come this way at all, leaves no room for canaries. That slices let the loop turn is the business
- * of lib/turns.test.ts; how long they are is measured by `npm run bench stalls`.
+ * of lib/waiting/turns.test.ts; how long they are is measured by `npm run bench stalls`.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { finishNow, type Turns, type Work } from '../../lib/turns.ts'
+import { finishNow, type Turns, type Work } from '../../lib/waiting/turns.ts'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { type Answer, call } from '../support/clients/call.ts'
 

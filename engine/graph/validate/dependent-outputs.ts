@@ -3,7 +3,7 @@
  * output that found it; the rest is searched within a budget, since many outputs over many faulty nodes would otherwise answer
  * with the product of both.
  */
-import type { Work } from '../../../lib/turns.ts'
+import type { Work } from '../../../lib/waiting/turns.ts'
 
 // About what a graph of 1,000 nodes with 1,000 outputs costs; larger ones are cut, never slow.
 const MAX_STEPS = 1_000_000

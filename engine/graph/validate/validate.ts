@@ -4,7 +4,7 @@
  * and the submit's decision.
  */
 
-import { finishNow, type Work } from '../../../lib/turns.ts'
+import { finishNow, type Work } from '../../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from '../graph.ts'
 import { readNodeSpec } from '../input-specs.ts'
 import type { NodeCatalog, NodeDefinition } from '../node-catalog.ts'

@@ -4,7 +4,7 @@
  * long. Exceptions travel one node down the path and are recorded there, on the node that raised, with the consumer's view.
  */
 import { PythonError } from '../../../lib/python/numbers.ts'
-import type { Work } from '../../../lib/turns.ts'
+import type { Work } from '../../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from '../graph.ts'
 import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame } from './check-node.ts'
 import { cycleErrors } from './cycle-errors.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import sharp from 'sharp'
-import { readChunks } from '../../../lib/png-chunks.ts'
+import { readChunks } from '../../../lib/files/png-chunks.ts'
 import type { EngineEvent } from '../../graph/run-event.ts'
 import { bytesOf, type GraphJson, lastOf, reportOf, type TestEngine } from '../support/harness.ts'
 import { failureOf, files, onlyFile, openMediaEngine, seenTensor } from '../support/media-engine.ts'

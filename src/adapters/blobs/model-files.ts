@@ -7,7 +7,7 @@
 import { createReadStream } from 'node:fs'
 import { chmod, link, lstat, mkdir, realpath, stat, unlink } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import type { Blake3 } from '../../../lib/blake3.ts'
+import type { Blake3 } from '../../../lib/files/blake3.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import type { ModelPath } from '../../domain/assets/create/file-path.ts'
 import type { ModelFiles, PlaceState, StoredBytes } from '../../domain/assets/weights/model-placement.ts'

@@ -3,7 +3,7 @@
  * is known to be new; anything larger goes to a temporary file as it arrives. Whatever goes wrong, nothing is left behind.
  */
 
-import type { Blake3 } from '../../../lib/blake3.ts'
+import type { Blake3 } from '../../../lib/files/blake3.ts'
 import type { PutOptions } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { BufferPool } from './buffer-pool.ts'

@@ -3,8 +3,8 @@
  * decoded at a time per slot, and what the decoder says never reaches a caller.
  */
 import sharp, { type Sharp } from 'sharp'
-import { PNG_SIGNATURE, readChunks } from '../../../lib/png-chunks.ts'
-import { createSemaphore } from '../../../lib/semaphore.ts'
+import { PNG_SIGNATURE, readChunks } from '../../../lib/files/png-chunks.ts'
+import { createSemaphore } from '../../../lib/waiting/semaphore.ts'
 import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
 import { ServiceError } from '../../domain/errors.ts'
 

@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
 import path from 'node:path'
+import { typeFromName } from '../../../lib/files/mime.ts'
 import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { typeFromName } from '../../../lib/mime.ts'
-import { sleep } from '../../../lib/sleep.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
 import { type JobView, readJob, toErrorLines, toFields } from './wire.ts'
 

@@ -3,8 +3,8 @@
  * terminal status, breaks, stays silent or is refused, the job itself is read, and the stream is tried again. A server that
  * is away for a while (a restart) does not end the wait; one that stays away does.
  */
-import { createBackoff } from '../../../lib/backoff.ts'
-import { sleep } from '../../../lib/sleep.ts'
+import { createBackoff } from '../../../lib/waiting/backoff.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient, UnreachableError } from './client.ts'
 import { readEvents } from './event-stream.ts'
 import { type JobView, type ProgressView, readOutput, readProgress, TERMINAL_STATUSES, toFields } from './wire.ts'

@@ -1,6 +1,6 @@
 /** The workers of pools in this process: each pool's are started and ended one step after the other, never both at once. */
 
-import { createKeyedLock } from '../../../lib/keyed-lock.ts'
+import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { PoolWorkers } from '../../domain/deployments/lifecycle.ts'
 import type { Worker } from '../../domain/jobs/claim/worker.ts'

@@ -1,6 +1,6 @@
 /** Model calls as Prometheus counters. Labels are providers and catalogued models, so there are never more than the catalogue has. */
 import { Counter, Histogram, type Registry } from 'prom-client'
-import { MICROS_PER_USD } from '../../../lib/usd.ts'
+import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import type { RouterRefusal } from '../../domain/models/router-error.ts'
 

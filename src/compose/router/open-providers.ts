@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import { sleep } from '../../../lib/sleep.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
 import { openDeclarativeProvider } from '../../adapters/providers/declarative/declarative-provider.ts'
 import type { ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
 import { compileAuth } from '../../adapters/providers/declarative/request/auth-headers.ts'

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileWhole } from '../../../lib/write-file-whole.ts'
+import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
 import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
 import type { Store } from './open-store.ts'
 

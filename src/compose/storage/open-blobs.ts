@@ -1,6 +1,6 @@
 /** Where bytes lie: the blob store that the configuration names, and the folders of models and of importable files, if any. */
 import { dirname } from 'node:path'
-import { openBlake3 } from '../../../lib/blake3.ts'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../adapters/blobs/file-ops.ts'
 import { type FsBlobs, openFsBlobs } from '../../adapters/blobs/fs.ts'

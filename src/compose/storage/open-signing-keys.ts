@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeFileWhole } from '../../../lib/write-file-whole.ts'
+import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
 import { readSigningKeys, type SigningSecret } from '../../config/secrets.ts'
 import { type SigningKey, toSigningKey } from '../../domain/assets/signed-url.ts'
 

@@ -6,7 +6,7 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Blake3, openBlake3 } from '../../../lib/blake3.ts'
+import { type Blake3, openBlake3 } from '../../../lib/files/blake3.ts'
 import { diskFileOps, hasCode } from '../../adapters/blobs/file-ops.ts'
 import { DAMAGED_FOLDER } from '../../adapters/blobs/fs.ts'
 import { openShards, type Shards } from '../../adapters/blobs/shards.ts'

@@ -1,4 +1,4 @@
-import { readUsd } from '../../../lib/usd.ts'
+import { readUsd } from '../../../lib/text/usd.ts'
 
 /** An amount of US dollars as people write it, in whole millionths. */
 export function readUsdMicros(text: string): number {

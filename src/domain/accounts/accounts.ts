@@ -3,8 +3,9 @@
  * operators create them. A change is stored first and takes effect here as soon as it is. Nobody else changes accounts while
  * this process holds the data folder.
  */
-import { hasAtMost } from '../../../lib/characters.ts'
+
 import type { Clock } from '../../../lib/clock.ts'
+import { hasAtMost } from '../../../lib/text/characters.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import {
   ACCOUNT_NAME_MAX_LENGTH,

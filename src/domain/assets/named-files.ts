@@ -7,7 +7,7 @@
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
-import { createKeyedLock } from '../../../lib/keyed-lock.ts'
+import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
 import { forAccount, type PerAccount } from '../accounts/limits/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'

@@ -10,7 +10,7 @@
  * Balances are kept beside the entries for speed and can always be recomputed from them. An account without a balance is
  * unmetered (the local kind): holds succeed and leave no trace.
  */
-import type { Micros } from '../../../lib/usd.ts'
+import type { Micros } from '../../../lib/text/usd.ts'
 
 /** `revoke` takes granted credit back; `refund` gives back what was charged. */
 export type EntryKind = 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_MICROS } from '../../../lib/usd.ts'
+import { MAX_MICROS } from '../../../lib/text/usd.ts'
 import { ServiceError } from '../errors.ts'
 import { priceOfTime, readPrices } from './prices.ts'
 

@@ -1,5 +1,5 @@
 /** What running costs: per second of execution, by pool. Partner models have prices of their own. */
-import { MAX_MICROS, type Micros } from '../../../lib/usd.ts'
+import { MAX_MICROS, type Micros } from '../../../lib/text/usd.ts'
 import { invalidField } from '../errors.ts'
 
 export interface PoolPrice {

@@ -3,10 +3,11 @@
  * `workers_idle` when a pool has had nothing to do for its idle time. Calls are bounded, tried again and never waited for by
  * a job; while a pool still wants workers the call is repeated now and then, an idle pool is told of once.
  */
-import { createBackoff } from '../../../lib/backoff.ts'
+
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { settlesWithin, sleep } from '../../../lib/sleep.ts'
+import { createBackoff } from '../../../lib/waiting/backoff.ts'
+import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import type { PoolLoad } from './deployment-store.ts'
 
 export type PoolEventName = 'workers_wanted' | 'workers_idle'

@@ -4,7 +4,7 @@
  * time, a bounded number at once. Where snapshots come from is the source's business.
  */
 import type { Log } from '../../../lib/log.ts'
-import { uptimeMs } from '../../../lib/uptime.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import { createTopic, type Topic, type Watch, type Watcher, type WatchSource } from './watch-topic.ts'
 
 export interface WatchHub<Key, Snapshot> extends Disposable {

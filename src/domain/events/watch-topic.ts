@@ -3,7 +3,7 @@
  * while a read is under way causes another read after it. Snapshots reach a watcher in the order of their versions.
  */
 import type { Log } from '../../../lib/log.ts'
-import { uptimeMs } from '../../../lib/uptime.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 
 export interface WatchSource<Key, Snapshot> {
   /** null when there is nothing (any more). Must not answer from anything older than `version`. */

@@ -1,4 +1,4 @@
-import { extensionFromType, extensionOf } from '../../../lib/mime.ts'
+import { extensionFromType, extensionOf } from '../../../lib/files/mime.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin } from '../assets/asset-store.ts'
 

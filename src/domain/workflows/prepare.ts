@@ -12,7 +12,7 @@ import type { ValidationResult } from '../../../engine/graph/validate/validation
 import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
-import { createTurns, type Turns, type Work } from '../../../lib/turns.ts'
+import { createTurns, type Turns, type Work } from '../../../lib/waiting/turns.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'

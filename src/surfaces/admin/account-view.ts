@@ -1,5 +1,5 @@
 /** Accounts, keys and credits as the wire shows them. Pure. */
-import { writeUsd } from '../../../lib/usd.ts'
+import { writeUsd } from '../../../lib/text/usd.ts'
 import type { AccountRecord } from '../../domain/accounts/account.ts'
 import type { ApiKey } from '../../domain/accounts/keys/api-key.ts'
 import type { Balance, Hold, LedgerEntry, Usage } from '../../domain/credits/ledger.ts'

@@ -1,8 +1,8 @@
 /** The Jobs API v2 as one surface: its operations, its guards beyond the common ones, its envelope, its streams. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
-import { createTurns, type Turns } from '../../../lib/turns.ts'
-import { systemTicker, type Ticker } from '../../../lib/uptime.ts'
+import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
+import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'

@@ -1,5 +1,5 @@
 /** Headers of this surface's answers, as name, value, name, value: what a call cost, and what its account has left. */
-import { MICROS_PER_USD } from '../../../lib/usd.ts'
+import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { Spend } from '../../domain/models/router-error.ts'
 
 /** Header names that bear the service's name, once per brand: official clients read only their own. */

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openBlake3 } from '../../../lib/blake3.ts'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/file-ops.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'

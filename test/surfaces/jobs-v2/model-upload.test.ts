@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openBlake3 } from '../../../lib/blake3.ts'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
 import { openModelFiles } from '../../../src/adapters/blobs/model-files.ts'

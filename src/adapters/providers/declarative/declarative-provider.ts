@@ -2,7 +2,7 @@
  * A provider made of rules. It owns what all its calls share (connections, slots, the breaker) and puts the steps in
  * order; each step is in a file of its own under `calls`.
  */
-import { createSemaphore } from '../../../../lib/semaphore.ts'
+import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import type { Semaphore } from '../../../../lib/semaphore.ts'
+import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { ApiClient } from '../outbound/api-client.ts'

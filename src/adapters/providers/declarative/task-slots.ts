@@ -2,7 +2,7 @@
  * The slots that running tasks hold at their provider. A task that is polled to its end gives its slot back then; one that is no
  * longer polled gives it back when its time is over.
  */
-import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
+import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 
 export interface TaskSlots {
   hold(task: string, giveBack: () => void, forMs: number): void

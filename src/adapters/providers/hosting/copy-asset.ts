@@ -4,9 +4,9 @@
  */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
+import { extensionFromType, isActiveType, toBareType } from '../../../../lib/files/mime.ts'
+import { SNIFF_BYTES, sniffType } from '../../../../lib/files/sniff-type.ts'
 import type { NewId } from '../../../../lib/ids.ts'
-import { extensionFromType, isActiveType, toBareType } from '../../../../lib/mime.ts'
-import { SNIFF_BYTES, sniffType } from '../../../../lib/sniff-type.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { StoreBlob } from '../../../domain/assets/blob-store.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'

@@ -3,7 +3,7 @@
  * networks widen it explicitly. Every address that came from outside (a poll URL, an asset, a media input) is checked against it.
  */
 import { lookup } from 'node:dns/promises'
-import { isPublicAddress } from '../../../../lib/public-address.ts'
+import { isPublicAddress } from '../../../../lib/outbound/public-address.ts'
 
 export interface ResolvedAddress {
   readonly address: string

@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from '../../../../lib/clock.ts'
-import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
+import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider, ProviderOptions, ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
 import { BEHAVIOURS, type BehaviourName, isBehaviour } from './sandbox-behaviours.ts'

@@ -1,6 +1,7 @@
 /** Making, rotating and revoking API keys. The text of a key leaves this file once and is stored nowhere. */
-import { hasAtMost } from '../../../../lib/characters.ts'
+
 import type { Clock } from '../../../../lib/clock.ts'
+import { hasAtMost } from '../../../../lib/text/characters.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import { isScope, SCOPES } from '../caller.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'

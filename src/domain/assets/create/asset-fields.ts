@@ -1,6 +1,7 @@
 /** The rules for what a caller may say about an asset besides its path. Each throws `invalid_field` and names the field. */
-import { hasAtMost } from '../../../../lib/characters.ts'
-import { isMediaType, typeFromName } from '../../../../lib/mime.ts'
+
+import { isMediaType, typeFromName } from '../../../../lib/files/mime.ts'
+import { hasAtMost } from '../../../../lib/text/characters.ts'
 import { invalidField } from '../../errors.ts'
 
 export const LIFETIME_MIN_SECONDS = 60

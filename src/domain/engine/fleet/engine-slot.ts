@@ -3,7 +3,7 @@
  * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine.
  */
 import type { Log } from '../../../../lib/log.ts'
-import { settlesWithin } from '../../../../lib/sleep.ts'
+import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import type { Engine } from '../engine-port.ts'
 import type { FleetMember } from './fleet-member.ts'
 

@@ -5,8 +5,8 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
-import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
 import type { Clock } from '../../../../lib/clock.ts'
+import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { installedWeights, LoadedWeights } from './engine-weights.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'

@@ -3,7 +3,7 @@
  * another engine, without spending an attempt.
  */
 import type { Log } from '../../../../lib/log.ts'
-import { sleep } from '../../../../lib/sleep.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EngineStatus } from '../../engine/fleet/engine-status.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
 import type { Worker } from './worker.ts'

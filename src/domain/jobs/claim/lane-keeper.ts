@@ -5,7 +5,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { createTurns, type Turns } from '../../../../lib/turns.ts'
+import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
 import { ANY_LANE } from '../../engine/fleet/lane-table.ts'
 import { toJobError } from '../end/end-of-run.ts'

@@ -1,6 +1,6 @@
 /** What a worker needs and what may be set, with the reasons for the defaults. */
 import type { NewId } from '../../../../lib/ids.ts'
-import type { Turns } from '../../../../lib/turns.ts'
+import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
 import type { JobStore } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'

@@ -3,11 +3,11 @@
  * a second. All its leases are renewed in one write; a run that loses its lease is discarded. Which job is next, for which of the
  * engines, and whether its account may run one more, is decided by the store; the run itself is in job-run.ts.
  */
-import { type Backoff, createBackoff } from '../../../../lib/backoff.ts'
-import { createDoorbell } from '../../../../lib/doorbell.ts'
-import { createSemaphore } from '../../../../lib/semaphore.ts'
-import { settlesWithin, sleep } from '../../../../lib/sleep.ts'
-import { createTurns } from '../../../../lib/turns.ts'
+import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
+import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
+import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
+import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
+import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim } from '../job-store.ts'

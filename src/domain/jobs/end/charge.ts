@@ -2,7 +2,7 @@
  * What a job costs at its end. One that succeeded costs its execution time, at least the minimum; one that its workflow or its
  * owner ended costs the time it took. A job that failed on our side or never ran costs nothing.
  */
-import type { Micros } from '../../../../lib/usd.ts'
+import type { Micros } from '../../../../lib/text/usd.ts'
 import { type PoolPrice, priceOfTime } from '../../credits/prices.ts'
 import { isHeld, type JobStatus } from '../transitions.ts'
 

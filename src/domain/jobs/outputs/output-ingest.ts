@@ -3,7 +3,7 @@
  * the order in which they were reported. What comes after a failed one is not handed on: the job fails with that error.
  */
 import type { NewId } from '../../../../lib/ids.ts'
-import type { Semaphore } from '../../../../lib/semaphore.ts'
+import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { StoreBlob } from '../../assets/blob-store.ts'
 import { ServiceError } from '../../errors.ts'
 import { toJobError } from '../end/end-of-run.ts'

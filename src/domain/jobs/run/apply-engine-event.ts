@@ -6,7 +6,7 @@
 
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../../engine/graph/run-event.ts'
-import { keepHead, keepTail } from '../../../../lib/cut-text.ts'
+import { keepHead, keepTail } from '../../../../lib/text/cut-text.ts'
 import type { JobError, Progress } from '../job.ts'
 import { appendLog, EMPTY_LOG, type LogTail } from './log-tail.ts'
 import {

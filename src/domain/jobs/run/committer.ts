@@ -4,8 +4,8 @@
  * written in the order in which they were added, and always before or with the end.
  */
 import type { Log } from '../../../../lib/log.ts'
-import { sleep } from '../../../../lib/sleep.ts'
-import { uptimeMs } from '../../../../lib/uptime.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { JobLog, Output, Progress } from '../job.ts'
 import type { CommitOutcome, RunChange } from '../job-store.ts'
 

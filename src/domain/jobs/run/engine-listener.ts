@@ -5,7 +5,7 @@
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { inOneStep } from '../../../../lib/turns.ts'
+import { inOneStep } from '../../../../lib/waiting/turns.ts'
 import type { Engine, EngineRun } from '../../engine/engine-port.ts'
 import { toEngineLoss, toJobError } from '../end/end-of-run.ts'
 import type { Job, Progress } from '../job.ts'

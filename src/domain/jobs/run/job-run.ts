@@ -5,7 +5,7 @@
  */
 
 import type { Log } from '../../../../lib/log.ts'
-import { MAX_TIMER_MS } from '../../../../lib/sleep.ts'
+import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/engine-slot.ts'
 import { decideEnd, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'

@@ -2,7 +2,7 @@
  * What a run prints, kept as a bounded tail. A value like any other: appending gives a new tail that shares the old pieces,
  * so the fold over engine events stays pure and a line costs the same whatever came before it.
  */
-import { keepTail } from '../../../../lib/cut-text.ts'
+import { keepTail } from '../../../../lib/text/cut-text.ts'
 
 export const LOG_MAX_BYTES = 256 * 1024
 

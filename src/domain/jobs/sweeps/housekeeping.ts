@@ -3,7 +3,7 @@
  * throws is logged and runs again at its next time. Disposing waits for those under way.
  */
 import type { Log } from '../../../../lib/log.ts'
-import { sleep } from '../../../../lib/sleep.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
 
 export interface Chore {
   readonly name: string

@@ -1,5 +1,5 @@
 /** What the calls under way of an account may cost together, and the ceiling for it. Answers and refusals tell both. */
-import { type Micros, writeUsd } from '../../../../lib/usd.ts'
+import { type Micros, writeUsd } from '../../../../lib/text/usd.ts'
 import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-store.ts'
 import { RouterError, type Spend } from '../router-error.ts'
 import type { AccessRules } from './model-access.ts'

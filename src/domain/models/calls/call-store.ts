@@ -3,7 +3,7 @@
  * ceiling of committed spend and the hold, in this order, so that of two equal requests exactly one goes on. Ending it is one
  * transaction too: the answer, the charge, and what the call counted for in the limits of its account.
  */
-import type { Micros } from '../../../../lib/usd.ts'
+import type { Micros } from '../../../../lib/text/usd.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'

@@ -2,7 +2,7 @@
  * Takes an admitted call to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never throws:
  * whatever happens ends in the store, or, when the process stops, is left to the next process.
  */
-import { sleep } from '../../../../lib/sleep.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'

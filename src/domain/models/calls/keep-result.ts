@@ -3,8 +3,8 @@
  * too many for the record of the call. Most results need neither and are returned at once.
  */
 import type { Clock } from '../../../../lib/clock.ts'
+import { toBareType } from '../../../../lib/files/mime.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { toBareType } from '../../../../lib/mime.ts'
 import type { StoreBlob } from '../../assets/blob-store.ts'
 import type { StorageQuota } from '../../assets/storage-quota.ts'
 import { ServiceError } from '../../errors.ts'

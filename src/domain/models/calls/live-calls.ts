@@ -2,7 +2,7 @@
  * The calls under way in this process: found by their id, waited for by whoever wants their end, and waited for when the
  * service stops.
  */
-import { settlesWithin } from '../../../../lib/sleep.ts'
+import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'

@@ -2,7 +2,7 @@
  * The models as callers see them: found by id, walked page by page in the order of their ids, and suggested to whoever
  * mistypes one. A catalogue never changes; a reload makes a new one, and calls under way keep the model they began with.
  */
-import { editDistance } from '../../../../lib/closest-word.ts'
+import { editDistance } from '../../../../lib/text/closest-word.ts'
 import type { CheckInput } from './check-input.ts'
 import type { Model } from './model.ts'
 

@@ -2,7 +2,7 @@
  * Reads the data file of one model. Every mistake is collected with the name of its field, so that a file can be corrected at
  * once; a file with a mistake gives no model.
  */
-import { isMediaType } from '../../../../lib/mime.ts'
+import { isMediaType } from '../../../../lib/files/mime.ts'
 import { findOtherDefaults } from '../pricing/price-rule.ts'
 import { readPriceRule } from '../pricing/read-price-rule.ts'
 import { FieldReader } from './field-reader.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_MICROS } from '../../../../lib/usd.ts'
+import { MAX_MICROS } from '../../../../lib/text/usd.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { readModel } from '../catalog/read-model.ts'
 import { estimatePrice, findUnbounded, holdFor, leastPrice, priceOf, quoteFor } from './pricing.ts'

@@ -3,7 +3,7 @@
  * the end, so that parts of a sum do not each lose a little. The least, the most and what is charged are the same product of
  * the same factors in the same order, so that a charge never leaves the range that was estimated and set aside before.
  */
-import { MAX_MICROS, type Micros } from '../../../../lib/usd.ts'
+import { MAX_MICROS, type Micros } from '../../../../lib/text/usd.ts'
 import { findLeaves, type JsonPath } from '../catalog/json-path.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { countStated, countTold, type DocumentOf, mostOf } from './count-quantity.ts'

@@ -14,7 +14,7 @@
  *
  * A rule by which a call could cost nothing is refused, and so is one that no hold could cover.
  */
-import { readUsd } from '../../../../lib/usd.ts'
+import { readUsd } from '../../../../lib/text/usd.ts'
 import type { FieldReader } from '../catalog/field-reader.ts'
 import type { Json } from '../catalog/model.ts'
 import {

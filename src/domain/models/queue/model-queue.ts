@@ -3,9 +3,9 @@
  * restart changes nothing: what waited waits, what ran is collected.
  */
 import type { Clock } from '../../../../lib/clock.ts'
-import { createDoorbell } from '../../../../lib/doorbell.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
+import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
 import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'

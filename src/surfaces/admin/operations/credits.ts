@@ -1,7 +1,7 @@
 /** The credits of accounts: what was granted, held and charged, grants and refunds, and whether the ledger adds up. */
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import { readUsd } from '../../../../lib/usd.ts'
+import { readUsd } from '../../../../lib/text/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'

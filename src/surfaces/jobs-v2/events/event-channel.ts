@@ -3,7 +3,7 @@
  * later, or falls behind, gets the present state first and then the same frames. What the frames say is job-frames.ts.
  */
 
-import type { Work } from '../../../../lib/turns.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../../domain/jobs/read/watch-job.ts'
 import type { EventStream, StreamSource } from '../../kit/streams/event-stream.ts'

@@ -4,8 +4,8 @@
  * about the job. A stream counts against the limit until its socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
-import type { Turns } from '../../../../lib/turns.ts'
-import type { Ticker } from '../../../../lib/uptime.ts'
+import type { Turns } from '../../../../lib/waiting/turns.ts'
+import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import type { WatchJob } from '../../../domain/jobs/read/watch-job.ts'

@@ -8,7 +8,7 @@
  * connection.
  */
 
-import type { Work } from '../../../../lib/turns.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
 import type { Job, Output } from '../../../domain/jobs/job.ts'
 import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'

@@ -3,7 +3,7 @@
  * raw `;` and a bad escape are refused, where a framework would guess. Unknown names are ignored.
  */
 import type { FastifyInstance } from 'fastify'
-import type { Turns, Work } from '../../../../lib/turns.ts'
+import type { Turns, Work } from '../../../../lib/waiting/turns.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'

@@ -1,6 +1,6 @@
 /** What can be asked of one job. A job that this caller cannot reach looks exactly like one that does not exist. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Turns } from '../../../../lib/turns.ts'
+import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { Gate } from '../../kit/guards/gate.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { EventHub } from '../events/event-hub.ts'

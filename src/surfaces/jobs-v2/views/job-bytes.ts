@@ -6,7 +6,7 @@
  */
 
 import type { Clock } from '../../../../lib/clock.ts'
-import { finishNow, type Work } from '../../../../lib/turns.ts'
+import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { toJobView, toOutputText, type ViewBase } from './job-view.ts'
 import type { ContentLinks, JobLinkStyle, LinkBase } from './links.ts'

@@ -5,7 +5,7 @@
  * Uploads that stream to disk do not count.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createTurns, type Turns } from '../../../../lib/turns.ts'
+import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 
 export interface BodyMemoryOptions {

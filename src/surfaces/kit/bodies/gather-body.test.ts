@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { PassThrough } from 'node:stream'
 import { mock, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createTurns } from '../../../../lib/turns.ts'
+import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { BodyClaim } from './body-memory.ts'
 import { gatherBody } from './gather-body.ts'
 

@@ -4,7 +4,7 @@
  * bytes of a body that never completes are given back to the system at once.
  */
 import type { IncomingMessage } from 'node:http'
-import { passBuffer } from '../../../../lib/threads/minor-gc.ts'
+import { passBuffer } from '../../../../lib/threads/garbage.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { BodyClaim } from './body-memory.ts'
 

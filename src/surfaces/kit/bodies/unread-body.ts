@@ -4,7 +4,7 @@
  * drop a little more, and then close.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { passBuffer } from '../../../../lib/threads/minor-gc.ts'
+import { passBuffer } from '../../../../lib/threads/garbage.ts'
 
 const LINGER_BYTES = 64 * 1024 * 1024
 const LINGER_MS = 3_000

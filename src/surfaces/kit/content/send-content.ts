@@ -4,7 +4,7 @@
  * of the file at once.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { extensionFromType, isActiveType, isMediaType } from '../../../../lib/mime.ts'
+import { extensionFromType, isActiveType, isMediaType } from '../../../../lib/files/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { AssetContent } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'

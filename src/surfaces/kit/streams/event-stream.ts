@@ -6,7 +6,7 @@
  * A reader that does not keep up gets nothing more until its socket has drained, and then the newest state from its source.
  */
 import type { Socket } from 'node:net'
-import type { Ticker } from '../../../../lib/uptime.ts'
+import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import { CLOSING_COMMENT, KEEPALIVE_COMMENT } from './sse.ts'
 
 /** Who feeds a stream. */

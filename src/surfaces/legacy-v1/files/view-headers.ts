@@ -1,6 +1,6 @@
 /** Headers of files as ComfyUI sends them. A type that a browser would run is only ever downloaded. */
 
-import { isActiveType, isMediaType } from '../../../../lib/mime.ts'
+import { isActiveType, isMediaType } from '../../../../lib/files/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
 import { toFileNameParameters } from '../../kit/content/content-disposition.ts'

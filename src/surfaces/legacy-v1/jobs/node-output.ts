@@ -3,7 +3,7 @@
  * and which of them is its preview. Pure; the rules are ComfyUI's.
  */
 
-import { extensionOf } from '../../../../lib/mime.ts'
+import { extensionOf } from '../../../../lib/files/mime.ts'
 import type { RunRecord, ShownItem, ShownNode } from '../../../domain/jobs/run/run-record.ts'
 
 export interface OutputSummary {

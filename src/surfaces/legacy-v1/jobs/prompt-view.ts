@@ -4,7 +4,7 @@
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
-import type { Work } from '../../../../lib/turns.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
 import type { Job, JobError } from '../../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import type { ExtraDataMemory } from '../prompts/prompt-extra-data.ts'

@@ -1,5 +1,5 @@
 /** What has run, in ComfyUI's form and in the hosted v1's, and how entries are taken out. */
-import { mapSteps, type Work } from '../../../../lib/turns.ts'
+import { mapSteps, type Work } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { HistoryRange, RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { historyEntrySteps, type PromptViewDeps, toHistoryV2Entry } from '../jobs/prompt-view.ts'

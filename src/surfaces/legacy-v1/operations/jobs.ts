@@ -1,7 +1,7 @@
 /** The account's jobs, in the routes of the hosted v1: listed, shown, asked for their status and outputs, cancelled. */
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { mapSteps } from '../../../../lib/turns.ts'
+import { mapSteps } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { RunRecord } from '../../../domain/jobs/run/run-record.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'

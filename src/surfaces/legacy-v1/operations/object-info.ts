@@ -4,8 +4,8 @@
  * large, so the text of each is made once.
  */
 import type { InputSpec, NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
+import { typeFromName } from '../../../../lib/files/mime.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import { typeFromName } from '../../../../lib/mime.ts'
 import { type Api, type OperationDeps, paramOf, sendJsonText } from '../legacy-operation.ts'
 
 // More names than a person chooses from.

@@ -1,5 +1,5 @@
 /** The account's queue: what runs and what waits, taken out by id or emptied, and the run that is stopped. */
-import { mapSteps } from '../../../../lib/turns.ts'
+import { mapSteps } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { cancelAll } from '../jobs/cancel-prompts.ts'
 import { toQueueEntry } from '../jobs/prompt-view.ts'

@@ -1,5 +1,5 @@
 /** The sockets with the parts of the service that they need, and their figures for the operator. */
-import { systemTicker } from '../../../../lib/uptime.ts'
+import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
 import { deprecationHeaders } from '../deprecation.ts'

@@ -1,6 +1,6 @@
 /** Calls that are answered at once: running a model, and asking what that would cost. */
 import type { FastifyInstance } from 'fastify'
-import { writeUsd } from '../../../../lib/usd.ts'
+import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { Access } from '../../../domain/models/access/model-access.ts'
 import type { EstimateModel } from '../../../domain/models/calls/run-call.ts'
 import type { Estimate } from '../../../domain/models/pricing/pricing.ts'

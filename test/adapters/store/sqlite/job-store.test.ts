@@ -1,4 +1,4 @@
-import { testJobStore } from '../../../contracts/job-store.ts'
+import { testJobStore } from '../../../contracts/job-store/job-store.ts'
 import { sqliteOpener } from './temporary-store.ts'
 
 testJobStore(sqliteOpener)

@@ -1,6 +1,6 @@
 /** A file over `/view`, with ranges, and with everything that can go wrong on the way. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { typeFromName } from '../../../../lib/mime.ts'
+import { typeFromName } from '../../../../lib/files/mime.ts'
 import { type FakeFaults, strikes } from './faults.ts'
 
 interface Sent {

@@ -4,7 +4,7 @@
  * this one later, can make the file again.
  */
 
-import { sleep } from '../../../../../lib/sleep.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { silenceError, watchLiveness } from '../health/liveness-watch.ts'

@@ -5,9 +5,9 @@
  */
 
 import type { NodeReport, ReportedFile, ReportedItem } from '../../../../../engine/graph/run-event.ts'
+import { isMediaType, typeFromName } from '../../../../../lib/files/mime.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import { isMediaType, typeFromName } from '../../../../../lib/mime.ts'
-import { sleep } from '../../../../../lib/sleep.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { restoreFile } from '../metadata/restore-file.ts'

@@ -4,9 +4,9 @@
  * lives; after that the server is asked first whether it still has the file.
  */
 import { posix } from 'node:path'
+import { extensionFromType } from '../../../../../lib/files/mime.ts'
 import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
-import { extensionFromType } from '../../../../../lib/mime.ts'
-import { sleep } from '../../../../../lib/sleep.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { EngineInput } from '../../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { escapeJson } from '../metadata/rewritten-names.ts'

@@ -4,7 +4,7 @@
  * when it gets no answer for as long as a run may go without one, the call is given up.
  */
 import { performance } from 'node:perf_hooks'
-import { sleep } from '../../../../../lib/sleep.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'

@@ -3,7 +3,7 @@
  * reason changes or when the server has been ready in between.
  */
 import type { Log } from '../../../../../lib/log.ts'
-import { sleep } from '../../../../../lib/sleep.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { RECYCLED } from '../launch/supervisor.ts'
 import type { ServerState } from './server-monitor.ts'
 

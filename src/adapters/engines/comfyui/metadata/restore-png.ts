@@ -1,5 +1,10 @@
 /** PNG, animated or not: text chunks are rewritten, with length and checksum; all others pass unchanged. */
-import { CHUNK_CHECKSUM_BYTES, CHUNK_HEAD_BYTES, PNG_SIGNATURE, writeChunk } from '../../../../../lib/png-chunks.ts'
+import {
+  CHUNK_CHECKSUM_BYTES,
+  CHUNK_HEAD_BYTES,
+  PNG_SIGNATURE,
+  writeChunk,
+} from '../../../../../lib/files/png-chunks.ts'
 import type { ByteReader } from './byte-reader.ts'
 import type { NameFinder } from './rewritten-names.ts'
 

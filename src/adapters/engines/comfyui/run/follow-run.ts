@@ -5,7 +5,7 @@
  * withdrawn when nothing before it moves. Every wait is bounded.
  */
 import { performance } from 'node:perf_hooks'
-import { createDoorbell, type Doorbell } from '../../../../../lib/doorbell.ts'
+import { createDoorbell, type Doorbell } from '../../../../../lib/waiting/doorbell.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { type Fitness, runningIn } from '../health/fitness.ts'

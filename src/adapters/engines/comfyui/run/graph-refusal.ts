@@ -1,8 +1,8 @@
 /** The answer with which a server refuses a graph, as a failure of the job. Pure. */
 import type { EngineFailure } from '../../../../../engine/graph/run-event.ts'
 import type { Finding, GraphRefusal } from '../../../../../engine/graph/validate/validation-result.ts'
-import { keepHead } from '../../../../../lib/cut-text.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { keepHead } from '../../../../../lib/text/cut-text.ts'
 import { toText } from '../wire/socket-frames.ts'
 import type { FailureBounds, FailureCode } from './node-failure.ts'
 

@@ -5,8 +5,8 @@
 
 import type { Graph } from '../../../../../engine/graph/graph.ts'
 import type { EngineFailure } from '../../../../../engine/graph/run-event.ts'
-import { keepHead, keepTail } from '../../../../../lib/cut-text.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { keepHead, keepTail } from '../../../../../lib/text/cut-text.ts'
 import { toText } from '../wire/socket-frames.ts'
 
 export type FailureCode =

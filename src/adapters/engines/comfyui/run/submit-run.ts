@@ -3,9 +3,9 @@
  * it: the graph is never posted again on a guess. It is posted again, for a while, only where the server certainly has not seen it.
  */
 import { performance } from 'node:perf_hooks'
-import { createBackoff } from '../../../../../lib/backoff.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import { sleep } from '../../../../../lib/sleep.ts'
+import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { silenceError } from '../health/liveness-watch.ts'

@@ -6,9 +6,9 @@
  * and the socket is opened once more.
  */
 import WebSocket from 'ws'
-import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Log } from '../../../../../lib/log.ts'
-import { sleep } from '../../../../../lib/sleep.ts'
+import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { type EngineMessage, readBinaryFrame, readTextFrame } from './socket-frames.ts'
 

@@ -5,8 +5,8 @@
  * printed.
  */
 import { performance } from 'node:perf_hooks'
-import { keepHead } from '../../../../../lib/cut-text.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { keepHead } from '../../../../../lib/text/cut-text.ts'
 import { type EngineMessage, type JsonMessage, toText } from './socket-frames.ts'
 
 export interface RunListener {

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../../../../lib/clock.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import { settlesWithin, sleep } from '../../../../../lib/sleep.ts'
+import { settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyApi } from './comfy-api.ts'
 
 export interface PrintedLines {

@@ -1,7 +1,7 @@
 /** One request to the provider for a step of a call, with its bounds; observer and circuit breaker are told of the result. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
-import { MAX_TIMER_MS } from '../../../../../lib/sleep.ts'
+import { MAX_TIMER_MS } from '../../../../../lib/waiting/sleep.ts'
 import type { Model } from '../../../../domain/models/catalog/model.ts'
 import type { ApiRequest } from '../../outbound/api-client.ts'
 import { type ReadAnswer, readAnswer } from '../answer/read-answer.ts'

@@ -3,9 +3,9 @@
  * answered "later". Both are repeated only until the deadline. Whatever else fails after the first byte was sent is not repeated.
  */
 
-import { createBackoff } from '../../../../../lib/backoff.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
 import type { Sending } from '../../../../domain/models/calls/sent-journal.ts'
 import type { ReadAnswer } from '../answer/read-answer.ts'
 import type { Meaning } from '../rules/rule-types.ts'

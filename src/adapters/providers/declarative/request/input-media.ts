@@ -4,8 +4,8 @@
  * sent to the provider.
  */
 
+import { sniffType } from '../../../../../lib/files/sniff-type.ts'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
-import { sniffType } from '../../../../../lib/sniff-type.ts'
 import type { ValidationFailure } from '../../../../domain/models/router-error.ts'
 import { BlockedAddressError } from '../../outbound/network.ts'
 import type { SafeFetch } from '../../outbound/safe-fetch.ts'

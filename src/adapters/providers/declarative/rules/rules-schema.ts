@@ -1,6 +1,6 @@
 /** The shape of the rules as JSON Schema, against which `models lint` and every reload check the files. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import { closestWord } from '../../../../../lib/closest-word.ts'
+import { closestWord } from '../../../../../lib/text/closest-word.ts'
 import { MEANINGS, OCCASIONS } from './rule-types.ts'
 
 const TEXT = { type: 'string', minLength: 1, maxLength: 2000 }

@@ -1,6 +1,6 @@
 /** Accounts of the cloud and serverless kinds: the record beside the counters, and the balance of those that pay. */
 import type { DatabaseSync } from 'node:sqlite'
-import { MAX_MICROS } from '../../../../../../lib/usd.ts'
+import { MAX_MICROS } from '../../../../../../lib/text/usd.ts'
 import type { AccountRecord, AccountStatus } from '../../../../../domain/accounts/account.ts'
 import type { EnforcedLimits, VersionedAccount } from '../../../../../domain/accounts/account-store.ts'
 import type { LimitOverrides } from '../../../../../domain/accounts/limits/tiers.ts'

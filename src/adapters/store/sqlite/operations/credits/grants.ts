@@ -1,6 +1,6 @@
 /** What operators do to a ledger: grant credit, take it back, refund what was charged. Each is idempotent by its id. */
 import type { DatabaseSync } from 'node:sqlite'
-import { MAX_MICROS, type Micros } from '../../../../../../lib/usd.ts'
+import { MAX_MICROS, type Micros } from '../../../../../../lib/text/usd.ts'
 import type { Balance, GrantOutcome, RefundOutcome } from '../../../../../domain/credits/ledger.ts'
 import { prepareRows } from '../statement.ts'
 import { preparePost } from './ledger-holds.ts'

@@ -4,7 +4,7 @@
  * money once. An account without a balance is unmetered and costs no row.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Micros } from '../../../../../../lib/usd.ts'
+import type { Micros } from '../../../../../../lib/text/usd.ts'
 import type { EntryKind } from '../../../../../domain/credits/ledger.ts'
 import { prepareRows } from '../statement.ts'
 

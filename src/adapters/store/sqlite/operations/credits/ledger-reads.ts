@@ -1,6 +1,6 @@
 /** What the ledger can tell: balances, entries by page, open holds, the use of a period. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Micros } from '../../../../../../lib/usd.ts'
+import type { Micros } from '../../../../../../lib/text/usd.ts'
 import type { Balance, EntryKind, Hold, LedgerEntry, Usage } from '../../../../../domain/credits/ledger.ts'
 import { prepareRows } from '../statement.ts'
 

@@ -1,7 +1,7 @@
 /** The end of retention, and the counts that span all accounts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { at, DAY_MS, hashOf, newOutput, type StoreOpener, Tenant, withStore } from './store-under-test.ts'
+import { at, DAY_MS, hashOf, newOutput, type StoreOpener, Tenant, withStore } from '../store-under-test.ts'
 
 const WEEK_MS = 7 * DAY_MS
 

@@ -1,7 +1,7 @@
 /** Submit, keys, the queue bound and the position in the queue. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { at, DAY_MS, hashOf, keyClaim, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+import { at, DAY_MS, hashOf, keyClaim, START, type StoreOpener, shareStore, Tenant } from '../store-under-test.ts'
 
 export function testJobStoreSubmits(opener: StoreOpener): void {
   describe('submit', () => {

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Lease } from '../../src/domain/jobs/job-store.ts'
-import { isHeld, isTerminal, type JobStatus } from '../../src/domain/jobs/transitions.ts'
-import { LOST, START, type StoreOpener, type StoreUnderTest, shareStore, Tenant } from './store-under-test.ts'
+import type { Lease } from '../../../src/domain/jobs/job-store.ts'
+import { isHeld, isTerminal, type JobStatus } from '../../../src/domain/jobs/transitions.ts'
+import { LOST, START, type StoreOpener, type StoreUnderTest, shareStore, Tenant } from '../store-under-test.ts'
 
 const RETENTION_MS = 1_000
 const GRACE_MS = 300

@@ -1,11 +1,12 @@
 /** How every job store behaves. The suite of states and counters under random operations is in job-store-model.ts. */
+
+import type { StoreOpener } from '../store-under-test.ts'
 import { testJobStoreClaims } from './job-store-claims.ts'
 import { testJobStoreLanes } from './job-store-lanes.ts'
 import { testJobStoreLeases } from './job-store-leases.ts'
 import { testJobStoreReads } from './job-store-reads.ts'
 import { testJobStoreSubmits } from './job-store-submits.ts'
 import { testJobStoreSweeps } from './job-store-sweeps.ts'
-import type { StoreOpener } from './store-under-test.ts'
 
 export function testJobStore(opener: StoreOpener): void {
   testJobStoreSubmits(opener)

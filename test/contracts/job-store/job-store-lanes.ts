@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { EngineOffer, LaneRank } from '../../src/domain/engine/fleet/lane-offers.ts'
-import type { Claim } from '../../src/domain/jobs/job-store.ts'
-import { at, START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
+import type { EngineOffer, LaneRank } from '../../../src/domain/engine/fleet/lane-offers.ts'
+import type { Claim } from '../../../src/domain/jobs/job-store.ts'
+import { at, START, type StoreOpener, shareStore, Tenant, withStore } from '../store-under-test.ts'
 
 /** An engine that serves these lanes, each with its rank. */
 function engine(engineId: string, ranks: Readonly<Record<string, LaneRank>>): EngineOffer {

@@ -1,7 +1,7 @@
 /** Claims: order, fairness, limits that hold under competition, secrets that are handed over once. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { at, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+import { at, START, type StoreOpener, shareStore, Tenant } from '../store-under-test.ts'
 
 export function testJobStoreClaims(opener: StoreOpener): void {
   describe('claim', () => {

@@ -1,9 +1,9 @@
 /** Reads and listings: what an account sees of its jobs, and what it must not see. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Job } from '../../src/domain/jobs/job.ts'
-import type { ListQuery } from '../../src/domain/jobs/job-store.ts'
-import { at, DAY_MS, START, type StoreOpener, shareStore, Tenant } from './store-under-test.ts'
+import type { Job } from '../../../src/domain/jobs/job.ts'
+import type { ListQuery } from '../../../src/domain/jobs/job-store.ts'
+import { at, DAY_MS, START, type StoreOpener, shareStore, Tenant } from '../store-under-test.ts'
 
 const ALL: ListQuery = { statuses: null, metadata: {}, limit: 100, after: null, now: START }
 

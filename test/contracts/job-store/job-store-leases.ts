@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { Progress } from '../../src/domain/jobs/job.ts'
+import type { Progress } from '../../../src/domain/jobs/job.ts'
 import {
   at,
   DAY_MS,
@@ -14,7 +14,7 @@ import {
   type StoreOpener,
   shareStore,
   Tenant,
-} from './store-under-test.ts'
+} from '../store-under-test.ts'
 
 const PROGRESS: Progress = {
   value: 0.25,
