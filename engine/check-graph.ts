@@ -31,7 +31,7 @@ export class CheckedGraph {
  */
 export type GraphSource = string | Graph | { readonly [nodeId: string]: unknown }
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly catalog: NodeCatalog
   readonly given: GivenInputs
   readonly turns: Turns

@@ -8,7 +8,7 @@ const VERSION = 1
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEADER_BYTES = 1 + NONCE_BYTES + TAG_BYTES
-export const SEALER_KEY_BYTES = 32
+const SEALER_KEY_BYTES = 32
 
 export interface Sealer {
   seal(plain: Uint8Array, context: string): Uint8Array

@@ -12,9 +12,9 @@ const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const dist = path.join(project, 'dist')
 const DATA = ['spec', 'models', 'migrations', 'package.json']
 
-function compile(): void {
+function compile(settings: string): void {
   const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
-  const result = spawnSync(process.execPath, [compiler, '-p', path.join(project, 'tsconfig.build.json')], {
+  const result = spawnSync(process.execPath, [compiler, '-p', path.join(project, settings)], {
     cwd: project,
     stdio: ['ignore', 'inherit', 'inherit'],
   })
@@ -32,6 +32,8 @@ function renameThreadModules(): void {
 }
 
 rmSync(dist, { recursive: true, force: true })
-compile()
+compile('tsconfig.build.json')
+// Types only of what other programs may import.
+compile('tsconfig.types.json')
 renameThreadModules()
 for (const name of DATA) cpSync(path.join(project, name), path.join(dist, name), { recursive: true })

@@ -12,7 +12,7 @@ import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
 import type { SharedParts } from './surfaces/admin/register-operations.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 
-export interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations'> {
+interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations'> {
   readonly store: Store
   /** null: the local kind. */
   readonly shared: SharedAccounts | null

@@ -42,7 +42,7 @@ export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrid
   readonly models?: ModelOverrides
 }
 
-export interface AppOptions {
+interface AppOptions {
   readonly log: Log
   readonly version: string
   readonly overrides?: AppOverrides

@@ -16,14 +16,14 @@ import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'
 import { openServer } from './surfaces/server.ts'
 
-export interface OfflineAdminOptions {
+interface OfflineAdminOptions {
   /** Who is at the keyboard, for the audit log. */
   readonly actor: string
   readonly version: string
   readonly log: Log
 }
 
-export interface OfflineAdmin extends AsyncDisposable {
+interface OfflineAdmin extends AsyncDisposable {
   readonly url: string
   readonly token: string
 }

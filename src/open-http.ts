@@ -106,7 +106,7 @@ function toPoolOf(deployments: Deployments): PoolOf {
     deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
 }
 
-export interface HttpParts {
+interface HttpParts {
   readonly store: Store
   readonly version: string
   readonly secrets: Secrets

@@ -32,7 +32,7 @@ export interface NodeDeclaration {
 }
 
 /** Socket types of the output kinds, as links know them. */
-export const OUTPUT_TYPES: Readonly<Record<keyof OutputTypes, string>> = {
+const OUTPUT_TYPES: Readonly<Record<keyof OutputTypes, string>> = {
   image: 'IMAGE',
   mask: 'MASK',
   latent: 'LATENT',

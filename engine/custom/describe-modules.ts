@@ -13,7 +13,7 @@ import type { DescribeThreadData, FromDescribe } from './describe-thread.ts'
 import { findModules, type ModuleFile, NodeModuleError, resolveFolders } from './find-modules.ts'
 import type { SourceTexts } from './module-hooks.ts'
 
-export interface DescribeOptions {
+interface DescribeOptions {
   /** Class types that are taken. */
   isTaken(classType: string): boolean
   /** For all modules together. */

@@ -11,7 +11,7 @@ import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { CustomNodes, NodeLimits } from './custom-nodes.ts'
 import type { NodeThreadStart } from './protocol.ts'
 
-export interface NodePoolDeps {
+interface NodePoolDeps {
   readonly size: number
   readonly nodes: CustomNodes
   readonly limits: NodeLimits

@@ -2,7 +2,7 @@
 import { toBytes } from '../tensor/bytes.ts'
 import type { EncodedPicture, Tensor } from './nodes-api.ts'
 
-export interface PreviewLine {
+interface PreviewLine {
   show(picture: Tensor | EncodedPicture): void
   /** Resolves when the last picture is out. */
   drained(): Promise<void>

@@ -2,7 +2,7 @@
  * What a node prints, on its way to the log of its run. Lines are gathered into a few messages, and a call can print only so
  * much: megabytes cost their own thread some time and nobody else anything.
  */
-export interface Printer {
+interface Printer {
   print(text: string): void
   /** Sends what is left. */
   close(): void

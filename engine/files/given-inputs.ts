@@ -18,7 +18,7 @@ export interface GivenInputs {
   readonly folder: string | null
 }
 
-export interface FoundInputs {
+interface FoundInputs {
   readonly sources: ReadonlyMap<string, InputSource>
   /** Folders named by the graph that hold at least one file. */
   readonly folders: ReadonlySet<string>

@@ -18,7 +18,7 @@ export interface InputSource {
   read(): AsyncIterable<Uint8Array>
 }
 
-export interface InputFiles extends AsyncDisposable {
+interface InputFiles extends AsyncDisposable {
   readonly files: Readonly<Record<string, InputFile>>
 }
 

@@ -10,7 +10,7 @@ export interface OutputName {
   readonly baseName: string
 }
 
-export interface NameValues {
+interface NameValues {
   readonly width: number
   readonly height: number
   readonly now: Date

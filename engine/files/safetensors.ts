@@ -86,7 +86,7 @@ function parseHeader(bytes: Buffer): JsonObject {
   throw damaged('InvalidHeaderDeserialization')
 }
 
-export interface OpenTensors extends AsyncDisposable {
+interface OpenTensors extends AsyncDisposable {
   has(name: string): boolean
   /** As float32, whatever the file holds. Throws NodeError when there is no such tensor. */
   read(name: string, work: PixelWork): Promise<Tensor>
@@ -125,7 +125,7 @@ export async function openSafetensors(path: string): Promise<OpenTensors> {
   }
 }
 
-export interface SavedTensor {
+interface SavedTensor {
   readonly name: string
   readonly shape: readonly number[]
   readonly data: Float32Array

@@ -12,7 +12,7 @@ import type { NodeCatalog } from './node-catalog.ts'
 import type { CheckInput } from './validate/check-node.ts'
 import { unwrapConstant } from './validate/convert-constant.ts'
 
-export interface FileInput {
+interface FileInput {
   readonly path: string
   /** The word in "Invalid image file: x". */
   readonly noun: string
@@ -80,7 +80,7 @@ export function findFileNames(graph: Graph, catalog: NodeCatalog): FileNames {
   return { names, folders, inputs, folderInputs }
 }
 
-export interface KnownFiles {
+interface KnownFiles {
   hasFile(name: string): boolean
   hasFolder(folder: string): boolean
 }

@@ -4,7 +4,7 @@
  */
 import type { InputOptions, InputSpec, NodeDefinition } from './node-catalog.ts'
 
-export type InputCategory = 'required' | 'optional'
+type InputCategory = 'required' | 'optional'
 
 export interface DeclaredInput {
   /** The key in the node's inputs: the name, or the dotted path of an input inside a dynamic one. */
@@ -34,7 +34,7 @@ export interface NodeSpec {
 
 export const AUTOGROW = 'COMFY_AUTOGROW_V3'
 export const DYNAMIC_COMBO = 'COMFY_DYNAMICCOMBO_V3'
-export const DYNAMIC_SLOT = 'COMFY_DYNAMICSLOT_V3'
+const DYNAMIC_SLOT = 'COMFY_DYNAMICSLOT_V3'
 const DYNAMIC_TYPES: ReadonlySet<unknown> = new Set([AUTOGROW, DYNAMIC_COMBO, DYNAMIC_SLOT])
 
 const CATEGORIES: readonly InputCategory[] = ['required', 'optional']

@@ -4,7 +4,7 @@ import { type PngChunk, readChunks, writeChunks } from '../../lib/files/png-chun
 import { NodeError } from '../node/node-error.ts'
 import type { PngText } from './png-text.ts'
 
-export interface ApngOptions {
+interface ApngOptions {
   /** How long every frame is shown. */
   readonly frameMs: number
   /** What the file remembers, in private chunks at its end. */

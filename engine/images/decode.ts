@@ -11,7 +11,7 @@ import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { inBlocks } from '../tensor/map-pixels.ts'
 import type { DecodeWork, PixelWork, Tensor } from '../tensor/tensor.ts'
 
-export interface DecodeOptions {
+interface DecodeOptions {
   /** As the graph names the file, for messages. */
   readonly name: string
   readonly maxPixels: number

@@ -5,7 +5,7 @@ import type { ImageView } from '../tensor/tensor.ts'
 import type { PngText } from './png-text.ts'
 import { type PngPicture, writePng } from './write-png.ts'
 
-export interface PngOptions {
+interface PngOptions {
   /** Which image of the batch. */
   readonly index: number
   /** zlib's level, 0 to 9. */
@@ -34,7 +34,7 @@ export async function encodePng(view: ImageView, options: PngOptions): Promise<U
   return writePng(picture, options)
 }
 
-export interface DeepPngOptions {
+interface DeepPngOptions {
   readonly index: number
   readonly bits: 8 | 16
   readonly texts: PngText

@@ -6,7 +6,7 @@ import { deflateSync } from 'node:zlib'
 import { NodeError } from '../node/node-error.ts'
 import type { PngText } from './png-text.ts'
 
-export interface ExrImage {
+interface ExrImage {
   readonly width: number
   readonly height: number
   /** 1, 3 or 4, interleaved: grey; red, green, blue; the same with alpha. */
@@ -15,11 +15,11 @@ export interface ExrImage {
 }
 
 /** x and y of red, green, blue and white. */
-export type Chromaticities = readonly number[]
+type Chromaticities = readonly number[]
 export const REC_709: Chromaticities = [0.64, 0.33, 0.3, 0.6, 0.15, 0.06, 0.3127, 0.329]
 export const REC_2020: Chromaticities = [0.708, 0.292, 0.17, 0.797, 0.131, 0.046, 0.3127, 0.329]
 
-export interface ExrOptions {
+interface ExrOptions {
   readonly chromaticities: Chromaticities
   readonly texts: PngText
   checkpoint(): void

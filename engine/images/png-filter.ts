@@ -16,7 +16,7 @@ export interface PngRows {
   fill(space: Workspace, y: number, addresses: { readonly target: number; readonly scratch: number }): void
 }
 
-export interface FilteredBand {
+interface FilteredBand {
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly checksum: Checksum
 }

@@ -11,7 +11,7 @@ const ENTRY_BYTES = 12
 const TIFF_HEAD_BYTES = 8
 
 /** A TIFF directory of texts, in the order of their tags. */
-export function toExif(texts: PngText): Buffer {
+function toExif(texts: PngText): Buffer {
   if (texts.length > FIRST_TAG) throw new NodeError('ValueError', 'extra_pnginfo has too many keys for a WebP file')
   const tags = texts
     .map(([key, value], index) => ({ tag: FIRST_TAG - index, bytes: Buffer.from(`${key}:${value}\0`, 'utf8') }))
@@ -72,7 +72,7 @@ function writeRiff(chunks: readonly RiffChunk[]): Uint8Array<ArrayBuffer> {
   return new Uint8Array(result.buffer)
 }
 
-export interface WebpFacts {
+interface WebpFacts {
   readonly width: number
   readonly height: number
   readonly hasAlpha: boolean

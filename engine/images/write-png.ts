@@ -10,7 +10,7 @@ import { type Checksum, FIRST_CHECKSUM, filterBand, type PngRows } from './png-f
 import { type PngText, toTextChunk } from './png-text.ts'
 
 const COLOR_TYPES = { 1: 0, 3: 2, 4: 6 } as const
-export type PngChannels = keyof typeof COLOR_TYPES
+type PngChannels = keyof typeof COLOR_TYPES
 
 export interface PngPicture extends PngRows {
   readonly width: number
@@ -18,7 +18,7 @@ export interface PngPicture extends PngRows {
   readonly bits: 8 | 16
 }
 
-export interface WritePngOptions {
+interface WritePngOptions {
   /** zlib's level, 0 to 9. */
   readonly level: number
   readonly texts: PngText

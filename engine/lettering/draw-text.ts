@@ -4,7 +4,7 @@
  */
 import { type Letters, PEN_RADIUS, type Stroke, widthOf } from './letter-shapes.ts'
 
-export interface Coverage {
+interface Coverage {
   readonly width: number
   readonly height: number
   readonly data: Float32Array
@@ -90,7 +90,7 @@ export function drawText(target: Coverage, lines: readonly PlacedLine[], pen: Pe
   }
 }
 
-export interface InkRange {
+interface InkRange {
   /** From the baseline of the first line upwards, in pixels. */
   readonly above: number
   /** From the baseline of the last line downwards. */

@@ -23,7 +23,7 @@ function* pieces(word: Word, { letters, maxWidth }: WrapOptions): Generator<Word
   yield piece
 }
 
-export interface WrapOptions {
+interface WrapOptions {
   readonly letters: Letters
   /** In font sizes. */
   readonly maxWidth: number
@@ -53,7 +53,7 @@ export function wrapText(text: string, options: WrapOptions): Word[] {
   return text.split('\n').flatMap((line) => wrapLine(line, options))
 }
 
-export interface TextPlan {
+interface TextPlan {
   readonly width: number
   readonly height: number
   /** In percent of the height. */
@@ -63,7 +63,7 @@ export interface TextPlan {
   readonly hasOutline: boolean
 }
 
-export interface LaidOutText {
+interface LaidOutText {
   readonly lines: readonly PlacedLine[]
   readonly pen: Pen
 }

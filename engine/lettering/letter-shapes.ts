@@ -4,7 +4,7 @@ import { DOTLESS, GLYPHS, MARKS, UNKNOWN_GLYPH } from './glyphs.ts'
 /** x and y of every point, one after the other; y upwards from the baseline, all in font sizes. */
 export type Stroke = Float64Array
 
-export interface Shape {
+interface Shape {
   readonly advance: number
   readonly strokes: readonly Stroke[]
 }

@@ -65,7 +65,7 @@ export function windowArgs({ start, duration }: TimeWindow): string[] {
   return args
 }
 
-export interface StreamRequest {
+interface StreamRequest {
   readonly file: MediaFile
   readonly stream: AudioStream
   readonly window: TimeWindow

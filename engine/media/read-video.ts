@@ -14,7 +14,7 @@ export interface ReadWork extends DecodeWork {
 
 export type ColorSpace = 'sRGB' | 'HDR' | 'HDR PQ'
 
-export interface VideoFacts {
+interface VideoFacts {
   readonly stream: VideoStream
   readonly probe: Probe
   /** Seconds of the part that is meant. */
@@ -139,7 +139,7 @@ const PASS_THROUGH = [
 ] as const
 const UNKNOWN_OPTION = /Unrecognized option 'fps_mode/
 
-export interface FramesRequest {
+interface FramesRequest {
   readonly video: FileVideo
   readonly facts: VideoFacts
   /** Positions of the wanted frames within the part; null for all. */

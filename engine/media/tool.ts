@@ -31,7 +31,7 @@ export interface ToolEnd {
 const CANCEL_LOOK_MS = 50
 const COMPLAINT_LENGTH = 16_384
 
-export function notInstalled(program: string, purpose: string): NodeError {
+function notInstalled(program: string, purpose: string): NodeError {
   const message =
     `${purpose} needs the program ${program}, which this server does not have. Install FFmpeg ` +
     '(Debian, Ubuntu: apt-get install ffmpeg; macOS: brew install ffmpeg; Windows: winget install ffmpeg) so that ' +

@@ -8,14 +8,14 @@ import { MAX_MADE_BYTES, type MediaTags, openWorkFolder, readMade, writeMetadata
 
 export const MP3_QUALITIES = ['V0', '128k', '320k'] as const
 export const OPUS_QUALITIES = ['64k', '96k', '128k', '192k', '320k'] as const
-export type Mp3Quality = (typeof MP3_QUALITIES)[number]
-export type OpusQuality = (typeof OPUS_QUALITIES)[number]
+type Mp3Quality = (typeof MP3_QUALITIES)[number]
+type OpusQuality = (typeof OPUS_QUALITIES)[number]
 
 export type LossyFormat =
   | { readonly format: 'mp3'; readonly quality: Mp3Quality }
   | { readonly format: 'opus'; readonly quality: OpusQuality }
 
-export interface EncodeAudioOptions {
+interface EncodeAudioOptions {
   readonly batch: number
   readonly tags: MediaTags
 }
@@ -29,7 +29,7 @@ function codecArgs({ format, quality }: LossyFormat): string[] {
 const OPUS_RATES = [8000, 12_000, 16_000, 24_000, 48_000]
 
 /** Opus knows five rates: the next higher one is taken, and nothing above 48 kHz. */
-export function toOpusRate({ waveform, sampleRate }: Audio, work: PixelWork): Audio {
+function toOpusRate({ waveform, sampleRate }: Audio, work: PixelWork): Audio {
   const rate = OPUS_RATES.find((known) => known >= sampleRate) ?? 48_000
   return { waveform: resample(waveform, { from: sampleRate, to: rate }, work), sampleRate: rate }
 }

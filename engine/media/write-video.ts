@@ -31,12 +31,12 @@ export interface VideoEncoder {
   readonly colorSpace: ColorSpace | null
 }
 
-export interface WriteWork {
+interface WriteWork {
   checkpoint(): void
   progress(value: number, max: number): void
 }
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly container: Container
   readonly encoder: VideoEncoder
   readonly tags: MediaTags

@@ -10,10 +10,10 @@ import type { CallResult, NodeContext, ReadInputs } from './node-context.ts'
 type Kinds = Readonly<Record<string, InputKind<unknown>>>
 type ReadOf<K extends Kinds> = { readonly [Name in keyof K]: K[Name] extends InputKind<infer T> ? T : never }
 /** What `run` receives: required inputs, and optional ones when they were given. */
-export type InputsOf<R extends Kinds, O extends Kinds> = ReadOf<R> & Partial<ReadOf<O>>
+type InputsOf<R extends Kinds, O extends Kinds> = ReadOf<R> & Partial<ReadOf<O>>
 type ListsOf<T> = { readonly [Name in keyof T]: readonly T[Name][] }
 
-export interface OutputKind {
+interface OutputKind {
   readonly type: string
   /** Defaults to the type. */
   readonly name?: string
@@ -27,7 +27,7 @@ export interface OutputKind {
 export type Cost = 'inline' | 'compute' | 'isolated'
 
 /** Values for hidden inputs that an engine fills in. */
-export type HiddenType = 'PROMPT' | 'EXTRA_PNGINFO' | 'UNIQUE_ID'
+type HiddenType = 'PROMPT' | 'EXTRA_PNGINFO' | 'UNIQUE_ID'
 
 interface Declaration<R extends Kinds, O extends Kinds> {
   readonly classType: string
@@ -67,7 +67,7 @@ export interface NodeSpec<R extends Kinds, O extends Kinds> extends Declaration<
   run(inputs: InputsOf<R, O>, context: NodeContext): CallResult | Promise<CallResult>
 }
 
-export interface ListNodeSpec<R extends Kinds, O extends Kinds> extends Declaration<R, O> {
+interface ListNodeSpec<R extends Kinds, O extends Kinds> extends Declaration<R, O> {
   readonly cost: Cost
   run(inputs: ListsOf<InputsOf<R, O>>, context: NodeContext): CallResult | Promise<CallResult>
 }

@@ -28,9 +28,9 @@ export interface AutogrowKind<T> extends GroupKind<Members<T>> {
 const MAX_GROWN = 100
 
 /** How the members of a growing group are called: counted from 0 after a prefix, or by fixed names. */
-export type AutogrowNames = { readonly prefix: string; readonly max: number } | { readonly names: readonly string[] }
+type AutogrowNames = { readonly prefix: string; readonly max: number } | { readonly names: readonly string[] }
 
-export interface AutogrowTemplate<T> {
+interface AutogrowTemplate<T> {
   /** The name under which the template declares its member; clients show it. */
   readonly member: string
   readonly kind: InputKind<T>
@@ -74,7 +74,7 @@ export type ReadOfAny<K extends AnyKinds> = {
   readonly [Name in keyof K]: K[Name] extends GroupKind<infer T> ? T : K[Name] extends InputKind<infer T> ? T : never
 }
 
-export interface ComboOption {
+interface ComboOption {
   readonly required?: AnyKinds
   readonly optional?: AnyKinds
 }

@@ -11,9 +11,9 @@ import type { CallResult, NodeContext, ReadInputs } from './node-context.ts'
 
 type NoKinds = Record<never, never>
 type Facts = Omit<NodeSpec<NoKinds, NoKinds>, 'required' | 'optional' | 'cost' | 'changeValue' | 'askLazy' | 'run'>
-export type InputsOfAny<R extends AnyKinds, O extends AnyKinds> = ReadOfAny<R> & Partial<ReadOfAny<O>>
+type InputsOfAny<R extends AnyKinds, O extends AnyKinds> = ReadOfAny<R> & Partial<ReadOfAny<O>>
 
-export interface DynamicNodeSpec<R extends AnyKinds, O extends AnyKinds> extends Facts {
+interface DynamicNodeSpec<R extends AnyKinds, O extends AnyKinds> extends Facts {
   readonly required?: R
   readonly optional?: O
   /** One template id per output, for classes with matched outputs. */
@@ -81,7 +81,7 @@ type ListsOfAny<K extends Readonly<Record<string, ListKind>>> = {
       : never
 }
 
-export interface DynamicListNodeSpec<R extends Readonly<Record<string, ListKind>>> extends Facts {
+interface DynamicListNodeSpec<R extends Readonly<Record<string, ListKind>>> extends Facts {
   readonly required: R
   readonly outputMatchTypes?: readonly string[]
   readonly cost: Cost

@@ -170,7 +170,7 @@ export function color(options: InputOptions): InputKind<string> {
   }
 }
 
-export interface BoundingBox {
+interface BoundingBox {
   readonly x: number
   readonly y: number
   readonly width: number

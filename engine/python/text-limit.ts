@@ -5,7 +5,7 @@
 import type { Cost } from '../node/define-node.ts'
 import { NodeError } from '../node/node-error.ts'
 
-export const MAX_TEXT_LENGTH = 2 ** 24
+const MAX_TEXT_LENGTH = 2 ** 24
 
 export function refuseLongText(length: number): void {
   if (length <= MAX_TEXT_LENGTH) return

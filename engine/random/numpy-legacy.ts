@@ -4,7 +4,7 @@ import { MersenneTwister } from './mersenne-twister.ts'
 // Upstream takes seeds modulo this, one short of all 32-bit numbers.
 const SEEDS = 2n ** 32n - 1n
 
-export interface NumpyLegacy {
+interface NumpyLegacy {
   /** An integer of 0..most, both included. Draws nothing when there is no choice. */
   bounded(most: number): number
   /** The numbers 0..count-1 in random order. */

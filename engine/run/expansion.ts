@@ -9,7 +9,7 @@ import { type CallOutputs, mergeOutputs } from './calls/map-calls.ts'
 import { isLinkValue, type LiveNode } from './live-graph.ts'
 import type { PendingExpansion, RunState } from './run-state.ts'
 
-export interface ExpandedNode {
+interface ExpandedNode {
   readonly report: MadeReport | null
   readonly calls: readonly ExpandingCall[]
 }

@@ -3,7 +3,7 @@
  * first, then a node that feeds an output node, then one two steps before it, then the rest, each in the order in which
  * they were added. So previews appear as early as they can. Links of lazy inputs are added only when they are asked for.
  */
-export interface ScheduleDeps {
+interface ScheduleDeps {
   /** Producers over links that count from the start, in the order of the node's inputs. */
   producersOf(nodeId: string): readonly string[]
   isCached(nodeId: string): boolean

@@ -25,7 +25,7 @@ export function unsigned(value: number): number[] {
   return bytes
 }
 
-export function signed(value: number): number[] {
+function signed(value: number): number[] {
   const bytes: number[] = []
   for (let rest = value; ; ) {
     const low = rest & 0x7f

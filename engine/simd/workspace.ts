@@ -29,7 +29,7 @@ const KERNELS = {
 type NumbersOf<P extends ParameterTypes> = { readonly [Name in keyof P]: number }
 
 /** Kernels take their parameters by position, as WebAssembly does; their names stand in the kernel's definition. */
-export type Kernels = {
+type Kernels = {
   readonly [Name in keyof typeof KERNELS]: (typeof KERNELS)[Name] extends Kernel<infer P>
     ? (...numbers: NumbersOf<P>[keyof P][]) => void
     : never

@@ -36,13 +36,13 @@ export interface MemoryOwner {
   liveBytes: number
 }
 
-export interface ReserveOptions {
+interface ReserveOptions {
   /** Must be free as well, but is not counted: it will be asked for soon. */
   readonly besideBytes?: number
   readonly owner?: MemoryOwner
 }
 
-export interface MemoryLedgerDeps {
+interface MemoryLedgerDeps {
   readonly limitBytes: number
   /** What one owner may have at a time; all of it unless said otherwise. */
   readonly ownerLimitBytes?: number

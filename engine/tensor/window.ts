@@ -32,7 +32,7 @@ export function sliceOf(start: number, end: number, size: number): { readonly fr
   return { from, count: Math.max(0, bounded(end) - from) }
 }
 
-export interface Placement {
+interface Placement {
   readonly x: number
   readonly y: number
   /** Which frame of the source goes onto frame `index` of the canvas. */

@@ -9,7 +9,7 @@ import type { ComputeThreadData } from './protocol.ts'
 import type { OpenedThread, ThreadKind } from './thread-kind.ts'
 import { createThreadPool, type ThreadPool } from './thread-pool.ts'
 
-export interface ComputePoolDeps {
+interface ComputePoolDeps {
   readonly size: number
   /** The longest time that one call may take. */
   readonly timeoutMs: number

@@ -26,13 +26,13 @@ import { createRunStream, EngineThreadLostError, type RunStream } from './run-st
  */
 export type ReserveOutputNumbers = (folder: string, prefix: string, count: number) => Promise<number>
 
-export interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
+interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
   readonly reserveOutputNumbers: ReserveOutputNumbers
   readonly runModel: RunModel | null
   readonly signal: AbortSignal
 }
 
-export interface EngineThreadLink {
+interface EngineThreadLink {
   run(run: ThreadRun): AsyncGenerator<EngineEvent, void, undefined>
   close(): Promise<void>
 }
@@ -63,7 +63,7 @@ interface Incarnation {
   verdict: string | null
 }
 
-export interface EngineThreadOptions {
+interface EngineThreadOptions {
   readonly data: Omit<EngineThreadData, 'pulse'>
   /** Of the thread and of the programs that it starts; absent: ours. */
   readonly environment?: NodeJS.ProcessEnv

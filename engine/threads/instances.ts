@@ -10,7 +10,7 @@ const ALPHABET = 'abcdefghijklmnopqrstupvxyz'
 const LETTER_COUNT = 5
 const MAX_INSTANCES = 10_000
 
-export interface Instances {
+interface Instances {
   letters(accountId: string, nodeId: string, classType: string): string
   /** The first of `count` consecutive numbers for temporary files of this name. */
   reserveTempNumbers(accountId: string, name: string, count: number): number

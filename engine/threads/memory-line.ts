@@ -11,7 +11,7 @@ import type { MemoryAnswer, MemoryLine, MemoryRequest } from './protocol.ts'
 // The engine thread answers within microseconds, or soon enough when there is a queue for memory; else it is gone.
 const WAIT_MS = 30_000
 
-export interface MemoryDesk extends Disposable {
+interface MemoryDesk extends Disposable {
   /** To be transferred together with its port. */
   readonly line: MemoryLine
 }

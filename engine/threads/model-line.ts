@@ -14,7 +14,7 @@ export type WireModelAnswer =
   | { readonly outputText: string; readonly images: readonly Uint8Array[] }
   | { readonly problem: string; readonly exceptionType: string }
 
-export interface ModelLine {
+interface ModelLine {
   run(runId: number, call: ModelCall): Promise<ModelAnswer>
   answered(requestId: number, answer: WireModelAnswer): void
 }

@@ -11,9 +11,9 @@ import { Tensor } from '../tensor/tensor.ts'
 import { Blocker, MAX_DEPTH, type Value } from './value.ts'
 
 /** What one output slot may hold; every node after it may run once per element. */
-export const MAX_LIST_LENGTH = 100_000
+const MAX_LIST_LENGTH = 100_000
 /** All outputs of one node together, tensors and files not counted: those have limits of their own. */
-export const MAX_RESULT_BYTES = 67_108_864
+const MAX_RESULT_BYTES = 67_108_864
 
 // A value with its entry in a list, roughly: a number takes less, an object more.
 const PART_BYTES = 64
@@ -27,7 +27,7 @@ export function refuseLongList(length: number): void {
   )
 }
 
-export function refuseHeavyResult(bytes: number): void {
+function refuseHeavyResult(bytes: number): void {
   if (bytes <= MAX_RESULT_BYTES) return
   throw new NodeError(
     'MemoryError',

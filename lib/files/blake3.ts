@@ -20,7 +20,7 @@ export interface Blake3 {
 
 type Native = typeof import('@napi-rs/blake-hash')
 
-export interface OpenBlake3Options {
+interface OpenBlake3Options {
   /** How to load the native binding; a rejection means that this machine has none. */
   readonly loadNative?: () => Promise<Native>
 }

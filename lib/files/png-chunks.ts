@@ -7,7 +7,7 @@ export interface PngChunk {
 }
 
 /** A chunk as it stands in a file. */
-export interface FoundChunk extends PngChunk {
+interface FoundChunk extends PngChunk {
   /** With its head and its checksum. */
   readonly whole: Uint8Array
 }

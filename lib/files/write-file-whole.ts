@@ -1,7 +1,7 @@
 /** Replaces a small file in one step: whoever reads it finds the old text or the new one, never a part of either. */
 import { open, rename } from 'node:fs/promises'
 
-export interface WriteFileOptions {
+interface WriteFileOptions {
   readonly mode: number
   /** The bytes are on the disk before the file gets its name, so that a power cut cannot leave an empty file under it. */
   readonly isDurable: boolean

@@ -44,7 +44,7 @@ export class JsonLimitError extends Error {
   }
 }
 
-export interface ReadJsonOptions<T> {
+interface ReadJsonOptions<T> {
   readonly readNumber: NumberReader<T>
   readonly limits: JsonLimits
 }

@@ -35,7 +35,7 @@ export interface TotalLimits extends CommonLimits {
 }
 
 /** For bodies of any length: only silence ends them. Waiting for a free connection is no silence. */
-export interface SilenceLimits extends CommonLimits {
+interface SilenceLimits extends CommonLimits {
   readonly silentHeadMs: number
   readonly silentBodyMs: number
 }
@@ -49,7 +49,7 @@ export interface ExchangeAnswer {
   readonly body: Buffer | Readable
 }
 
-export type ExchangeFault = 'unreachable' | 'broken' | 'timeout' | 'too_large' | 'aborted'
+type ExchangeFault = 'unreachable' | 'broken' | 'timeout' | 'too_large' | 'aborted'
 
 export class ExchangeError extends Error {
   readonly fault: ExchangeFault

@@ -19,7 +19,7 @@ export interface OutboundClient extends AsyncDisposable {
   send(request: ExchangeRequest, limits: ExchangeLimits): Promise<ExchangeAnswer>
 }
 
-export interface OutboundClientOptions {
+interface OutboundClientOptions {
   readonly connectionsPerHost: number
   /** How connections are made: how long that may take, or a function that makes them. Absent: the transport's default. */
   readonly connect?: { readonly timeout: number } | buildConnector.connector
@@ -39,13 +39,13 @@ export function openOutboundClient({ connectionsPerHost, connect }: OutboundClie
   }
 }
 
-export interface OnceRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
+interface OnceRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
   readonly url: string
   /** False: only the head of the answer counts, and its body comes back empty, however long it is. */
   readonly wantsBody: boolean
 }
 
-export interface OnceAnswer extends ExchangeAnswer {
+interface OnceAnswer extends ExchangeAnswer {
   readonly body: Buffer
 }
 

@@ -6,13 +6,7 @@ import { pythonReprText, readNumberCharacters } from './text.ts'
 
 export type PythonNumber = bigint | number
 
-export type PythonErrorType =
-  | 'ValueError'
-  | 'TypeError'
-  | 'OverflowError'
-  | 'ZeroDivisionError'
-  | 'KeyError'
-  | 'IndexError'
+type PythonErrorType = 'ValueError' | 'TypeError' | 'OverflowError' | 'ZeroDivisionError' | 'KeyError' | 'IndexError'
 
 /** What Python would have raised; `message` is `str(exception)`. */
 export class PythonError extends Error {

@@ -141,7 +141,7 @@ export function dumpPythonNumber(number: PythonNumber): string {
   return number > 0 ? 'Infinity' : '-Infinity'
 }
 
-export interface DumpOptions {
+interface DumpOptions {
   /** Spaces per level; members then stand on their own lines. */
   readonly indent?: number
 }

@@ -5,7 +5,7 @@ export interface Backoff {
   reset(): void
 }
 
-export interface BackoffOptions {
+interface BackoffOptions {
   readonly firstMs: number
   readonly maxMs: number
   readonly random?: () => number

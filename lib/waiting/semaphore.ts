@@ -14,7 +14,7 @@ export interface Semaphore {
   readonly waiting: number
 }
 
-export type GiveBack = () => void
+type GiveBack = () => void
 
 export function createSemaphore(width: number): Semaphore {
   let taken = 0

@@ -10,7 +10,7 @@ export interface Turns {
   run<Result>(work: Work<Result>): Promise<Result>
 }
 
-export interface TurnsOptions {
+interface TurnsOptions {
   /** How long all works together may hold the thread in one turn of the loop. */
   readonly sliceMs?: number
   readonly nowMs?: () => number

@@ -15,11 +15,11 @@ const MAX_WAITING_BYTES = 16 * 2 ** 20
 const FINISH_WITHIN_MS = 1000
 
 /** Its end waits until what was logged is written. */
-export interface ServiceLog extends AsyncDisposable {
+interface ServiceLog extends AsyncDisposable {
   readonly log: Log
 }
 
-export interface LogTarget {
+interface LogTarget {
   readonly descriptor: number
   readonly isTerminal: boolean
 }

@@ -1,7 +1,7 @@
 /** Everything a command touches of its process, as one record: the entry point hands in the real one. */
 import type { Environment } from '../config/env.ts'
 
-export type StopSignal = 'SIGINT' | 'SIGTERM'
+type StopSignal = 'SIGINT' | 'SIGTERM'
 
 export interface Terminal {
   /** The file that was started, for a command that starts another process of it. */

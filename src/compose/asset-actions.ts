@@ -19,7 +19,7 @@ import { createModelPlacement } from '../domain/assets/weights/model-placement.t
 import type { Blobs } from './storage/open-blobs.ts'
 import type { Store } from './storage/open-store.ts'
 
-export interface AssetParts {
+interface AssetParts {
   readonly store: Store
   readonly opened: Blobs
   readonly maxUploadBytes: PerAccount

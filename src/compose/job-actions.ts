@@ -36,7 +36,7 @@ import type { AccountRules } from './open-accounts.ts'
 import type { Blobs } from './storage/open-blobs.ts'
 import type { Store } from './storage/open-store.ts'
 
-export interface JobParts {
+interface JobParts {
   readonly store: Store
   readonly blobs: Blobs['blobs']
   readonly bus: EventBus<EngineEvent>

@@ -9,7 +9,7 @@ import { toProgress } from '../domain/jobs/run/progress.ts'
 export type LocalDraft = Pick<OutputDraft, 'name' | 'nodeId' | 'read'>
 export type LocalOutcome = RunOutcome
 
-export type LocalRunStep =
+type LocalRunStep =
   | { readonly kind: 'progress'; readonly progress: Progress }
   | { readonly kind: 'output'; readonly output: LocalDraft }
   | { readonly kind: 'ended'; readonly outcome: LocalOutcome }

@@ -45,7 +45,7 @@ export interface SharedAccounts extends AccountRules {
   flush(): Promise<void>
 }
 
-export interface AccountParts {
+interface AccountParts {
   readonly store: Pick<Store, 'directory' | 'apiKeys' | 'limits'>
   readonly clock: Clock
   readonly log: Log

@@ -25,14 +25,14 @@ export interface ServiceAddress {
   readonly host: string
 }
 
-export type ServiceCondition =
+type ServiceCondition =
   | { readonly state: 'none' }
   /** It starts or ends, or another command has the folder for a moment. */
   | { readonly state: 'held' }
   | { readonly state: 'running'; readonly address: ServiceAddress }
   | { readonly state: 'unusable'; readonly message: string }
 
-export interface ServiceFile extends AsyncDisposable {
+interface ServiceFile extends AsyncDisposable {
   announce(url: string, mountPrefix: string): Promise<void>
 }
 

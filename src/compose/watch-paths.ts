@@ -16,7 +16,7 @@ const YOUNG_MS = 3000
 // Larger ones are refused by whoever reads them: that their size or time changes is enough to know.
 const MAX_DIGESTED_BYTES = 1024 * 1024
 
-export interface WatchOptions {
+interface WatchOptions {
   /** The files as they are now. What is thrown counts as a state of its own: a folder that is gone is a change too. */
   readonly list: () => Promise<readonly string[]>
   /** Called when something differs from what was noted, and has stayed the same for one look. */
@@ -24,7 +24,7 @@ export interface WatchOptions {
   readonly clock: Clock
 }
 
-export interface PathWatch extends AsyncDisposable {
+interface PathWatch extends AsyncDisposable {
   /** Call it right before everything is read. Resolves with what has changed since it was called last. */
   note(): Promise<readonly string[]>
   start(): void

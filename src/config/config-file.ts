@@ -6,10 +6,10 @@ import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { ConfigError, placeIn, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
-import { suggest } from './readers/suggest.ts'
+import { suggest } from './readers/read-choice.ts'
 import { SETTING_NAMES, SETTINGS, separatorOf } from './settings/settings.ts'
 
-export const CONFIG_FILE_NAME = 'atelier.config.json'
+const CONFIG_FILE_NAME = 'atelier.config.json'
 // A hundred times what all settings together need.
 const MAX_FILE_BYTES = 1_048_576
 

@@ -28,9 +28,9 @@ import {
 } from './settings/settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
-export type Flags = Readonly<Record<string, unknown>>
+type Flags = Readonly<Record<string, unknown>>
 
-export interface HttpConfig {
+interface HttpConfig {
   readonly host: string
   readonly port: number
   /** Whether only this machine can reach the listener. */
@@ -133,7 +133,7 @@ export interface LogConfig {
   readonly requests: boolean
 }
 
-export type DeploymentKind = (typeof KINDS)[number]
+type DeploymentKind = (typeof KINDS)[number]
 
 export interface Config {
   readonly kind: DeploymentKind

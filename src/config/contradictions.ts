@@ -4,7 +4,7 @@ import type { SettingName } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import type { SettingValues } from './settings/settings.ts'
 
-export interface SettingOrigins {
+interface SettingOrigins {
   /** How a message names the place that a setting came from. */
   readonly where: (name: SettingName) => string
   readonly isSet: (name: SettingName) => boolean

@@ -39,7 +39,7 @@ export type Refusal =
 /** Facts for programs. A surface that shows them spells the names its own way and passes the values on unchanged. */
 export type RefusalDetails = Readonly<Record<string, unknown>>
 
-export interface RefusalOptions {
+interface RefusalOptions {
   readonly details?: RefusalDetails
   readonly retryAfterSeconds?: number
   readonly cause?: unknown

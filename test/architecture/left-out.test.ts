@@ -14,6 +14,7 @@ import { project, readSources } from './sources.ts'
 const LEFT_OUT = ['legacy-v1']
 const NEEDED = [
   'engine',
+  'exports',
   'lib',
   'src',
   'test',

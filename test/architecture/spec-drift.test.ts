@@ -29,7 +29,7 @@ function registeredOperations(folder: string): string[] {
     .filter((file) => !file.endsWith('.test.ts'))
     .flatMap((file) => {
       const text = readFileSync(path.join(project, file), 'utf8')
-      return [...text.matchAll(/^export function (\w+)\(\s*app: FastifyInstance\b/gm)].map(([, name]) => name)
+      return [...text.matchAll(/^(?:export )?function (\w+)\(\s*app: FastifyInstance\b/gm)].map(([, name]) => name)
     })
 }
 

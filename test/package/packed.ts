@@ -13,6 +13,7 @@ export const project = fileURLToPath(new URL('../..', import.meta.url))
 // What a checkout has and the pages that it shows do not need stays behind: tests, benches, decisions.
 const COPIED = [
   'engine',
+  'exports',
   'lib',
   'src',
   'spec',
@@ -23,6 +24,7 @@ const COPIED = [
   'package-lock.json',
   'tsconfig.json',
   'tsconfig.build.json',
+  'tsconfig.types.json',
   'README.md',
   'CHANGELOG.md',
   'LICENSE',

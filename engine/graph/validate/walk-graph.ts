@@ -10,7 +10,7 @@ import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame 
 import { cycleErrors } from './cycle-errors.ts'
 import type { NodeError } from './validation-result.ts'
 
-export interface Verdict {
+interface Verdict {
   readonly isValid: boolean
   readonly errors: readonly NodeError[]
 }

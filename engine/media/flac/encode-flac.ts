@@ -103,7 +103,7 @@ function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return whole
 }
 
-export interface FlacOptions {
+interface FlacOptions {
   /** Which element of the batch. */
   readonly batch: number
   readonly tags: MediaTags

@@ -71,7 +71,7 @@ const FULL_BLOCK_CODE = 0b1100
 const SHORT_BLOCK_CODE = 0b0111
 const SAMPLE_BITS_CODE = 0b100
 
-export interface FrameFacts {
+interface FrameFacts {
   readonly number: number
   readonly sampleRate: number
 }

@@ -10,7 +10,7 @@ import { hidden, madeFromTexts, nameFiles, previewTarget } from './saving.ts'
 
 const PREVIEW_LEVEL = 1
 
-export interface PreviewOptions {
+interface PreviewOptions {
   /** Begins the name. */
   readonly stem?: string
   /** What the files remember. */

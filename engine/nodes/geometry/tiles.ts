@@ -8,7 +8,7 @@ import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import type { Size } from './target-size.ts'
 
-export interface TileSize {
+interface TileSize {
   readonly width: number
   readonly height: number
   readonly overlap: number
@@ -28,7 +28,7 @@ function startsAlong(length: number, tile: number, overlap: number): { starts: n
 }
 
 /** Where the tiles of an image lie: row by row, the last of each row and column moved back inside. */
-export function tileGrid(size: { readonly width: number; readonly height: number }, tile: TileSize): Window[] {
+function tileGrid(size: { readonly width: number; readonly height: number }, tile: TileSize): Window[] {
   const across = startsAlong(size.width, tile.width, tile.overlap)
   const down = startsAlong(size.height, tile.height, tile.overlap)
   return down.starts.flatMap((y) => across.starts.map((x) => ({ x, y, width: across.length, height: down.length })))

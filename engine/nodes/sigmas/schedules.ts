@@ -30,7 +30,7 @@ function log(value: number): number {
 
 const withZero = (levels: Float32Array) => [...levels, 0]
 
-export interface Range {
+interface Range {
   readonly steps: number
   readonly max: number
   readonly min: number
@@ -57,7 +57,7 @@ export function polyexponential({ steps, max, min }: Range, rho: number): number
   return withZero(levels)
 }
 
-export interface VpOptions {
+interface VpOptions {
   readonly steps: number
   readonly betaD: number
   readonly betaMin: number

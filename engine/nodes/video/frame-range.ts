@@ -4,7 +4,7 @@ import { countFrames, type ReadWork } from '../../media/read-video.ts'
 import type { FrameVideo, Video } from '../../media/video.ts'
 import { type PixelWork, Tensor } from '../../tensor/tensor.ts'
 
-export interface FrameRange {
+interface FrameRange {
   readonly start: number
   readonly length: number
 }

@@ -12,13 +12,13 @@ import { cutRange, measure } from './frame-range.ts'
 import { video } from './video-kinds.ts'
 
 /** Positions spread evenly from the first frame to the last; a single one from the middle. */
-export function uniformPositions(total: number, count: number): number[] {
+function uniformPositions(total: number, count: number): number[] {
   if (count === 1) return [Math.floor(total / 2)]
   return Array.from({ length: count }, (_, index) => roundHalfEven((index * (total - 1)) / (count - 1)))
 }
 
 /** Distinct positions by chance, in order. */
-export function randomPositions(total: number, count: number, seed: number | bigint): number[] {
+function randomPositions(total: number, count: number, seed: number | bigint): number[] {
   return seedNumpy(seed)
     .permutation(total)
     .slice(0, count)

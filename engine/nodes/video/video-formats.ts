@@ -35,7 +35,7 @@ export const formatChoice = dynamicCombo({
   webm: { required: { codec: dynamicCombo({ auto: {}, av1 }) } },
 })
 
-export type Codec = 'h264' | 'av1'
+type Codec = 'h264' | 'av1'
 
 export interface SaveChoice {
   readonly container: Container

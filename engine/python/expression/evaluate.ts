@@ -13,7 +13,7 @@ import { parseExpression } from './parse-expression.ts'
 // CPython's recursion limit leaves room for about as many nested operations.
 const MAX_DEPTH = 480
 
-export type Names = ReadonlyMap<string, PyValue>
+type Names = ReadonlyMap<string, PyValue>
 
 /** Throws NodeError when the source is no expression, or cannot be evaluated. */
 export function evaluateExpression(source: string, names: Names): PyValue {

@@ -32,7 +32,7 @@ function scale(value: number, exponent: number): number {
 }
 
 /** The double nearest to a fraction of positive integers; infinite when there is none. */
-export function nearest(numerator: bigint, denominator: bigint): number {
+function nearest(numerator: bigint, denominator: bigint): number {
   const shift = WORKING_BITS + bitLength(denominator) - bitLength(numerator)
   if (-shift > MAX_EXPONENT) return Number.POSITIVE_INFINITY
   const [top, bottom] =

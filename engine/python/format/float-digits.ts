@@ -27,7 +27,7 @@ export function fixedDigits(value: number, places: number): string {
   return places === 0 ? whole : `${whole}.${digits.slice(digits.length - real).padEnd(places, '0')}`
 }
 
-export interface Scientific {
+interface Scientific {
   /** One digit before the point, the others after it. */
   readonly digits: string
   readonly exponent: number

@@ -1,7 +1,7 @@
 /** What stands after the colon of a field: `[[fill]align][sign][z][#][0][width][,|_][.precision][type]`. */
 import { NodeError } from '../../node/node-error.ts'
 
-export type Alignment = '<' | '>' | '=' | '^'
+type Alignment = '<' | '>' | '=' | '^'
 
 export interface FormatSpec {
   readonly fill: string
@@ -18,7 +18,7 @@ export interface FormatSpec {
 }
 
 /** What a kind of value takes when nothing is said. */
-export interface SpecDefaults {
+interface SpecDefaults {
   readonly type: string
   readonly align: '<' | '>'
   /** For messages. */

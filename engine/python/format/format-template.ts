@@ -9,7 +9,7 @@ import { isPyList, type PyValue, pyRepr, pyStr, pyTypeName } from '../python-val
 import { refuseLongText } from '../text-limit.ts'
 import { formatValue } from './format-value.ts'
 
-export type NamedValues = Readonly<Record<string, PyValue>>
+type NamedValues = Readonly<Record<string, PyValue>>
 
 const MAX_NESTING = 2
 

@@ -47,7 +47,7 @@ const INT_BASES: Readonly<Record<string, { base: number; prefix: string; groupSi
 }
 
 /** `typeName` is `bool` for truth values, which are formatted as ints. */
-export function formatInt(value: bigint, text: string, typeName: string): string {
+function formatInt(value: bigint, text: string, typeName: string): string {
   const spec = readFormatSpec(text, { type: 'd', align: '>', typeName })
   if (FLOAT_TYPES.includes(spec.type))
     return layOutFloat(
@@ -88,7 +88,7 @@ function toCharacter(value: bigint, { sign, isAlternate }: FormatSpec): string {
   return String.fromCodePoint(Number(value))
 }
 
-export function formatFloat(value: number, text: string): string {
+function formatFloat(value: number, text: string): string {
   const spec = readFormatSpec(text, { type: '', align: '>', typeName: 'float' })
   if (spec.type !== '' && spec.type !== 'n' && !FLOAT_TYPES.includes(spec.type)) throw unknownType(spec.type, 'float')
   return layOutFloat(value, spec)

@@ -13,7 +13,7 @@ const LETTERS: Readonly<Record<string, keyof RegexFlags | 'unicode' | 'locale'>>
 }
 const TYPE_LETTERS = 'auL'
 
-export interface InlineFlags {
+interface InlineFlags {
   /** The whole pattern, or the group that begins here. */
   readonly appliesTo: 'pattern' | 'group'
   readonly on: string

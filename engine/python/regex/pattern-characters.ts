@@ -16,7 +16,7 @@ const ASCII: Readonly<Record<Category, RegExp>> = { digit: /[0-9]/, space: /[\t-
 // Most texts are ASCII: one look-up instead of a search.
 const ASCII_WORD = Uint8Array.from({ length: 128 }, (_, code) => Number(ASCII.word.test(String.fromCharCode(code))))
 
-export function isWord(code: number, ascii: boolean): boolean {
+function isWord(code: number, ascii: boolean): boolean {
   if (code < 128) return ASCII_WORD[code] === 1
   return !ascii && UNICODE.word.test(String.fromCodePoint(code))
 }
@@ -28,7 +28,7 @@ function isInCategory(code: number, category: Category, ascii: boolean): boolean
 const isAsciiUpper = (code: number) => code >= 65 && code <= 90
 
 /** The simple lower case of a character: always one character. */
-export function lowerOf(code: number): number {
+function lowerOf(code: number): number {
   if (code < 128) return isAsciiUpper(code) ? code + 32 : code
   return String.fromCodePoint(code).toLowerCase().codePointAt(0) ?? code
 }

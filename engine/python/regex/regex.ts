@@ -22,7 +22,7 @@ export interface Regex {
   replace(text: string, replacement: string, count: number): string
 }
 
-export interface RegexOptions {
+interface RegexOptions {
   readonly flags: RegexFlags
   /** Called again and again while matching; throws to stop it. */
   checkpoint(): void

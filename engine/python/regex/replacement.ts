@@ -6,7 +6,7 @@ import { isIdentifier } from './parse-pattern.ts'
 import { PatternSource } from './pattern-source.ts'
 
 /** Text, or the number of a group. */
-export type TemplatePart = string | number
+type TemplatePart = string | number
 
 interface Groups {
   readonly groupCount: number

@@ -29,7 +29,7 @@ export interface CallOutcome {
   free(): void
 }
 
-export interface CallNodeDeps {
+interface CallNodeDeps {
   readonly ledger: MemoryLedger
   readonly pools: Readonly<Record<Exclude<Cost, 'inline'>, ComputePool>>
   readonly cancelFlag: Int32Array<SharedArrayBuffer>

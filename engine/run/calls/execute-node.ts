@@ -18,7 +18,7 @@ import { type GatheredInputs, gatherInputs } from './gather-inputs.ts'
 import { blockedOutputs, type CallInputs, mergeOutputs, mergeReports, planCalls } from './map-calls.ts'
 
 /** `waiting`: the node has more to wait for and must be scheduled again. */
-export type Execution = 'done' | 'waiting'
+type Execution = 'done' | 'waiting'
 
 /** `onSuspend` is called when the node runs on another thread, or waits: others may run meanwhile. */
 export async function executeNode(state: RunState, live: LiveNode, onSuspend: () => void): Promise<Execution> {

@@ -11,7 +11,7 @@ export interface GatheredInputs {
   readonly missing: ReadonlySet<string>
 }
 
-export interface GatherFrom {
+interface GatherFrom {
   outputsOf(nodeId: string): readonly Slot[] | null
   /** Lazy inputs that the node has asked for; others stay hidden from it even when their producer has run. */
   readonly asked: ReadonlySet<string>

@@ -11,7 +11,7 @@ import { refuseLongList } from '../../values/value-weight.ts'
 /** The arguments of one call: values, or whole lists for a list node. */
 export type CallInputs = Readonly<Record<string, Value>>
 
-export interface PlannedCall {
+interface PlannedCall {
   readonly inputs: CallInputs
   /** The first blocker among the inputs: the call is skipped. */
   readonly blocker: Blocker | null

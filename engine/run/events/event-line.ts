@@ -7,7 +7,7 @@ import type { NodeRef } from '../../graph/run-event.ts'
 import { isReplacedBy, type RunEvent, weightOf } from './made-event.ts'
 
 /** An event that belongs to a node. */
-export type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } & NodeRef> }[RunEvent['type']]
+type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } & NodeRef> }[RunEvent['type']]
 
 export interface NodeVoice {
   send(event: NodeEvent): void

@@ -59,7 +59,7 @@ interface Kept extends Weighed {
   endFiles(): void
 }
 
-export interface ResultCacheDeps {
+interface ResultCacheDeps {
   /** For everything. */
   readonly budgetBytes: number
   /** For plain values, which share the heap of the thread with what runs. */

@@ -26,7 +26,7 @@ interface Held {
   readonly plainBytes: number
 }
 
-export interface RunResultsDeps {
+interface RunResultsDeps {
   readonly ledger: Pick<MemoryLedger, 'retain' | 'release'>
   readonly values: RunValues
 }

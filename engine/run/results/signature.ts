@@ -9,10 +9,10 @@ import { Tensor } from '../../tensor/tensor.ts'
 import { Blocker, type Value } from '../../values/value.ts'
 import { isLinkValue, type LiveGraph, type LiveNode } from '../live-graph.ts'
 
-export type Signature = string | null
+type Signature = string | null
 
 /** The change value of a node that has one; null for never cached. */
-export type ChangeValueOf = (node: LiveNode) => string | null
+type ChangeValueOf = (node: LiveNode) => string | null
 
 /** A text that differs whenever the value does. Throws for what has none (tensors inside an expanded graph). */
 function canonical(value: Value): string {

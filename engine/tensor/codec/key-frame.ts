@@ -49,7 +49,7 @@ function smooth(data: Uint8ClampedArray, at: number, { step, quantiser }: { step
 }
 
 /** H.264's filter over the seams of coded blocks: small steps are smoothed away, real edges stay. */
-export function deblock({ data, width, height }: BytePlane, quantiser: number, checkpoint: () => void): void {
+function deblock({ data, width, height }: BytePlane, quantiser: number, checkpoint: () => void): void {
   for (let y = 0; y < height; y++) {
     checkpoint()
     for (let x = SIDE; x < width; x += SIDE) smooth(data, y * width + x, { step: 1, quantiser })

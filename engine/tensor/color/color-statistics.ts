@@ -1,7 +1,7 @@
 /** Mean and spread of colours, and the affine map that gives one set of colours the mean and spread of another. */
 import type { Tensor } from '../tensor.ts'
 
-export interface ColorStatistics {
+interface ColorStatistics {
   readonly mean: readonly number[]
   /** How the three values vary together (population). */
   readonly covariance: Matrix3
@@ -85,27 +85,27 @@ export function covarianceMap(from: ColorStatistics, to: ColorStatistics): Color
 }
 
 /** A 3×3 matrix as nine numbers, row by row. */
-export type Matrix3 = readonly number[]
+type Matrix3 = readonly number[]
 
 const SIDE = [0, 1, 2] as const
 const MAX_SWEEPS = 32
 
-export function multiply(a: Matrix3, b: Matrix3): Matrix3 {
+function multiply(a: Matrix3, b: Matrix3): Matrix3 {
   const dot = (row: number, col: number) =>
     a[row * 3] * b[col] + a[row * 3 + 1] * b[3 + col] + a[row * 3 + 2] * b[6 + col]
   return SIDE.flatMap((row) => SIDE.map((col) => dot(row, col)))
 }
 
-export function transpose(m: Matrix3): Matrix3 {
+function transpose(m: Matrix3): Matrix3 {
   return SIDE.flatMap((row) => SIDE.map((col) => m[col * 3 + row]))
 }
 
 /** Every column times its own factor. */
-export function scaleColumns(m: Matrix3, factors: readonly number[]): Matrix3 {
+function scaleColumns(m: Matrix3, factors: readonly number[]): Matrix3 {
   return m.map((value, index) => value * factors[index % 3])
 }
 
-export interface Eigen {
+interface Eigen {
   readonly values: readonly number[]
   /** One vector per column. */
   readonly vectors: Matrix3
@@ -125,7 +125,7 @@ function rotationFor(m: Matrix3, p: number, q: number): Matrix3 {
 }
 
 /** Jacobi's method: rotate until nothing is left beside the diagonal. */
-export function eigenOf(symmetric: Matrix3): Eigen {
+function eigenOf(symmetric: Matrix3): Eigen {
   let m = symmetric
   let vectors: Matrix3 = [1, 0, 0, 0, 1, 0, 0, 0, 1]
   for (let sweep = 0; sweep < MAX_SWEEPS; sweep++) {

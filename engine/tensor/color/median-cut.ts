@@ -5,7 +5,7 @@
 import { inBlocks } from '../map-pixels.ts'
 
 /** A colour's level on each axis, and the number and the sums of the pixels that have it. */
-export interface ColorList {
+interface ColorList {
   readonly levels: readonly [Uint8Array, Uint8Array, Uint8Array]
   readonly counts: Float64Array
   readonly sums: readonly [Float64Array, Float64Array, Float64Array]
@@ -47,7 +47,7 @@ function fewEnough(pixels: Uint8Array, checkpoint: () => void): { shift: number;
  * The distinct colours of an image and how often each occurs. Beyond 65536 colours the lowest bits are dropped until they
  * are few enough, as Pillow does; the sums keep the full values, so means stay exact.
  */
-export function collectColors(pixels: Uint8Array, checkpoint: () => void): ColorList {
+function collectColors(pixels: Uint8Array, checkpoint: () => void): ColorList {
   const { shift, distinct } = fewEnough(pixels, checkpoint)
   const levels = [0, 1, 2].map(() => new Uint8Array(distinct)) as unknown as ColorList['levels']
   const sums = [0, 1, 2].map(() => new Float64Array(distinct)) as unknown as ColorList['sums']

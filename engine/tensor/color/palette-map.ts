@@ -9,9 +9,9 @@ const CELLS = 64
 const UNKNOWN = -1
 
 /** Answers with an entry's number for a colour. */
-export type NearestEntry = (red: number, green: number, blue: number) => number
+type NearestEntry = (red: number, green: number, blue: number) => number
 
-export function createNearestEntry(palette: Palette): NearestEntry {
+function createNearestEntry(palette: Palette): NearestEntry {
   const known = new Int16Array(CELLS * CELLS * CELLS).fill(UNKNOWN)
 
   function search(red: number, green: number, blue: number): number {

@@ -18,7 +18,7 @@ export const BLEND_MODES = Object.keys(KERNELS) as readonly BlendMode[]
 const PIECE = 16_384
 const FLOAT_BYTES = 4
 
-export interface Blend {
+interface Blend {
   readonly a: Float32Array
   readonly b: Float32Array
   readonly mode: BlendMode

@@ -68,10 +68,10 @@ export const PORTER_DUFF_MODES = [
   'SRC_OVER',
   'XOR',
 ] as const
-export type PorterDuffMode = (typeof PORTER_DUFF_MODES)[number]
+type PorterDuffMode = (typeof PORTER_DUFF_MODES)[number]
 
 /** One picture each; masks tell what is transparent. */
-export interface Composition {
+interface Composition {
   readonly source: Float32Array
   readonly sourceMask: Float32Array
   readonly destination: Float32Array
@@ -81,7 +81,7 @@ export interface Composition {
   readonly channels: number
 }
 
-export type PixelRange = { readonly start: number; readonly end: number }
+type PixelRange = { readonly start: number; readonly end: number }
 
 // Below this alpha there is no colour to speak of.
 const LEAST_ALPHA = 1e-5

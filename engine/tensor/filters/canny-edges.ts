@@ -85,7 +85,7 @@ function slopesOf(pixels: Float32Array, width: number, height: number, checkpoin
 const WEAK = 1
 const STRONG = 2
 
-export interface Thresholds {
+interface Thresholds {
   readonly low: number
   readonly high: number
 }

@@ -17,7 +17,7 @@ export interface Dilation {
 }
 
 /** Writes the grown plane; both hold `width * height` values. */
-export type DilatePlane = (source: Float32Array, target: Float32Array) => void
+type DilatePlane = (source: Float32Array, target: Float32Array) => void
 
 type Shift = readonly [dx: number, dy: number]
 

@@ -17,7 +17,7 @@ export function gaussianHalf(radius: number, sigma: number): HalfKernel {
   return half.map((weight) => weight / sum)
 }
 
-export interface SeparableFilter {
+interface SeparableFilter {
   readonly half: HalfKernel
   /** When given, the result is the image moved away from its filtered self, this many times as far, and clipped to 0..1. */
   readonly sharpenBy?: number

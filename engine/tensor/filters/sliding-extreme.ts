@@ -8,7 +8,7 @@
  */
 import { type PixelWork, type Tensor, viewOf } from '../tensor.ts'
 
-export interface WindowExtreme {
+interface WindowExtreme {
   readonly kind: 'max' | 'min'
   /** Side of the square window. */
   readonly size: number

@@ -25,12 +25,12 @@ export interface ResizeTarget {
   readonly height: number
 }
 
-export interface ResizeTables {
+interface ResizeTables {
   readonly horizontal: AxisTable
   readonly vertical: AxisTable
 }
 
-export type Size = { readonly width: number; readonly height: number }
+type Size = { readonly width: number; readonly height: number }
 
 export function createResizeTables(method: SeparableMethod, from: Size, to: Size): ResizeTables {
   return {
@@ -53,7 +53,7 @@ export function writeTable({ ints, floats }: Workspace, at: number, { table, cha
   }
 }
 
-export interface TableOf {
+interface TableOf {
   readonly table: AxisTable
   readonly channels: number
 }

@@ -9,7 +9,7 @@ import { Layout, openWorkspace, type Workspace } from '../../simd/workspace.ts'
 import type { LanczosTable } from './lanczos-table.ts'
 import type { Plane, ResizeTarget } from './resize-float.ts'
 
-export interface LanczosTables {
+interface LanczosTables {
   readonly horizontal: LanczosTable | null
   readonly vertical: LanczosTable | null
 }

@@ -11,9 +11,9 @@ import { bislerp } from './bislerp.ts'
 import { type CropMethod, upscale } from './upscale.ts'
 
 export const PLANE_METHODS = ['nearest-exact', 'bilinear', 'area', 'bicubic', 'bislerp'] as const
-export type PlaneMethod = (typeof PLANE_METHODS)[number]
+type PlaneMethod = (typeof PLANE_METHODS)[number]
 
-export interface PlaneResize {
+interface PlaneResize {
   readonly width: number
   readonly height: number
   readonly method: PlaneMethod

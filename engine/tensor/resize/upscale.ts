@@ -17,7 +17,7 @@ export type UpscaleMethod = (typeof UPSCALE_METHODS)[number]
 export const CROP_METHODS = ['disabled', 'center'] as const
 export type CropMethod = (typeof CROP_METHODS)[number]
 
-export interface UpscaleOptions {
+interface UpscaleOptions {
   readonly width: number
   readonly height: number
   readonly method: UpscaleMethod

@@ -7,7 +7,7 @@ export interface Biquad {
   readonly a: readonly [number, number]
 }
 
-export interface BandSettings {
+interface BandSettings {
   readonly frequency: number
   readonly sampleRate: number
   readonly gainDb: number

@@ -15,7 +15,7 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b)
 }
 
-export interface RatePair {
+interface RatePair {
   readonly from: number
   readonly to: number
 }

@@ -4,7 +4,7 @@ export interface BufferPool {
   giveBack(buffer: Buffer): void
 }
 
-export interface BufferPoolOptions {
+interface BufferPoolOptions {
   readonly sizeBytes: number
   readonly keep: number
   /** Once this many are out, further takers get small buffers, however many they are: a crowd is served with less each. */

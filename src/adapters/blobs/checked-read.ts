@@ -30,12 +30,12 @@ export interface StoredFile {
   readonly mark: string
 }
 
-export interface CheckedReads {
+interface CheckedReads {
   /** Takes the open file over. Throws when the bytes are known to be damaged before the first of them is needed. */
   open(file: StoredFile, range?: ByteRange): Promise<Readable>
 }
 
-export interface CheckedReadDeps {
+interface CheckedReadDeps {
   readonly blake3: Blake3
   onDamage(hash: string): void
   readonly nowMs?: () => number

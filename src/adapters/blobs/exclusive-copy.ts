@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 const UNFINISHED = /^\.atelier-[0-9a-f-]{36}\.partial$/
 
 /** Fails with EEXIST when the name is taken, and then leaves nothing behind. */
-export type ExclusiveCopy = (from: string, to: string) => Promise<void>
+type ExclusiveCopy = (from: string, to: string) => Promise<void>
 
 export function createExclusiveCopy({ mode }: { readonly mode: number }): ExclusiveCopy {
   const underWay = new Set<string>()

@@ -31,7 +31,7 @@ const MAX_LARGE_BUFFERS = 128
 // Where damaged files are put: nobody reads them any more, and whoever sends the same bytes again stores them anew.
 export const DAMAGED_FOLDER = 'damaged'
 
-export interface FsBlobsOptions {
+interface FsBlobsOptions {
   readonly directory: string
   readonly blake3: Blake3
   readonly log: Log

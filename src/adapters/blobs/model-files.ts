@@ -19,7 +19,7 @@ import { diskFileOps, hasCode, toStorageError } from './file-ops.ts'
 const PLACED_MODE = 0o444
 const HASH_READ_BYTES = 1024 * 1024
 
-export interface ModelFilesOptions {
+interface ModelFilesOptions {
   /** The folder with `checkpoints`, `loras` and so on in it. It must exist. */
   readonly modelsDirectory: string
   readonly blobs: Pick<BlobStore, 'localPath'>

@@ -16,7 +16,7 @@ export type Received = { readonly hash: string; readonly sizeBytes: number } & (
   | { readonly kind: 'file'; readonly path: string; readonly fd: number }
 )
 
-export interface ReceiveDeps {
+interface ReceiveDeps {
   readonly files: FileOps
   readonly blake3: Blake3
   readonly smallBuffers: BufferPool

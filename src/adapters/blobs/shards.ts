@@ -14,7 +14,7 @@ export interface Shards {
   list(): AsyncIterable<string[]>
 }
 
-export interface Shard {
+interface Shard {
   /** It exists: names may be given in it. */
   readonly made: Promise<void>
   /** It, the names that were inside, and the folders above it are durable. */

@@ -11,7 +11,7 @@ export interface Staged {
   release(options: { readonly renamed: boolean }): Promise<void>
 }
 
-export interface StageDeps {
+interface StageDeps {
   readonly files: FileOps
   readonly smallBuffers: BufferPool
   newTemporaryPath(): string

@@ -24,7 +24,7 @@ export type WriteBudget = Pick<Semaphore, 'free' | 'takeAnyway'>
 
 export const createWriteBudget = (): WriteBudget => createSemaphore(MAX_IN_FLIGHT)
 
-export interface WriteBehindDeps {
+interface WriteBehindDeps {
   readonly files: FileOps
   readonly fd: number
   readonly hasher: Blake3Hasher
@@ -34,7 +34,7 @@ export interface WriteBehindDeps {
   readonly onFailure: (error: unknown) => void
 }
 
-export interface WriteBehind {
+interface WriteBehind {
   /** The chunk may be reused once this has resolved. */
   push(chunk: Uint8Array): Promise<void>
   /** Everything is written when this resolves. */

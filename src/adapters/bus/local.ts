@@ -5,7 +5,7 @@
 import type { Log } from '../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, Unsubscribe } from '../../domain/events/event-bus.ts'
 
-export interface LocalBusOptions {
+interface LocalBusOptions {
   readonly log: Log
 }
 

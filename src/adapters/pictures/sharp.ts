@@ -8,7 +8,7 @@ import { createSemaphore } from '../../../lib/waiting/semaphore.ts'
 import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
 import { ServiceError } from '../../domain/errors.ts'
 
-export interface PicturesOptions {
+interface PicturesOptions {
   readonly maxPixels: number
 }
 

@@ -11,7 +11,7 @@
  */
 import { Ajv } from 'ajv'
 
-export interface OperatorProvider {
+interface OperatorProvider {
   readonly key: string | null
   readonly baseUrl: string | null
   readonly concurrency: number | null

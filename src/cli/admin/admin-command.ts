@@ -5,7 +5,7 @@ import { type AdminClient, addAdminFlags, connect } from './connect.ts'
 
 export type Options = Readonly<Record<string, unknown>>
 
-export interface AdminCommand<Answer extends object> {
+interface AdminCommand<Answer extends object> {
   readonly ask: (client: AdminClient, options: Options, args: readonly (string | undefined)[]) => Promise<Answer>
   /** What a person reads; with --json the answer itself is printed. */
   readonly show: (answer: Answer) => string
@@ -13,7 +13,7 @@ export interface AdminCommand<Answer extends object> {
   readonly judge?: (answer: Answer) => number
 }
 
-export interface CommandParts {
+interface CommandParts {
   readonly terminal: Terminal
   readonly finish: Finish
 }

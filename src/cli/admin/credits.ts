@@ -1,6 +1,6 @@
 /** `atelier credits`: what accounts have, and whether the books add up. */
 import type { Command } from 'commander'
-import { readUsdMicros } from '../../config/readers/read-usd.ts'
+import { readUsdMicros } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf, showEntries } from './accounts.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'

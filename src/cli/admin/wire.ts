@@ -16,7 +16,7 @@ export interface EntryWire {
   readonly memo: string
 }
 
-export interface BalanceWire {
+interface BalanceWire {
   readonly available_usd: string
   readonly held_usd: string
 }

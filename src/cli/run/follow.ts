@@ -15,7 +15,7 @@ export interface FollowDisplay {
   output(name: string): void
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly display: FollowDisplay
   readonly signal: AbortSignal
 }

@@ -58,7 +58,7 @@ async function saveOnce(client: RunClient, output: OutputView, folder: string, s
   }
 }
 
-export interface NewFile {
+interface NewFile {
   readonly folder: string
   readonly name: string
   /** How many bytes must arrive; null or absent: as many as there are. */

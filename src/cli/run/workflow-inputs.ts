@@ -5,7 +5,7 @@
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
 
-export type InputValue =
+type InputValue =
   | { readonly kind: 'value'; readonly value: JsonValue }
   | { readonly kind: 'file'; readonly path: string }
 

@@ -13,7 +13,7 @@ export interface LocalPoolWorkers extends PoolWorkers {
   drain(options: { readonly deadline: Date }): Promise<void>
 }
 
-export interface LocalPoolWorkersDeps {
+interface LocalPoolWorkersDeps {
   readonly createPoolWorker: CreatePoolWorker
   /** The workers of the common pool, which live as long as the process. */
   readonly commonWorker: Pick<Worker, 'stats'>

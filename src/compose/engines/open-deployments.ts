@@ -15,7 +15,7 @@ import type { JobActions } from '../job-actions.ts'
 import type { Store } from '../storage/open-store.ts'
 import { createLocalPoolWorkers, type LocalPoolWorkers } from './deployment-workers.ts'
 
-export interface DeploymentParts {
+interface DeploymentParts {
   readonly deployments: Deployments
   readonly store: Pick<Store, 'deployments'>
   readonly jobs: Pick<JobActions, 'createPoolWorker' | 'worker'>

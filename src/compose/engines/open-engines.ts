@@ -16,7 +16,7 @@ import type { RunModel } from '../../domain/engine/model-port.ts'
 import type { Store } from '../storage/open-store.ts'
 import { createRememberEngine, recallEngines } from './known-catalogs.ts'
 
-export interface FleetParts {
+interface FleetParts {
   readonly clock: Clock
   readonly log: Log
   readonly store: Pick<Store, 'readMeta' | 'writeMeta'>
@@ -32,7 +32,7 @@ export interface FleetOverrides {
   readonly engines?: readonly FleetEngine[]
 }
 
-export interface OpenedFleet {
+interface OpenedFleet {
   readonly fleet: Fleet
   /** The engine in this process, if there is one. */
   readonly resident: Engine | null

@@ -18,7 +18,7 @@ export interface Metrics {
   watch(sources: MetricSources): void
 }
 
-export interface MetricSources {
+interface MetricSources {
   readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
   readonly runningHere: () => number
   readonly openStreams: () => number

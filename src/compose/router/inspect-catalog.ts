@@ -12,7 +12,7 @@ export interface InspectedCatalog {
   readonly problems: readonly CatalogProblem[]
 }
 
-export interface InspectOptions {
+interface InspectOptions {
   readonly folders: readonly string[]
   /** Of nodes of the user's own: workflows that are published as models may use them. */
   readonly engine: Pick<EngineConfig, 'nodeFolders' | 'nodeTimeoutMs'>

@@ -52,7 +52,7 @@ export interface OperatorFile {
   of(provider: string): string
 }
 
-export interface ModelsParts {
+interface ModelsParts {
   readonly clock: Clock
   readonly log: Log
   readonly builtIn: readonly Provider[]
@@ -79,7 +79,7 @@ export interface OpenedModels extends AsyncDisposable {
   onReplaced(untilEnded: () => Promise<void>): void
 }
 
-export class CatalogError extends Error {
+class CatalogError extends Error {
   readonly problems: readonly CatalogProblem[]
   constructor(problems: readonly CatalogProblem[]) {
     const [{ file, problem }, ...others] = problems
@@ -130,7 +130,7 @@ async function listWatched(catalogs: readonly string[], settingsFile: string | n
   return files
 }
 
-export interface FoundFiles {
+interface FoundFiles {
   readonly files: readonly FoundFile[]
   /** Of whole folders. */
   readonly problems: readonly CatalogProblem[]
@@ -140,7 +140,7 @@ interface FoundFile extends CatalogFile {
   readonly folder: string
 }
 
-export interface JudgeOptions {
+interface JudgeOptions {
   /** What is wrong with models of providers that need no rules, by the provider's name. */
   readonly checks: Readonly<Record<string, (model: Model) => readonly string[]>>
   /** Also the schemas of our own models, which our tests have checked. */

@@ -48,7 +48,7 @@ export interface OpenedProviders extends AsyncDisposable {
   readonly hostAssets: HostAssets
 }
 
-export interface NewSettings {
+interface NewSettings {
   use(): void
 }
 

@@ -20,7 +20,7 @@ import { openProviders, type ProviderContext } from './open-providers.ts'
 import { openOperatorFile } from './provider-settings-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
-export interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
+interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
   /** Where what must outlive the process is written. */
   readonly directory: string
   /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Log } from '../../../lib/log.ts'
 import type { FileOps } from '../../adapters/blobs/file-ops.ts'
 
-export interface RoomProbeOptions {
+interface RoomProbeOptions {
   readonly directories: readonly string[]
   readonly files: FileOps
   readonly log: Log

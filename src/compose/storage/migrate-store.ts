@@ -17,7 +17,7 @@ export function migrateStore(config: StoreConfig, options: { readonly dryRun: bo
   return migrate({ directory: config.directory, dryRun: options.dryRun })
 }
 
-export type StoreCondition =
+type StoreCondition =
   | { readonly state: 'absent' }
   | { readonly state: 'usable'; readonly inUse: boolean; readonly migrations: MigrationStatus }
   | { readonly state: 'unusable'; readonly message: string }

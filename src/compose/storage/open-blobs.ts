@@ -25,7 +25,7 @@ export interface BlobOverrides {
   readonly files?: FileOps
 }
 
-export interface BlobsDeps {
+interface BlobsDeps {
   readonly overrides: BlobOverrides
   readonly log: Log
 }

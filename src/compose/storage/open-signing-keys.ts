@@ -13,7 +13,7 @@ const FILE_NAME = 'signing-keys'
 const OWNER_ONLY = 0o600
 const SECRET_BYTES = 32
 
-export interface SigningKeysOptions {
+interface SigningKeysOptions {
   readonly configured: readonly SigningSecret[]
   /** The data folder; it exists. */
   readonly directory: string

@@ -20,13 +20,13 @@ export interface DataFault {
   readonly what: string
 }
 
-export interface VerifiedData {
+interface VerifiedData {
   readonly files: number
   readonly bytes: number
   readonly faults: readonly DataFault[]
 }
 
-export interface VerifyOptions {
+interface VerifyOptions {
   /** Puts damaged files where nobody reads them, so that sending the same bytes again stores them anew. */
   readonly setAside: boolean
   readonly onFile?: (files: number) => void

@@ -4,9 +4,7 @@ import { ConfigError, placeIn, quote } from '../config-error.ts'
 import type { SettingName } from '../env.ts'
 import { readPath } from './read-choice.ts'
 
-export type Block =
-  | { readonly kind: 'inline'; readonly value: object }
-  | { readonly kind: 'file'; readonly path: string }
+type Block = { readonly kind: 'inline'; readonly value: object } | { readonly kind: 'file'; readonly path: string }
 
 // Ten thousand node names in each of a hundred tiers fit.
 const MAX_FILE_BYTES = 64 * 2 ** 20

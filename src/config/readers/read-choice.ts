@@ -1,5 +1,5 @@
 /** Readers for closed sets, switches, lists, and for the words that stand for "no limit" or "choose for me". */
-import { suggest } from './suggest.ts'
+import { closestWord } from '../../../lib/text/closest-word.ts'
 
 export function readChoice<const Choice extends string>(choices: readonly Choice[]): (text: string) => Choice {
   return function readOneOf(text) {
@@ -59,4 +59,10 @@ export function readList<Item>(readItem: (text: string) => Item): (text: string)
 export function readPath(text: string): string {
   if (text === '' || text.includes('\0')) throw new Error('is not a path; give a folder, for example .atelier')
   return text
+}
+
+/** `; did you mean "port"?`, or nothing when no known name is near. Ends a message. */
+export function suggest(word: string, known: Iterable<string>): string {
+  const meant = closestWord(word, known)
+  return meant === null ? '' : `; did you mean "${meant}"?`
 }

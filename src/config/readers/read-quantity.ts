@@ -1,14 +1,15 @@
 /**
- * Readers for quantities that people write: counts, durations ('7d', '90s') and sizes ('10GiB'). Each takes the text and gives
+ * Readers for quantities that people write: counts, durations ('7d', '90s'), sizes ('10GiB') and amounts of money. Each takes the text and gives
  * the value, or throws an Error whose message continues the sentence "port = "x" …" and ends with an example that works.
  */
+import { readUsd } from '../../../lib/text/usd.ts'
 
-export interface Bounds {
+interface Bounds {
   readonly min: number
   readonly max: number
 }
 
-export interface CountBounds extends Bounds {
+interface CountBounds extends Bounds {
   readonly example?: number
 }
 
@@ -81,4 +82,11 @@ export function toSizeText(bytes: number): string {
       return `${bytes / BYTES_PER_UNIT[unit]}${unit}`
   }
   return `${bytes}B`
+}
+
+/** An amount of US dollars, in whole millionths. */
+export function readUsdMicros(text: string): number {
+  const micros = text.startsWith('-') ? null : readUsd(text)
+  if (micros === null) throw new Error('is no amount of US dollars; give for example 25 or 0.50')
+  return micros
 }

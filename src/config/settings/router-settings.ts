@@ -2,8 +2,7 @@
 import type { SettingName } from '../env.ts'
 import { readBlock } from '../readers/read-block.ts'
 import { readChoice, readList, readPath, readWordOr } from '../readers/read-choice.ts'
-import { readBytes, readCount, readDurationMs } from '../readers/read-quantity.ts'
-import { readUsdMicros } from '../readers/read-usd.ts'
+import { readBytes, readCount, readDurationMs, readUsdMicros } from '../readers/read-quantity.ts'
 import type { Setting } from './setting.ts'
 
 const SECOND = 1000

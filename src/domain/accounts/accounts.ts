@@ -17,7 +17,7 @@ import {
 import type { AccountDirectory, EnforcedLimits } from './account-store.ts'
 import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './limits/tiers.ts'
 
-export interface NewAccount {
+interface NewAccount {
   readonly id: string
   readonly name: string
   /** null: the default tier. */
@@ -50,7 +50,7 @@ export interface Accounts {
   refresh(): Promise<void>
 }
 
-export interface AccountsDeps {
+interface AccountsDeps {
   readonly directory: AccountDirectory
   readonly tiers: Tiers
   readonly clock: Clock

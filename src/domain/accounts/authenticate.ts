@@ -22,7 +22,7 @@ export interface VerifiedToken {
 /** null: not a token of ours. Rejects only when the keys to check it cannot be had. */
 export type VerifyToken = (token: string) => Promise<VerifiedToken | null>
 
-export interface AuthenticateDeps {
+interface AuthenticateDeps {
   readonly keys: Pick<KeyRing, 'identify' | 'isGood'>
   readonly findAccount: (accountId: string) => AccountRecord | null
   /** null: API keys only. */
@@ -32,7 +32,7 @@ export interface AuthenticateDeps {
   readonly maxChecksAtOnce?: number
 }
 
-export interface Callers {
+interface Callers {
   readonly authenticate: Authenticate
   readonly isWelcome: IsWelcome
 }

@@ -12,7 +12,7 @@ export interface UserFileInfo {
   readonly modifiedAt: Date
 }
 
-export interface UserFileLimits {
+interface UserFileLimits {
   readonly maxFiles: number
   readonly maxTotalBytes: number
 }
@@ -22,7 +22,7 @@ export type PutOutcome =
   | { readonly outcome: 'exists' }
   | { readonly outcome: 'no_room' }
 
-export type MoveOutcome = PutOutcome | { readonly outcome: 'not_found' }
+type MoveOutcome = PutOutcome | { readonly outcome: 'not_found' }
 
 export interface PutUserFile {
   readonly path: string
@@ -32,7 +32,7 @@ export interface PutUserFile {
   readonly limits: UserFileLimits
 }
 
-export interface MoveUserFile {
+interface MoveUserFile {
   readonly from: string
   readonly to: string
   readonly overwrite: boolean

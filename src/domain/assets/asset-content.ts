@@ -17,7 +17,7 @@ export type FindAsset = (accountId: string, assetId: string) => Promise<Asset>
 export type OpenContent = (accountId: string, assetId: string) => Promise<AssetContent>
 export type RemoveAsset = (accountId: string, assetId: string) => Promise<void>
 
-export interface FindAssetDeps {
+interface FindAssetDeps {
   readonly assets: Pick<AssetStore, 'find'>
   readonly clock: Clock
 }
@@ -46,7 +46,7 @@ export function createOpenContent(deps: FindAssetDeps & { readonly blobs: BlobSt
   }
 }
 
-export interface RemoveAssetDeps {
+interface RemoveAssetDeps {
   readonly assets: Pick<AssetStore, 'remove'>
   readonly clock: Clock
 }

@@ -37,13 +37,13 @@ export interface FolderQuery {
   readonly now: Date
 }
 
-export interface SubfolderQuery {
+interface SubfolderQuery {
   readonly filePath: string
   readonly subfolder: string
   readonly now: Date
 }
 
-export interface ListFilesQuery {
+interface ListFilesQuery {
   readonly origin: AssetOrigin
   /** Paths that begin so; '' for those outside of `temp/`, `output/` and `models/`. */
   readonly prefix: string

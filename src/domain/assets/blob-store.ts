@@ -50,13 +50,13 @@ export interface BlobListing {
   list(): AsyncIterable<readonly string[]>
 }
 
-export interface StoreBlobDeps {
+interface StoreBlobDeps {
   readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly blobs: BlobStore
   readonly clock: Clock
 }
 
-export interface StoredBlob {
+interface StoredBlob {
   readonly hash: string
   readonly sizeBytes: number
 }

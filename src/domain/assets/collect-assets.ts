@@ -13,7 +13,7 @@ const PORTION = 500
 // One call removes at most so many portions; the next call goes on.
 const MAX_PORTIONS = 200
 
-export interface CollectDeps {
+interface CollectDeps {
   readonly assets: Pick<AssetStore, 'expire' | 'retireBlobs' | 'knownBlobs'>
   readonly blobs: Pick<BlobStore, 'remove'>
   readonly clock: Clock
@@ -21,12 +21,12 @@ export interface CollectDeps {
   readonly graceMs?: number
 }
 
-export interface Collected {
+interface Collected {
   readonly expiredAssets: number
   readonly removedBlobs: number
 }
 
-export type Collect = (options?: { readonly signal?: AbortSignal }) => Promise<Collected>
+type Collect = (options?: { readonly signal?: AbortSignal }) => Promise<Collected>
 
 export function createCollect({ assets, blobs, clock, log, graceMs = GRACE_MS }: CollectDeps): Collect {
   async function expirePortion(): Promise<number> {
@@ -58,14 +58,14 @@ async function repeat(portion: () => Promise<number>, signal: AbortSignal | unde
   return total
 }
 
-export interface SweepDeps {
+interface SweepDeps {
   readonly assets: Pick<AssetStore, 'knownBlobs'>
   readonly blobs: Pick<BlobStore, 'remove'> & BlobListing
   readonly log: Log
 }
 
 /** Returns how many it removed. */
-export type SweepOrphans = (options?: { readonly signal?: AbortSignal }) => Promise<number>
+type SweepOrphans = (options?: { readonly signal?: AbortSignal }) => Promise<number>
 
 /**
  * Removes bytes that no record knows: what a crash between forgetting a blob and removing its bytes leaves behind. Meant to run

@@ -60,7 +60,7 @@ export interface NamedFiles {
   list(accountId: string, folder: FileFolder | `models/${string}`, limit: number): Promise<readonly Asset[]>
 }
 
-export interface NamedFilesDeps {
+interface NamedFilesDeps {
   readonly assets: AssetStore
   readonly blobs: BlobStore
   readonly clock: Clock

@@ -12,7 +12,7 @@ import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 
 /** Leave to read one asset for a while, for whoever holds the address. */
-export interface ContentGrant {
+interface ContentGrant {
   readonly accountId: string
   readonly assetId: string
   readonly expiresAt: Date
@@ -38,8 +38,6 @@ export interface ContentSigner {
 }
 
 export const CONTENT_PATH = '/content'
-export const SIGNING_KEY_ID = /^[A-Za-z0-9_-]{1,32}$/
-export const SIGNING_KEY_MIN_BYTES = 16
 
 // Separates these signatures from any other use of the same secret.
 const PURPOSE = 'atelier content v1\n'

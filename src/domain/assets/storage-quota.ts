@@ -21,13 +21,13 @@ export interface StorageQuota {
   noteUnrecorded(accountId: string, bytes: number): void
 }
 
-export interface Admission {
+interface Admission {
   readonly pending: PendingBlob
   /** Twice is harmless. */
   end(): void
 }
 
-export interface StorageQuotaDeps {
+interface StorageQuotaDeps {
   readonly assets: Pick<AssetStore, 'storedBytes'>
   readonly clock: Clock
   /** null: no bound. */
@@ -100,10 +100,10 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof ServiceError && error.refusal === 'payload_too_large'
 }
 
-export const STORAGE_QUOTA = 'storage_quota'
+const STORAGE_QUOTA = 'storage_quota'
 
 /** The account is at its bound, not the disk. */
-export function noRoom(limitBytes: number | null, cause?: unknown): ServiceError {
+function noRoom(limitBytes: number | null, cause?: unknown): ServiceError {
   return new ServiceError(
     'payload_too_large',
     `the account may keep ${limitBytes ?? 0} bytes, and there is not enough room left for this; delete assets, or wait until jobs and their outputs expire`,

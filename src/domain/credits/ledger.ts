@@ -50,7 +50,7 @@ export function jobHoldId(jobId: string): string {
   return `job:${jobId}`
 }
 
-export interface Grant {
+interface Grant {
   /** Makes a repetition harmless. */
   readonly id: string
   readonly accountId: string
@@ -60,7 +60,7 @@ export interface Grant {
   readonly memo: string
 }
 
-export interface Refund {
+interface Refund {
   /** A settled hold, such as `job:…`. It can be refunded once. */
   readonly holdId: string
   /** Must not exceed what was charged; null: all of it. */
@@ -81,7 +81,7 @@ export type RefundOutcome =
   | { readonly outcome: 'not_charged' }
   | { readonly outcome: 'more_than_charged'; readonly charged: Micros }
 
-export interface EntryQuery {
+interface EntryQuery {
   readonly limit: number
   /** `seq` of the last entry of the page before. */
   readonly before: number | null

@@ -10,7 +10,7 @@ export interface PoolPrice {
   readonly holdMicros: Micros
 }
 
-export interface Prices {
+interface Prices {
   /** null: running costs nothing there. */
   priceOf(pool: string): PoolPrice | null
 }

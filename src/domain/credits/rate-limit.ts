@@ -16,7 +16,7 @@ export interface RequestRate {
   readonly burst: number
 }
 
-export interface RequestGrant {
+interface RequestGrant {
   /** Requests that may be made now: from none to what was asked for. */
   readonly granted: number
   /** When there will be another one; only meaningful when fewer than asked for were granted. */
@@ -46,7 +46,7 @@ export class RateLimitedError extends ServiceError {
   }
 }
 
-export interface RateLimiterDeps {
+interface RateLimiterDeps {
   readonly store: LimitStore
   /** null: this account has no limit, and nothing is counted. */
   readonly rateOf: (accountId: string) => RequestRate | null

@@ -24,7 +24,7 @@ export interface Deployment {
 /** The pool of addresses that name no deployment. */
 export const DEFAULT_POOL = 'default'
 
-export const DEPLOYMENT_MOVES: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
+const DEPLOYMENT_MOVES: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
   provisioning: ['ready', 'draining', 'stopped'],
   ready: ['draining', 'stopped'],
   draining: ['stopped', 'provisioning'],

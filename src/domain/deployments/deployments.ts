@@ -14,7 +14,7 @@ import {
 } from './deployment.ts'
 import type { DeploymentMove, DeploymentStore } from './deployment-store.ts'
 
-export interface NewDeployment {
+interface NewDeployment {
   readonly id: string
   /** null: every account may use it. */
   readonly accountId: string | null
@@ -47,7 +47,7 @@ export interface Deployments {
   onChange(listener: (deployment: Deployment) => void): void
 }
 
-export interface DeploymentsDeps {
+interface DeploymentsDeps {
   readonly store: DeploymentStore
   readonly clock: Clock
 }

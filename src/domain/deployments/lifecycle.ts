@@ -20,7 +20,7 @@ export interface PoolWorkers {
   count(pool: string): number
 }
 
-export interface LifecycleDeps {
+interface LifecycleDeps {
   readonly deployments: Deployments
   readonly store: Pick<DeploymentStore, 'loads'>
   readonly workers: PoolWorkers
@@ -33,7 +33,7 @@ export interface LifecycleDeps {
   readonly drainTimeoutMs: number
 }
 
-export interface Lifecycle {
+interface Lifecycle {
   /** One look at everything. */
   look(): Promise<void>
   /** A job came for this pool: its workers are brought up without waiting for the next look. */

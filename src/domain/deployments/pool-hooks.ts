@@ -10,7 +10,7 @@ import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import type { PoolLoad } from './deployment-store.ts'
 
-export type PoolEventName = 'workers_wanted' | 'workers_idle'
+type PoolEventName = 'workers_wanted' | 'workers_idle'
 
 export interface PoolEvent extends PoolLoad {
   readonly event: PoolEventName

@@ -2,7 +2,7 @@
  * Thrown by the iterator of a run, or by the reading of a file it reported, when this engine cannot bring the run to an end:
  * the attempt is lost, not the job. `code` says in a stable word what happened.
  */
-export type EngineLossCode =
+type EngineLossCode =
   | 'engine_unreachable' // no answer within the stated bound
   | 'engine_restarted' // it answers, but has forgotten the run
   | 'engine_overloaded' // it answers, but only with server errors or nonsense

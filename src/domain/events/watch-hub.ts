@@ -7,14 +7,14 @@ import type { Log } from '../../../lib/log.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import { createTopic, type Topic, type Watch, type Watcher, type WatchSource } from './watch-topic.ts'
 
-export interface WatchHub<Key, Snapshot> extends Disposable {
+interface WatchHub<Key, Snapshot> extends Disposable {
   notice(key: Key, version: number): void
   /** null when there is nothing to watch. The first `onSnapshot` comes after the caller has had `snapshot`. */
   watch(key: Key, watcher: Watcher<Snapshot>): Promise<Watch<Snapshot> | null>
   topicCount(): number
 }
 
-export interface WatchHubOptions {
+interface WatchHubOptions {
   readonly log: Log
   /** How often due re-reads are looked for. */
   readonly tickMs?: number

@@ -34,7 +34,7 @@ export interface Topic<Snapshot> {
   isDue(nowMs: number): boolean
 }
 
-export interface TopicOptions {
+interface TopicOptions {
   readonly log: Log
   readonly retryMs: number
   /** Nobody watches any more, or there is nothing left to watch. */

@@ -3,8 +3,9 @@
  * creates, so a refusal before that transaction leaves it free. Bodies are never compared and nothing is replayed.
  */
 import { ServiceError } from '../errors.ts'
-export const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000
-export const KEY_MAX_LENGTH = 255
+
+const KEY_LIFETIME_MS = 24 * 60 * 60 * 1000
+const KEY_MAX_LENGTH = 255
 
 export interface KeyClaim {
   readonly key: string

@@ -12,7 +12,7 @@ import type { Json, JsonRecord, Model } from './catalog/model.ts'
 import type { ValidationFailure } from './router-error.ts'
 
 /** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
-export type ProviderAccess = 'service_key' | 'own_key' | 'none'
+type ProviderAccess = 'service_key' | 'own_key' | 'none'
 
 export interface ProviderCall {
   readonly model: Model

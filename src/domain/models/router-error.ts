@@ -58,7 +58,7 @@ export interface Spend {
   readonly runningCalls: number
 }
 
-export interface RouterErrorOptions {
+interface RouterErrorOptions {
   readonly failures?: readonly ValidationFailure[]
   readonly upstreamStatus?: number | null
   readonly retryAfterSeconds?: number | null

@@ -25,7 +25,7 @@ function isReference(value: JsonObject): boolean {
   return Object.hasOwn(value, '__type') && value.__type === REFERENCE_TYPE
 }
 
-export function readAssetRef(value: JsonObject): AssetRef {
+function readAssetRef(value: JsonObject): AssetRef {
   const info = Object.hasOwn(value, 'info') ? value.info : null
   if (!isJsonObject(info)) return { kind: 'malformed', problem: 'has no `info` object' }
   const { id, hash } = info

@@ -10,7 +10,7 @@ import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { choicesOf } from '../../../engine/graph/validate/constant-rules.ts'
 
 /** A value that an input of a class must offer. */
-export type Choice = readonly [classType: string, input: string, value: string]
+type Choice = readonly [classType: string, input: string, value: string]
 
 export interface Needs {
   readonly key: string

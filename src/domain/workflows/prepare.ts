@@ -23,7 +23,7 @@ import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
-export interface ResolvedInput {
+interface ResolvedInput {
   /** Its name in the executed graph. */
   readonly name: string
   readonly hash: string
@@ -31,12 +31,12 @@ export interface ResolvedInput {
   readonly contentType: string
 }
 
-export interface InspectedWorkflow {
+interface InspectedWorkflow {
   readonly result: ValidationResult
   readonly inputs: readonly ResolvedInput[]
 }
 
-export interface PreparedWorkflow {
+interface PreparedWorkflow {
   /** The executed graph as JSON text, numbers with the digits they came with. */
   readonly text: string
   readonly graph: Graph
@@ -59,7 +59,7 @@ export interface Placement {
   laneOf(graph: Graph): string
 }
 
-export interface PrepareDeps {
+interface PrepareDeps {
   readonly catalog: () => NodeCatalog
   readonly assets: AssetFinder
   readonly clock: Clock
@@ -71,7 +71,7 @@ export interface PrepareDeps {
   readonly placement?: Placement
 }
 
-export interface InspectOptions {
+interface InspectOptions {
   /** Only these output nodes are to run. */
   readonly targets?: readonly string[]
   /** Files are named as by callers who think in subfolders, though names are flat. */
@@ -84,7 +84,7 @@ export type InspectWorkflow = (
   options?: InspectOptions,
 ) => Promise<InspectedWorkflow>
 
-export type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedWorkflow>
+type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedWorkflow>
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {

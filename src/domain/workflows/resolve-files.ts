@@ -12,7 +12,7 @@ import { fallbacksOfName, hashOfName, originOfName, pathsOfFolder, pathsOfName }
 
 export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash' | 'findInFolders'>
 
-export interface FileQuery {
+interface FileQuery {
   readonly accountId: string
   readonly refs: Iterable<AssetRef>
   readonly names: ReadonlySet<string>

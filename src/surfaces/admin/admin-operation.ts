@@ -20,7 +20,7 @@ export interface AuditedStores {
 }
 
 /** What is about to be changed. Details must not hold a secret. */
-export interface Change {
+interface Change {
   readonly action: string
   readonly subject: string
   readonly details: Readonly<Record<string, unknown>>

@@ -12,7 +12,7 @@ import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
 import { queryOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 
-export interface ContentSurfaceOptions {
+interface ContentSurfaceOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>
   readonly answerError: AnswerError
   readonly verify: VerifyContentUrl

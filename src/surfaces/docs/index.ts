@@ -10,7 +10,7 @@ import { mount, type Reference, type Surface } from '../kit/surface.ts'
 import type { DocumentNode } from './openapi-types.ts'
 import { DOCUMENT, renderPage, STYLE } from './render-page.ts'
 
-export interface DocsOptions {
+interface DocsOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>
   /** The contract of the jobs, where the root leads. */
   readonly document: object

@@ -17,7 +17,7 @@ export interface SchemaNode {
   readonly default?: unknown
 }
 
-export interface ContentNode {
+interface ContentNode {
   readonly [mediaType: string]: { readonly schema?: SchemaNode }
 }
 

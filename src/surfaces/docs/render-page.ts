@@ -15,7 +15,7 @@ interface Route {
   readonly operation: OperationNode
 }
 
-export interface PageOptions {
+interface PageOptions {
   /** Scheme, authority and mount prefix: what stands before the pages. */
   readonly docsUrl: string
   /** The same for the paths of this contract. */

@@ -18,7 +18,7 @@ import type { JobReach, PoolOf, ReachableJobs } from './reachable-jobs.ts'
 import type { JobBytes } from './views/job-bytes.ts'
 import { API_PATH } from './views/links.ts'
 
-export interface HotPathDeps {
+interface HotPathDeps {
   readonly gate: Gate
   readonly peek: ReachableJobs['peek']
   readonly poolOf: PoolOf

@@ -28,7 +28,7 @@ export interface ReachableJobs {
   cancel(reach: JobReach, jobId: string): Promise<Job>
 }
 
-export interface ReachableJobsDeps {
+interface ReachableJobsDeps {
   readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
   readonly cancel: CancelJob
 }

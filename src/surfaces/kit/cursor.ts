@@ -5,7 +5,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { ServiceError } from '../../domain/errors.ts'
 
-export interface CursorSeal {
+interface CursorSeal {
   seal(content: string): string
   /** null for a text that this seal did not make. */
   open(cursor: string): string | null
@@ -32,7 +32,7 @@ export function createCursorSeal(secret: Uint8Array): CursorSeal {
   }
 }
 
-export interface CursorPosition {
+interface CursorPosition {
   readonly createdAt: Date
   readonly id: string
 }

@@ -21,7 +21,7 @@ export interface OperationDeps extends SurfaceParts {
   accountOf(request: FastifyRequest): string
 }
 
-export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
 
 export interface Api {
   /** Under `/api` and bare. */

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Surface } from '../kit/surface.ts'
 
-export interface OperatorOptions {
+interface OperatorOptions {
   /** Throws, or rejects, unless this caller may see what everybody does. */
   readonly guardMetrics: (request: IncomingMessage) => unknown
   /** null when ready, else a reason that is safe to show. */

@@ -27,7 +27,7 @@ import { MODEL_ROUTE, MODELS_PATH, type RequestContext } from './router-operatio
 import { createServeRun } from './serve-run.ts'
 import { createModelDocuments } from './views/model-view.ts'
 
-export interface RouterV2Options {
+interface RouterV2Options {
   readonly gate: Gate
   readonly spec: ServedDocument
   readonly brands: readonly string[]

@@ -86,7 +86,7 @@ const DETAIL_MAX_LENGTH = 256
 const UNAVAILABLE = 'this is not possible at the moment; try again later'
 const GENERIC = 'something went wrong on our side; the request id helps to find out what'
 
-export type AnswerRouterError = AnswerError
+type AnswerRouterError = AnswerError
 
 export function createAnswerRouterError(log: Log, brand: BrandHeaders): AnswerRouterError {
   return (error, requestId) => {
@@ -114,7 +114,7 @@ export async function withSpend(error: unknown, accountId: string | null, spendO
   return new RouterError('rate', message, { retryAfterSeconds, spend: await spendOf(whose), cause: error })
 }
 
-export function toErrorType(error: RouterError): RouterErrorType {
+function toErrorType(error: RouterError): RouterErrorType {
   return errorTypeOf(error.refusal)
 }
 

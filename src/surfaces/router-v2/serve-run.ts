@@ -25,7 +25,7 @@ import { withSpend } from './router-errors.ts'
 import { type CostHeaders, toSpendHeaders } from './router-headers.ts'
 import type { ModelParams } from './router-operation.ts'
 
-export interface ServeRunDeps {
+interface ServeRunDeps {
   readonly gate: Gate
   readonly access: Pick<Access, 'open'>
   readonly runModel: RunModel
@@ -39,7 +39,7 @@ export interface ServeRunDeps {
   readonly log: Log
 }
 
-export interface RunCall extends ModelParams {
+interface RunCall extends ModelParams {
   readonly caller: Caller
   readonly address: ServiceAddress
 }

@@ -40,7 +40,7 @@ export type ComfyServer =
     }
   | ({ readonly kind: 'supervised' } & LaunchOptions)
 
-export interface ComfyEngineOptions {
+interface ComfyEngineOptions {
   readonly server: ComfyServer
   /** Stays the same when we restart; absent: the address. */
   readonly id?: string
@@ -58,7 +58,7 @@ export interface ComfyEngineOptions {
   readonly clock: Clock
 }
 
-export interface ComfyDetails {
+interface ComfyDetails {
   /** Without credentials. */
   readonly url: string
   /** As the server last told it: the prompts of all its clients. */

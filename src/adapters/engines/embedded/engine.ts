@@ -16,7 +16,7 @@ import type { Engine, EngineRun } from '../../../domain/engine/engine-port.ts'
 import type { RunModel } from '../../../domain/engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../../domain/errors.ts'
 
-export interface EmbeddedEngineOptions extends EngineOptions {
+interface EmbeddedEngineOptions extends EngineOptions {
   /** Runs a partner model for a node; without it such a node fails and says why. */
   readonly runModel?: RunModel
 }

@@ -24,7 +24,7 @@ export interface ReadCatalog {
   readonly problems: readonly CatalogProblem[]
 }
 
-export interface ReadCatalogDeps {
+interface ReadCatalogDeps {
   readonly compileSchema: CompileSchema
   /** Providers that need no file of their own, such as `sandbox`: what is wrong with a model of theirs. */
   readonly builtIn: Readonly<Record<string, (model: Model) => readonly string[]>>

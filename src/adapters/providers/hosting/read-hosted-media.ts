@@ -5,7 +5,7 @@ import { CONTENT_PATH, type VerifyContentUrl } from '../../../domain/assets/sign
 import { ServiceError } from '../../../domain/errors.ts'
 import type { ReadHostedMedia } from '../declarative/request/input-media.ts'
 
-export interface HostedMediaDeps {
+interface HostedMediaDeps {
   readonly verify: VerifyContentUrl
   readonly openContent: OpenContent
 }

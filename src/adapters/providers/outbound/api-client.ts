@@ -29,7 +29,7 @@ export interface ApiClient extends AsyncDisposable {
   isApiHost(url: URL): boolean
 }
 
-export interface ApiClientOptions {
+interface ApiClientOptions {
   readonly baseUrl: string
   readonly apiHosts: readonly string[]
   readonly concurrency: number

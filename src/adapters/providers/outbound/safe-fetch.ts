@@ -25,7 +25,7 @@ export interface SafeFetchOptions extends PhaseLimits {
 /** Throws BlockedAddressError or ExchangeError. The answer may have any status but a redirect. */
 export type SafeFetch = (url: string, options: SafeFetchOptions) => Promise<ExchangeAnswer>
 
-export interface SafeFetcher extends AsyncDisposable {
+interface SafeFetcher extends AsyncDisposable {
   readonly fetch: SafeFetch
 }
 
@@ -69,10 +69,7 @@ function readAddress(text: string, base: URL | null): URL {
 }
 
 /** Throws BlockedAddressError when the address must not even be tried. */
-export function checkAddress(
-  url: URL,
-  { network, allowedHosts }: Pick<FollowOptions, 'network' | 'allowedHosts'>,
-): void {
+function checkAddress(url: URL, { network, allowedHosts }: Pick<FollowOptions, 'network' | 'allowedHosts'>): void {
   const isPlain = url.protocol === 'http:' && network.allowsPlainHttp
   if (url.protocol !== 'https:' && !isPlain) throw new BlockedAddressError(url.host, 'only https is allowed')
   if (url.username !== '' || url.password !== '') throw new BlockedAddressError(url.host, 'it carries a user name')

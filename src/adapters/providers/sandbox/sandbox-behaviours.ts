@@ -9,7 +9,7 @@ import type { ValidationFailure } from '../../../domain/models/router-error.ts'
 import { drawPicture } from './sandbox-picture.ts'
 
 /** `never`: no answer comes. */
-export type Behaviour = (input: JsonRecord) => ProviderResult | ProviderRefusal | 'never'
+type Behaviour = (input: JsonRecord) => ProviderResult | ProviderRefusal | 'never'
 
 const BEHAVIOUR_NAMES = [
   'echo',

@@ -5,7 +5,7 @@ const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const RGB = 2
 const BYTES_PER_PIXEL = 3
 
-export interface PictureOptions {
+interface PictureOptions {
   readonly width: number
   readonly height: number
   readonly seed: number

@@ -12,7 +12,7 @@ import { BEHAVIOURS, type BehaviourName, isBehaviour } from './sandbox-behaviour
 
 const POLL_MS = 250
 
-export interface SandboxDeps {
+interface SandboxDeps {
   readonly clock: Clock
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>
 }

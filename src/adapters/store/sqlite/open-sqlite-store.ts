@@ -57,13 +57,13 @@ export interface SqliteStoreOptions {
   readonly log?: Log
 }
 
-export interface SqliteStoreStats {
+interface SqliteStoreStats {
   readonly write: ChannelStats
   readonly read: ChannelStats
 }
 
 /** What operators change. Each of these stores is also available with an audit line bound to its writes. */
-export interface OperatorStores {
+interface OperatorStores {
   readonly directory: AccountDirectory
   readonly apiKeys: KeyStore
   readonly ledger: LedgerStore

@@ -8,7 +8,7 @@ import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } 
 import type { KeyRing } from './key-ring.ts'
 import type { KeyStore } from './key-store.ts'
 
-export interface NewKey {
+interface NewKey {
   readonly accountId: string
   readonly name: string
   /** null: everything that the account may. */
@@ -16,7 +16,7 @@ export interface NewKey {
   readonly expiresAt: Date | null
 }
 
-export interface ShownKey {
+interface ShownKey {
   readonly key: ApiKey
   /** To be shown once. */
   readonly text: string
@@ -34,7 +34,7 @@ export interface ApiKeys {
   list(accountId: string): Promise<readonly ApiKey[]>
 }
 
-export interface ApiKeysDeps {
+interface ApiKeysDeps {
   readonly store: KeyStore
   readonly ring: Pick<KeyRing, 'put'>
   readonly clock: Clock

@@ -6,7 +6,7 @@ export interface VersionedKey {
   readonly version: number
 }
 
-export interface NewSecret {
+interface NewSecret {
   readonly keyId: string
   readonly digest: Uint8Array
   /** Until when the secret so far counts as well. */

@@ -108,18 +108,6 @@ export function mustHaveSubscription({ subscriptionActive }: Pick<AccountLimits,
   throw new ServiceError('subscription_inactive', 'this account has no active subscription and cannot run anything')
 }
 
-/** The local kind: one machine, one account, nothing to meter. The workers bound what runs. */
-export function localLimits(options: { readonly queuedJobs: number; readonly streams: number }): AccountLimits {
-  return {
-    ...BASE_LIMITS,
-    ...options,
-    concurrentJobs: 1_000_000,
-    requestsPerMinute: null,
-    routerConcurrency: 1_000_000,
-    creditFloorMicros: null,
-  }
-}
-
 /** A limit that is the same for everybody, or each account's own. */
 export type PerAccount = number | ((accountId: string) => number)
 

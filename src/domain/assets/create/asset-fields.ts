@@ -4,10 +4,10 @@ import { isMediaType, typeFromName } from '../../../../lib/files/mime.ts'
 import { hasAtMost } from '../../../../lib/text/characters.ts'
 import { invalidField } from '../../errors.ts'
 
-export const LIFETIME_MIN_SECONDS = 60
-export const LIFETIME_MAX_SECONDS = 604_800 // seven days
+const LIFETIME_MIN_SECONDS = 60
+const LIFETIME_MAX_SECONDS = 604_800 // seven days
 export const TAGS_MAX_COUNT = 32
-export const TAG_MAX_LENGTH = 128
+const TAG_MAX_LENGTH = 128
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are exactly what is refused
 const CONTROL = /[\x00-\x1f\x7f-\x9f]/
@@ -34,7 +34,7 @@ export function readTags(tags: readonly string[]): readonly string[] {
   return [...new Set(tags)].sort()
 }
 
-export interface LifetimeRule {
+interface LifetimeRule {
   readonly now: Date
   /** What applies when the caller does not say; null: for ever. */
   readonly defaultMs: number | null

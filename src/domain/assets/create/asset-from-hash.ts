@@ -11,7 +11,7 @@ import type { ModelPlacement } from '../weights/model-placement.ts'
 import { readExpiry, readTags } from './asset-fields.ts'
 import { type ModelPath, readFilePath } from './file-path.ts'
 
-export interface FromHashRequest {
+interface FromHashRequest {
   readonly accountId: string
   /** Plain lower-case hex. */
   readonly hash: string
@@ -20,7 +20,7 @@ export interface FromHashRequest {
   readonly expiresInSeconds: number | null
 }
 
-export interface AssetReference {
+interface AssetReference {
   readonly asset: Asset
   /** False when the identical reference existed. The bytes are never new. */
   readonly isNewReference: boolean
@@ -29,7 +29,7 @@ export interface AssetReference {
 /** Throws ServiceError. */
 export type AssetFromHash = (request: FromHashRequest) => Promise<AssetReference>
 
-export interface FromHashDeps {
+interface FromHashDeps {
   readonly assets: AssetStore
   readonly blobs: BlobStore
   readonly placement: ModelPlacement
@@ -77,7 +77,7 @@ export function createAssetFromHash(deps: FromHashDeps): AssetFromHash {
   }
 }
 
-export interface HasBlobDeps {
+interface HasBlobDeps {
   readonly assets: AssetStore
   readonly blobs: BlobStore
   readonly clock: Clock

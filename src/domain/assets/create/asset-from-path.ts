@@ -2,7 +2,7 @@ import { invalidField } from '../../errors.ts'
 import { contentTypeOf } from './asset-fields.ts'
 import type { AssetCreation, UploadAsset } from './upload-asset.ts'
 
-export interface HostFile extends AsyncDisposable {
+interface HostFile extends AsyncDisposable {
   /** Its own name, without folders. */
   readonly name: string
   /** To be read once. */
@@ -14,7 +14,7 @@ export interface HostFiles {
   open(path: string): Promise<HostFile>
 }
 
-export interface FromPathRequest {
+interface FromPathRequest {
   readonly accountId: string
   readonly path: string
   /** null: the name of the file. */
@@ -28,7 +28,7 @@ export interface FromPathRequest {
 /** Throws ServiceError. */
 export type AssetFromPath = (request: FromPathRequest) => Promise<AssetCreation>
 
-export interface FromPathDeps {
+interface FromPathDeps {
   readonly uploadAsset: UploadAsset
   /** null: no folder is open. */
   readonly hostFiles: HostFiles | null

@@ -5,8 +5,8 @@
  */
 import { invalidField, type RefusalDetails, type ServiceError } from '../../errors.ts'
 
-export const FILE_PATH_MAX_BYTES = 1024
-export const FILE_PATH_SEGMENT_MAX_BYTES = 255
+const FILE_PATH_MAX_BYTES = 1024
+const FILE_PATH_SEGMENT_MAX_BYTES = 255
 
 /** Folders that a model may be placed in: those that hold weights, never those that hold code or settings. */
 export const MODEL_ROOTS: readonly string[] = [

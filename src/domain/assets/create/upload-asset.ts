@@ -45,7 +45,7 @@ export interface AssetCreation {
 /** `createdNew` is false when the account already had these bytes. Throws ServiceError. */
 export type UploadAsset = (request: UploadRequest) => Promise<AssetCreation>
 
-export interface UploadDeps {
+interface UploadDeps {
   readonly assets: AssetStore
   readonly blobs: BlobStore
   readonly keys: Pick<IdempotencyStore, 'findKey'>

@@ -36,7 +36,7 @@ export interface ModelPlacement {
   checkStored(bytes: StoredBytes): Promise<void>
 }
 
-export interface ModelPlacementDeps {
+interface ModelPlacementDeps {
   /** null: the operator has named no models folder. */
   readonly modelFiles: ModelFiles | null
   readonly blobs: BlobStore

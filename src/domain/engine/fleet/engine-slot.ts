@@ -11,7 +11,7 @@ import type { FleetMember } from './fleet-member.ts'
 export const OUT_OF_MEMORY = 'out_of_memory'
 export const CUDA_FAULT = 'cuda_fault'
 
-export interface RunReport {
+interface RunReport {
   /** It ignored an interrupt and may still be running, or it starts nothing. */
   readonly isStuck: boolean
   /** The code of the failure that the engine reported; null when there was none. */
@@ -29,7 +29,7 @@ export interface EngineSlot {
   end(report: RunReport): Promise<void>
 }
 
-export interface SlotDeps {
+interface SlotDeps {
   readonly log: Log
   onFreed(): void
 }

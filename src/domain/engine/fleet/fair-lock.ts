@@ -3,7 +3,7 @@
  * is longest ago. The choice is made after everybody who was woken by the same event has asked, so that the first to be woken
  * is not always the first to be served.
  */
-export interface FairLock {
+interface FairLock {
   /** `work` resolves to whether it had success. `asker` identifies who asks and is the same in every call. */
   run(asker: object, work: () => Promise<boolean>): Promise<boolean>
 }

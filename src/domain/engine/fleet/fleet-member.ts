@@ -18,7 +18,7 @@ export interface RecycleLimits {
   readonly maxAgeMs: number | null
 }
 
-export interface MemberOptions {
+interface MemberOptions {
   readonly clock: Clock
   /** What it could run when it was last seen, for the time until it is seen again. */
   readonly remembered: ObjectInfo | null

@@ -12,7 +12,7 @@ import type { LaneTable } from './lane-table.ts'
  */
 export type LaneRank = 0 | 1 | 2 | 3
 
-export interface LaneOffer {
+interface LaneOffer {
   readonly lane: string
   readonly rank: LaneRank
 }

@@ -14,7 +14,7 @@ const HEALTH: EngineHealth = {
   startedAt: null,
 }
 
-export interface ResidentOptions {
+interface ResidentOptions {
   readonly id: string
   readonly concurrency: number
   /** Its maker closes it, and the fleet does not. */

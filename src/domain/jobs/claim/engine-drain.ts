@@ -8,7 +8,7 @@ import type { EngineStatus } from '../../engine/fleet/engine-status.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
 import type { Worker } from './worker.ts'
 
-export interface DrainEngineDeps {
+interface DrainEngineDeps {
   readonly fleet: Pick<Fleet, 'drain' | 'find' | 'onChange'>
   /** Gives the jobs that run on an engine back to the queue, those of all workers. */
   readonly evict: Worker['evict']
@@ -17,7 +17,7 @@ export interface DrainEngineDeps {
   readonly log: Log
 }
 
-export interface EngineDrain extends AsyncDisposable {
+interface EngineDrain extends AsyncDisposable {
   /** Returns at once; the drain goes on in the background. Harmless when called twice. */
   drain(engineId: string): EngineStatus
 }

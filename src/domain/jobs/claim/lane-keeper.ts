@@ -13,7 +13,7 @@ import type { Claim, JobStore, TouchedJob, WaitingLane } from '../job-store.ts'
 import { readStoredGraph } from '../run/prepare-run.ts'
 import { type AnnounceDeps, announceTouched } from '../sweeps/announce-touched.ts'
 
-export interface LaneDeps extends AnnounceDeps {
+interface LaneDeps extends AnnounceDeps {
   readonly store: Pick<JobStore, 'findLanes' | 'joinLane' | 'claim' | 'commit'>
   readonly fleet: Pick<Fleet, 'hasLanes' | 'knownLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'>
   readonly clock: Clock

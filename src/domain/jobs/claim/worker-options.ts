@@ -9,7 +9,7 @@ import type { RunDeps, RunLimits } from '../run/run-deps.ts'
 import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
 
 /** What a worker uses of a fleet. */
-export type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
+type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'hasOther' | 'nextRoomMs' | 'onChange'>
 
 export interface WorkerDeps
   extends Pick<
@@ -65,7 +65,7 @@ export interface WorkerDeps
  * Loading weights takes as long as a job or several. With four files of weights in even use this gives about sixteen jobs
  * between two loads. No job is overtaken by more than this many.
  */
-export const MAX_OVERTAKES = 64
+const MAX_OVERTAKES = 64
 
 export interface WorkerOptions {
   readonly pool: string

@@ -17,7 +17,7 @@ import type { RunDeps } from '../run/run-deps.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
 
-export interface WorkerStats {
+interface WorkerStats {
   readonly workers: number
   readonly running: number
   readonly isDraining: boolean

@@ -14,7 +14,7 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 /** `through`: writes the cancel; left out: the store. For operators it is one that also writes a line of the audit trail. */
 export type CancelJob = (accountId: string, jobId: string, through?: Pick<JobStore, 'cancel'>) => Promise<Job>
 
-export interface CancelDeps {
+interface CancelDeps {
   readonly store: Pick<JobStore, 'cancel'>
   readonly bus: Pick<EventBus<never>, 'publishChanged'>
   readonly clock: Clock

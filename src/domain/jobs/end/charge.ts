@@ -6,7 +6,7 @@ import type { Micros } from '../../../../lib/text/usd.ts'
 import { type PoolPrice, priceOfTime } from '../../credits/prices.ts'
 import { isHeld, type JobStatus } from '../transitions.ts'
 
-export interface EndedRun {
+interface EndedRun {
   readonly from: JobStatus
   readonly to: JobStatus
   readonly errorCode: string | null

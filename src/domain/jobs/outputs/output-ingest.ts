@@ -10,7 +10,7 @@ import { toJobError } from '../end/end-of-run.ts'
 import type { JobError, Output } from '../job.ts'
 import type { OutputDraft } from './output-draft.ts'
 
-export interface IngestDeps {
+interface IngestDeps {
   readonly storeBlob: StoreBlob
   readonly newId: NewId
   /** Shared by all runs of a worker. */
@@ -26,7 +26,7 @@ export interface IngestDeps {
   onError(error: unknown): void
 }
 
-export interface Ingest {
+interface Ingest {
   add(draft: OutputDraft): void
   /** Resolves when few enough outputs wait to be stored. */
   hasRoom(): Promise<void>

@@ -31,7 +31,7 @@ export interface RunOutputs {
   readonly isCut: boolean
 }
 
-export interface RunOutputsOptions {
+interface RunOutputsOptions {
   readonly job: Job
   readonly earlier: readonly Output[]
   readonly committer: Pick<Committer, 'addOutput'>

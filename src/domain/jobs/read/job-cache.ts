@@ -24,7 +24,7 @@ interface PendingRead {
 
 const NOTHING = Promise.resolve(null)
 
-export interface JobCacheOptions {
+interface JobCacheOptions {
   readonly maxEntries: number
   readonly maxBytes: number
   /** A queued job's position changes without a change of the job. */
@@ -32,7 +32,7 @@ export interface JobCacheOptions {
   readonly liveFreshMs: number
 }
 
-export interface JobCache {
+interface JobCache {
   get(jobId: string, nowMs: number): Job | undefined
   /** Joins a read under way, unless a notice has made it too old, or starts one. */
   load(jobId: string, accountId: string, read: () => Promise<Job | null>, nowMs: number): Promise<Job | null>

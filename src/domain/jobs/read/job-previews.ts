@@ -13,15 +13,15 @@ export interface Preview {
   readonly bytes: Uint8Array
 }
 
-export type PreviewListener = (preview: Preview) => void
+type PreviewListener = (preview: Preview) => void
 
-export interface Previews extends Disposable {
+interface Previews extends Disposable {
   newest(jobId: string): Preview | null
   /** Returns the end of the subscription. */
   listen(jobId: string, listener: PreviewListener): () => void
 }
 
-export interface PreviewsDeps {
+interface PreviewsDeps {
   readonly bus: Pick<EventBus<EngineEvent>, 'onLive'>
   readonly maxJobs?: number
 }

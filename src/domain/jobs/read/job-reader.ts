@@ -29,7 +29,7 @@ export interface JobReader {
   stop: Unsubscribe
 }
 
-export interface ReaderDeps {
+interface ReaderDeps {
   readonly store: Pick<JobStore, 'find' | 'findWorkflow' | 'findLog'>
   readonly bus: Pick<EventBus<never>, 'onChanged'>
   readonly clock: Clock

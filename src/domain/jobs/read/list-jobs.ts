@@ -4,7 +4,7 @@ import type { Job } from '../job.ts'
 import type { JobStore, ListQuery } from '../job-store.ts'
 import type { JobStatus } from '../transitions.ts'
 
-export interface JobCursor {
+interface JobCursor {
   readonly createdAt: Date
   readonly id: string
 }
@@ -19,7 +19,7 @@ export interface ListRequest {
   readonly cursor: JobCursor | null
 }
 
-export interface JobPage {
+interface JobPage {
   readonly jobs: readonly Job[]
   /** null on the last page. */
   readonly next: JobCursor | null
@@ -27,7 +27,7 @@ export interface JobPage {
 
 export type ListJobs = (accountId: string, request: ListRequest) => Promise<JobPage>
 
-export interface ListDeps {
+interface ListDeps {
   readonly store: Pick<JobStore, 'list'>
   readonly clock: Clock
 }

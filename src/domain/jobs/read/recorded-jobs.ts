@@ -36,7 +36,7 @@ export interface JobFilter {
   readonly offset: number
 }
 
-export interface JobSelection {
+interface JobSelection {
   readonly jobs: readonly RecordedJob[]
   readonly total: number
 }
@@ -66,7 +66,7 @@ export interface RunRecords {
   forget(accountId: string, jobIds: readonly string[] | null): Promise<void>
 }
 
-export interface RunRecordsDeps {
+interface RunRecordsDeps {
   readonly store: RunRecordStore
   readonly clock: Clock
   readonly maxLive?: number
@@ -100,6 +100,6 @@ export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecord
  * The history holds jobs that have run and ended. An expired job counts too, though it may never have run: a client that waits
  * for it by its id would otherwise wait for ever.
  */
-export function isHistory({ status, startedAt }: Job): boolean {
+function isHistory({ status, startedAt }: Job): boolean {
   return status === 'expired' || (isTerminal(status) && startedAt !== null)
 }

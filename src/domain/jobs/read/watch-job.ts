@@ -30,7 +30,7 @@ export interface JobWatch {
 /** Throws `not_found`. */
 export type WatchJob = (accountId: string, jobId: string, watcher: JobWatcher) => Promise<JobWatch>
 
-export interface WatchJobDeps {
+interface WatchJobDeps {
   readonly reader: Pick<JobReader, 'findSince'>
   readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
   readonly log: Log
@@ -46,7 +46,7 @@ interface JobKey {
   readonly jobId: string
 }
 
-export interface JobWatching extends Disposable {
+interface JobWatching extends Disposable {
   readonly watchJob: WatchJob
   /** Jobs that somebody watches. */
   watchedCount(): number

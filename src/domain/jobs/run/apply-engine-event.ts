@@ -45,7 +45,7 @@ export interface RunFold {
   readonly outcome: RunOutcome | null
 }
 
-export interface StartOptions {
+interface StartOptions {
   readonly graph: Graph
   readonly earlierProgress: Progress | null
 }

@@ -18,7 +18,7 @@ export interface CommitPace {
   readonly outputLingerMs: number
 }
 
-export interface CommitterDeps {
+interface CommitterDeps {
   readonly pace: CommitPace
   readonly log: Log
   send(change: RunChange): Promise<CommitOutcome>

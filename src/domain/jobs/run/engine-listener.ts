@@ -18,7 +18,7 @@ import type { RunMove } from './run-moves.ts'
 import { publishLive } from './run-notices.ts'
 import { createRunRecorder, type RunRecorder } from './run-record.ts'
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly job: Job
   readonly outputs: Pick<RunOutputs, 'add' | 'hasRoom'>
   readonly committer: Pick<Committer, 'progressed'>

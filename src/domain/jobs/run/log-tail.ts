@@ -4,7 +4,7 @@
  */
 import { keepTail } from '../../../../lib/text/cut-text.ts'
 
-export const LOG_MAX_BYTES = 256 * 1024
+const LOG_MAX_BYTES = 256 * 1024
 
 interface Piece {
   readonly text: string

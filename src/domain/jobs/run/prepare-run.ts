@@ -19,7 +19,7 @@ import type { RunDeps } from './run-deps.ts'
 
 type Blobs = Pick<BlobStore, 'open' | 'localPath'>
 
-export interface PrepareDeps extends Pick<RunDeps, 'mustBeActive' | 'turns' | 'extraData' | 'blobs' | 'store' | 'log'> {
+interface PrepareDeps extends Pick<RunDeps, 'mustBeActive' | 'turns' | 'extraData' | 'blobs' | 'store' | 'log'> {
   onOutputFault(cause: unknown, fault: OutputFault): void
 }
 

@@ -19,13 +19,13 @@ export type RunPhase =
   | 'ending' // the verdict stands and is being written; nothing changes it any more
   | 'discarded' // nothing of this attempt counts: somebody else has the job, or will have it
 
-export type RunEngineState =
+type RunEngineState =
   | 'unasked'
   | 'running'
   | 'silent' // its events have ended
   | 'stuck' // given up: it ignored an interrupt, or is unfit until it is restarted; what it still says is ignored
 
-export type RunOutputsState =
+type RunOutputsState =
   | 'open'
   | 'cut' // what is not stored yet is given up
   | 'incomplete' // something was given up after the run was told to stop, so the run cannot count as succeeded

@@ -21,7 +21,7 @@ export interface ShownNode {
   readonly output: Readonly<Record<string, readonly ShownItem[]>>
 }
 
-export interface RunFailure {
+interface RunFailure {
   readonly exceptionType: string
   readonly currentInputs: Readonly<Record<string, readonly unknown[]>>
   readonly currentOutputs: readonly string[]

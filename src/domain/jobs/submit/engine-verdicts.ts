@@ -22,7 +22,7 @@ export interface EngineVerdicts {
   refused(jobId: string, refusal: GraphRefusal): void
 }
 
-export interface VerdictBounds {
+interface VerdictBounds {
   /** How long the job may wait for its engine. An engine with a free slot takes it at once, unless its account is at a limit. */
   readonly claimWithinMs: number
   /** How long the engine may take; files of the job are brought to it first. */

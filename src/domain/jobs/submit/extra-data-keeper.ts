@@ -28,7 +28,7 @@ export interface ExtraDataKeeper {
   count(): number
 }
 
-export interface ExtraDataOptions {
+interface ExtraDataOptions {
   readonly sealer: Sealer | null
   readonly maxCount?: number
   readonly maxBytes?: number

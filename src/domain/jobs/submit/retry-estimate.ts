@@ -7,7 +7,7 @@ const MAX_SECONDS = 60
 // How much the newest gap counts: a burst of short jobs moves the estimate within a few jobs.
 const NEWEST_SHARE = 0.2
 
-export interface RetryEstimate {
+interface RetryEstimate {
   readonly observer: Pick<JobObserver, 'finished'>
   /** Whole seconds, at least 1: clients drop fractions and spin on 0. */
   retryAfterSeconds(): number

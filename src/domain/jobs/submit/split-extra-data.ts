@@ -6,7 +6,7 @@ import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../..
 import { KEY_IN_TEXT, KEY_PREFIX } from '../../accounts/keys/api-key.ts'
 import type { ExtraData } from './extra-data-keeper.ts'
 
-export interface SplitExtraData {
+interface SplitExtraData {
   /** null: the job carries no credential. */
   readonly credentials: ExtraData | null
   /** null: it carries nothing else. */
@@ -16,7 +16,7 @@ export interface SplitExtraData {
 /** Fields that are known to hold no credential. Every other field is treated as one. */
 const NOTES: ReadonlySet<string> = new Set(['extra_pnginfo'])
 
-export const BLANKED = '[REDACTED]'
+const BLANKED = '[REDACTED]'
 
 export function splitExtraData(data: ExtraData | null): SplitExtraData {
   const entries = Object.entries(data ?? {})
@@ -31,7 +31,7 @@ export function splitExtraData(data: ExtraData | null): SplitExtraData {
   }
 }
 
-export interface BlankOptions {
+interface BlankOptions {
   /** Credentials that came in the same submit: no text may repeat them. Anything but a text is ignored. */
   readonly known: readonly unknown[]
   /** Which names stand for a credential; by default only unmistakable ones, so that a saved graph stays as it is. */

@@ -46,7 +46,7 @@ export interface SubmitRequest {
 export type Submit = (request: SubmitRequest) => Promise<Job>
 
 /** The part of a prepared workflow that a job is made of. */
-export interface PreparedJob {
+interface PreparedJob {
   readonly text: string
   /** What the text says. */
   readonly graph: Graph
@@ -68,7 +68,7 @@ export class EngineRefusedError extends ServiceError {
   }
 }
 
-export interface SubmitDeps {
+interface SubmitDeps {
   readonly store: Pick<JobStore, 'submit'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
@@ -201,6 +201,6 @@ export function createSubmit(deps: SubmitDeps): Submit {
   }
 }
 
-export function isPriority(value: unknown): value is number {
+function isPriority(value: unknown): value is number {
   return Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_LIMIT
 }

@@ -15,7 +15,7 @@ import { hasOwnJudges, type InspectWorkflow, type Placement } from '../../workfl
 import type { Job, Submission } from '../job.ts'
 import { EngineRefusedError, type Submit } from './submit-job.ts'
 
-export interface PromptRequest {
+interface PromptRequest {
   readonly accountId: string
   readonly scopes: ReadonlySet<string> | null
   readonly id: string | null
@@ -36,7 +36,7 @@ export type PromptOutcome =
 /** Throws like a submit; a graph that cannot run at all is an outcome. */
 export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
 
-export interface SubmitPromptDeps {
+interface SubmitPromptDeps {
   readonly inspectWorkflow: InspectWorkflow
   readonly submit: Submit
   readonly catalog: () => NodeCatalog

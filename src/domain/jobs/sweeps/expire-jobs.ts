@@ -9,7 +9,7 @@ import { type JobObserver, silentObserver } from '../observer.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { announceTouched } from './announce-touched.ts'
 
-export interface ExpireDeps {
+interface ExpireDeps {
   readonly store: Pick<JobStore, 'expire' | 'remove'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock

@@ -12,13 +12,13 @@ export interface Chore {
   run(signal: AbortSignal): Promise<unknown>
 }
 
-export interface HousekeepingDeps {
+interface HousekeepingDeps {
   readonly tasks: readonly Chore[]
   readonly log: Log
   readonly random?: () => number
 }
 
-export interface Housekeeping extends AsyncDisposable {
+interface Housekeeping extends AsyncDisposable {
   /** Harmless when called twice. */
   start(): void
 }

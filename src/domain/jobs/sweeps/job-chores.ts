@@ -8,7 +8,7 @@ import type { Expiry } from './expire-jobs.ts'
 import type { Chore } from './housekeeping.ts'
 import type { Recover } from './recover-jobs.ts'
 
-export interface ChoreDeps {
+interface ChoreDeps {
   readonly recover: Recover
   readonly expiry: Expiry
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>

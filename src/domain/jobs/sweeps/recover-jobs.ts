@@ -10,7 +10,7 @@ import { type JobObserver, silentObserver } from '../observer.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { announceTouched } from './announce-touched.ts'
 
-export interface RecoverDeps {
+interface RecoverDeps {
   readonly store: Pick<JobStore, 'reap'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
@@ -19,7 +19,7 @@ export interface RecoverDeps {
   readonly maxAttempts?: number
 }
 
-export interface RecoverOptions {
+interface RecoverOptions {
   /** Only with proof that no other process holds a lease. */
   readonly releaseAll?: boolean
 }

@@ -7,7 +7,7 @@ import type { AccessRules } from './model-access.ts'
 /** null: the account has no limits. */
 export type SpendOf = (accountId: string) => Promise<Spend | null>
 
-export interface SpendDeps {
+interface SpendDeps {
   readonly store: Pick<CallStore, 'standing'>
   readonly rules: Pick<AccessRules, 'limitsOf'>
 }

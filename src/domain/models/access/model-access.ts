@@ -38,7 +38,7 @@ export interface Access {
   mustBeEntitled(caller: Caller, id: string): void
 }
 
-export interface AccessDeps {
+interface AccessDeps {
   readonly rules: AccessRules
   readonly rate: RateWindow
   readonly catalog: () => Catalog

@@ -6,7 +6,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { RouterError } from '../router-error.ts'
 
-export interface RateRule {
+interface RateRule {
   readonly allowance: number
   readonly windowMs: number
 }
@@ -16,7 +16,7 @@ export interface RateWindow {
   take(accountId: string): void
 }
 
-export interface RateWindowDeps {
+interface RateWindowDeps {
   readonly clock: Clock
   /** null: no limit, and no bookkeeping. */
   readonly ruleFor: (accountId: string) => RateRule | null

@@ -10,7 +10,7 @@ import type { Quote } from '../pricing/pricing.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
 
 /** A key within an account, and what the request looked like that used it. */
-export interface CallKey {
+interface CallKey {
   readonly key: string | null
   readonly fingerprint: string
 }

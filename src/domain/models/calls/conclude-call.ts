@@ -22,7 +22,7 @@ export interface ConcludeDeps extends KeepResultDeps {
   readonly limits: ResultLimits
 }
 
-export interface ResultLimits {
+interface ResultLimits {
   /** A larger result is cut off and fails. */
   readonly maxResultBytes: number
   /** A larger result is delivered once and cannot be replayed. */
@@ -38,8 +38,8 @@ export interface Conclusion {
   readonly chargedMicros: number | null
 }
 
-export type ConcludeResult = (call: DrivenCall, result: ProviderResult) => Promise<Conclusion>
-export type ConcludeRefusal = (call: DrivenCall, refusal: ProviderRefusal) => Promise<Conclusion>
+type ConcludeResult = (call: DrivenCall, result: ProviderResult) => Promise<Conclusion>
+type ConcludeRefusal = (call: DrivenCall, refusal: ProviderRefusal) => Promise<Conclusion>
 
 export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
   const { limits, clock } = deps

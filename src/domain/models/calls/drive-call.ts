@@ -32,7 +32,7 @@ export interface CallObserver {
   unresolved(call: { readonly provider: string; readonly model: string; readonly callId: string }): void
 }
 
-export interface DriveDeps extends ConcludeDeps {
+interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
   readonly observer: CallObserver
   readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>

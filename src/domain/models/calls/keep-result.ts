@@ -28,7 +28,7 @@ export interface HostingRequest {
   readonly inlineParts?: string | null
 }
 
-export interface HostedResult {
+interface HostedResult {
   readonly body: Buffer
   /** Whether an address of the provider is left in one of the model's asset leaves, hosted or not. */
   readonly hasForeignUrls: boolean
@@ -58,7 +58,7 @@ export interface KeepResultDeps {
 // The caller waits while assets are copied: a host that hangs must not hold the answer for ever.
 const HOSTING_MS = 300_000
 
-export interface CopiedResult {
+interface CopiedResult {
   readonly result: ProviderResult
   readonly hasForeignUrls: boolean
   readonly consumption: Consumption

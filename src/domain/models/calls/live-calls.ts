@@ -18,7 +18,7 @@ export interface Listener {
 
 const NOBODY: Listener = { isConnected: () => false }
 
-export interface LiveCallOptions {
+interface LiveCallOptions {
   readonly hasWaiter: boolean
   readonly isCollectable: boolean
   /** Whether its caller can ask for it again; without a key every retry is a call of its own. */

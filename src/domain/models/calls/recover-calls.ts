@@ -14,7 +14,7 @@ import type { DriveCall } from './drive-call.ts'
 import { LiveCall, type LiveCalls } from './live-calls.ts'
 import type { SentJournal } from './sent-journal.ts'
 
-export interface RecoverDeps {
+interface RecoverDeps {
   readonly store: Pick<CallStore, 'unfinished' | 'finish'>
   readonly requests: Pick<RequestStore, 'putBack'>
   readonly catalog: () => Catalog
@@ -35,7 +35,7 @@ const KEEP_END_MS = DAY_MS
 
 type Recovery = 'collected' | 'unsent' | 'interrupted' | 'left'
 
-export interface RecoverCalls {
+interface RecoverCalls {
   /** To be called before any new call is admitted. */
   recover(): Promise<Readonly<Record<Recovery, number>>>
   /** To be called with every new catalogue: a call that waits for its model may have it again. */

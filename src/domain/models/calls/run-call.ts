@@ -13,7 +13,7 @@ import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } f
 import type { CallObserver, DriveCall } from './drive-call.ts'
 import { type DrivenCall, type Listener, LiveCall, type LiveCalls } from './live-calls.ts'
 
-export interface RunRequest {
+interface RunRequest {
   readonly opened: OpenedModel
   readonly accountId: string
   readonly requestId: string
@@ -45,7 +45,7 @@ export interface NewCallDeps {
   readonly costlyMicros: number
 }
 
-export interface RunModelDeps extends NewCallDeps {
+interface RunModelDeps extends NewCallDeps {
   readonly store: CallStore
   readonly live: LiveCalls
   readonly access: Pick<AccessRules, 'limitsOf'>
@@ -201,7 +201,7 @@ function toExhausted(
   return new RouterError(refusal, message, { spend, retryAfterSeconds: 1 })
 }
 
-export interface EstimateRequest {
+interface EstimateRequest {
   readonly opened: OpenedModel
   readonly accountId: string
   readonly input: JsonRecord | RouterError

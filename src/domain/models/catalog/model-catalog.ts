@@ -6,18 +6,18 @@ import { editDistance } from '../../../../lib/text/closest-word.ts'
 import type { CheckInput } from './check-input.ts'
 import type { Model } from './model.ts'
 
-export interface CataloguedModel {
+interface CataloguedModel {
   readonly model: Model
   readonly checkInput: CheckInput
 }
 
-export interface Page {
+interface Page {
   readonly models: readonly Model[]
   readonly hasMore: boolean
 }
 
 /** Whether this caller may see and use the model. */
-export type IsVisible = (model: Model) => boolean
+type IsVisible = (model: Model) => boolean
 
 export interface Catalog {
   readonly loadedAt: Date

@@ -16,21 +16,21 @@ export function isRecord(value: unknown): value is JsonRecord {
 
 export const POLICY_CHARGES = ['yes', 'no', 'unknown'] as const
 /** Whether a call that the provider refuses for its content is still charged. */
-export type PolicyCharge = (typeof POLICY_CHARGES)[number]
+type PolicyCharge = (typeof POLICY_CHARGES)[number]
 
 export const MODALITIES = ['text', 'image', 'video', 'audio'] as const
-export type Modality = (typeof MODALITIES)[number]
+type Modality = (typeof MODALITIES)[number]
 
 /**
  * `released`: listed and runnable. `unreleased`: not listed, and to whoever asks it does not exist. `listed`: shown but not
  * runnable yet. `retired`: gone; the answer names its successor.
  */
 export const MODEL_STATES = ['released', 'unreleased', 'listed', 'retired'] as const
-export type ModelState = (typeof MODEL_STATES)[number]
+type ModelState = (typeof MODEL_STATES)[number]
 
 /** `direct`: the submit's own answer is the result. `poll`: the submit gives a handle, polling gives the result. */
 export const RETURN_MODES = ['direct', 'poll'] as const
-export type ReturnMode = (typeof RETURN_MODES)[number]
+type ReturnMode = (typeof RETURN_MODES)[number]
 
 export interface ModelInput {
   /** JSON Schema as OpenAPI 3.0 writes it; null: any JSON object passes. */
@@ -89,7 +89,7 @@ const SEGMENT = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/
 export const PROVIDER_MAX_LENGTH = 64
 export const MODEL_MAX_LENGTH = 128
 
-export function isModelSegment(text: string, maxLength: number): boolean {
+function isModelSegment(text: string, maxLength: number): boolean {
   return text.length <= maxLength && SEGMENT.test(text)
 }
 

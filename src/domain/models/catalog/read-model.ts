@@ -22,7 +22,7 @@ import {
   readModelId,
 } from './model.ts'
 
-export type ReadModel =
+type ReadModel =
   | { readonly model: Model; readonly problems: readonly [] }
   | { readonly model: null; readonly problems: readonly string[] }
 

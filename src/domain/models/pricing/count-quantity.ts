@@ -21,7 +21,7 @@ export function mostOf({ min, max, limits }: Quantity, input: unknown): number |
   return Math.max(min, Math.min(max, ...limits.map((limit) => limitOf(limit, input))))
 }
 
-export interface Told {
+interface Told {
   readonly count: number
   /** Whether the answer said so; else it is the rule's own default. */
   readonly isTold: boolean

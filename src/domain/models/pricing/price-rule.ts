@@ -15,9 +15,9 @@ export const PRICE_UNITS = [
   'megapixel',
   'credit',
 ] as const
-export type PriceUnit = (typeof PRICE_UNITS)[number]
+type PriceUnit = (typeof PRICE_UNITS)[number]
 
-export type ValueSource = 'input' | 'output' | 'usage'
+type ValueSource = 'input' | 'output' | 'usage'
 
 /** A value of the answer. */
 export interface AnswerField {

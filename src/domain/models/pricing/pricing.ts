@@ -18,7 +18,7 @@ export type Estimate =
 export type Quote = readonly PartQuote[]
 
 /** One number where the input decides all of its quantities; else with those that the answer decides. */
-export type PartQuote = number | { readonly factor: number; readonly open: readonly OpenCount[] }
+type PartQuote = number | { readonly factor: number; readonly open: readonly OpenCount[] }
 /** `index`: of the quantity in its part; `most`: what it can be at most with this input. */
 type OpenCount = readonly [index: number, most: number | null]
 

@@ -20,7 +20,7 @@ import type { Provider } from '../provider.ts'
 import { RouterError } from '../router-error.ts'
 import type { RequestStore, StoredRequest, TakenRequest } from './request-store.ts'
 
-export interface QueueRequest {
+interface QueueRequest {
   readonly opened: OpenedModel
   readonly accountId: string
   readonly key: string | null
@@ -30,7 +30,7 @@ export interface QueueRequest {
   readonly baseUrl: string
 }
 
-export interface Submitted {
+interface Submitted {
   readonly requestId: string
   readonly position: number
   readonly isReplay: boolean
@@ -46,7 +46,7 @@ export interface ModelQueue extends AsyncDisposable {
   start(): void
 }
 
-export interface ModelQueueDeps extends NewCallDeps {
+interface ModelQueueDeps extends NewCallDeps {
   readonly store: RequestStore
   readonly calls: Pick<CallStore, 'finish'>
   readonly rules: AccessRules

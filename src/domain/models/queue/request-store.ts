@@ -1,7 +1,7 @@
 /** Where queued calls wait. They become ordinary running calls when there is room for them. */
 import type { CallBody, CallEnd, CallLimits, CallRef, NewCall } from '../calls/call-store.ts'
 
-export interface NewRequest extends NewCall {
+interface NewRequest extends NewCall {
   readonly body: CallBody
   readonly bodyBytes: number
 }
@@ -12,7 +12,7 @@ export type EnqueueOutcome =
   | { readonly outcome: 'repeated'; readonly id: string }
   | { readonly outcome: 'other_request' | 'unusable' | 'no_credits' | 'invalid' | 'backlog_full' }
 
-export const REQUEST_STATES = ['waiting', 'running', 'done', 'interrupted', 'unusable', 'canceled', 'gone'] as const
+const REQUEST_STATES = ['waiting', 'running', 'done', 'interrupted', 'unusable', 'canceled', 'gone'] as const
 export type RequestState = (typeof REQUEST_STATES)[number]
 
 /** A queued call as its owner may see it. */

@@ -19,7 +19,7 @@ import type { RunModel } from '../calls/run-call.ts'
 import { isRecord, type JsonRecord, readModelId } from '../catalog/model.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 
-export interface NodeModelsDeps {
+interface NodeModelsDeps {
   readonly access: Pick<Access, 'open' | 'mustBeEntitled'>
   readonly runModel: RunModel
   /** True once the service stops: a call may then be left to the next process. */
@@ -188,7 +188,7 @@ function toServiceError(error: RouterError): ServiceError {
 }
 
 /** A body of ours, or the content behind an address of ours; null for any other address and for what is larger than allowed. */
-export interface ReadBody {
+interface ReadBody {
   (body: CallBody): Promise<Buffer>
   readonly hosted: (url: string, maxBytes: number) => Promise<Buffer | null>
 }

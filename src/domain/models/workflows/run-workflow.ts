@@ -17,7 +17,7 @@ import type { Engine, EngineInput, EngineRun } from '../../engine/engine-port.ts
 import { ServiceError } from '../../errors.ts'
 import { asRefusal } from '../../workflows/graph-refusals.ts'
 
-export interface WorkflowCall {
+interface WorkflowCall {
   readonly accountId: string
   readonly id: string
   /** API format. */
@@ -38,7 +38,7 @@ export type WorkflowEnd =
   | { readonly outcome: 'interrupted' }
 
 /** Throws ServiceError `invalid_workflow`. */
-export type RunWorkflow = (call: WorkflowCall, options: { readonly signal: AbortSignal }) => Promise<WorkflowEnd>
+type RunWorkflow = (call: WorkflowCall, options: { readonly signal: AbortSignal }) => Promise<WorkflowEnd>
 
 const FALLBACK_TYPE = 'application/octet-stream'
 

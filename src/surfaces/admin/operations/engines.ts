@@ -29,17 +29,17 @@ export function getEngineCatalog(app: FastifyInstance, { fleet }: EngineOperatio
 
 /** The engine takes no more jobs and finishes what it runs. */
 export function cordonEngine(app: FastifyInstance, { kit, fleet }: EngineOperationDeps): void {
-  addAction(app, kit, { verb: 'cordon', act: (engineId) => fleet.cordon(engineId) })
+  addAction({ app, kit }, { verb: 'cordon', act: (engineId) => fleet.cordon(engineId) })
 }
 
 /** The engine takes no more jobs; what it runs gets the time of a drain and is then given to others. */
 export function drainEngine(app: FastifyInstance, { kit, drain }: EngineOperationDeps): void {
-  addAction(app, kit, { verb: 'drain', act: drain })
+  addAction({ app, kit }, { verb: 'drain', act: drain })
 }
 
 /** The engine takes jobs again, out of quarantine too. */
 export function resumeEngine(app: FastifyInstance, { kit, fleet }: EngineOperationDeps): void {
-  addAction(app, kit, { verb: 'resume', act: (engineId) => fleet.resume(engineId) })
+  addAction({ app, kit }, { verb: 'resume', act: (engineId) => fleet.resume(engineId) })
 }
 
 interface EngineAction {
@@ -47,7 +47,7 @@ interface EngineAction {
   readonly act: (engineId: string) => EngineStatus
 }
 
-function addAction(app: FastifyInstance, kit: AdminKit, { verb, act }: EngineAction): void {
+function addAction({ app, kit }: { app: FastifyInstance; kit: AdminKit }, { verb, act }: EngineAction): void {
   app.post(`${ADMIN_PATH}/engines/:id/${verb}`, async (request, reply) => {
     const id = idOf(request)
     const status = act(id)

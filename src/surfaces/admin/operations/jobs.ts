@@ -4,7 +4,7 @@ import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
 
-export interface CancelJobDeps {
+interface CancelJobDeps {
   readonly kit: AdminKit
   readonly jobs: Pick<JobStore, 'findOwner'>
   readonly cancel: CancelJob

@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
 import { ADMIN_PATH, type AdminKit, send } from '../admin-operation.ts'
 
-export type ModelReload =
+type ModelReload =
   | { readonly outcome: 'reloaded'; readonly models: number }
   | { readonly outcome: 'refused'; readonly problems: readonly { readonly file: string; readonly problem: string }[] }
 
-export interface ReloadModelsDeps {
+interface ReloadModelsDeps {
   readonly kit: AdminKit
   readonly reload: () => Promise<ModelReload>
 }

@@ -10,7 +10,7 @@ import type { EventStream, StreamSource } from '../../kit/streams/event-stream.t
 import type { ViewBase } from '../views/job-view.ts'
 import { createJobFrames } from './job-frames.ts'
 
-export interface ChannelOptions {
+interface ChannelOptions {
   readonly base: ViewBase
   readonly now: () => number
   /** A frame was held back to keep the pace: call `flush` again soon. */

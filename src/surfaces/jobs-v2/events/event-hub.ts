@@ -16,7 +16,7 @@ import { isReachable, type JobReach } from '../reachable-jobs.ts'
 import type { ContentLinks, LinkBase } from '../views/links.ts'
 import { createEventChannel, type EventChannel } from './event-channel.ts'
 
-export interface HubOptions {
+interface HubOptions {
   readonly watchJob: WatchJob
   readonly accountConnections: AccountConnections
   readonly isWelcome: IsWelcome
@@ -25,7 +25,7 @@ export interface HubOptions {
   readonly turns: Turns
 }
 
-export interface StreamRequest {
+interface StreamRequest {
   readonly caller: Caller
   readonly reach: JobReach
   readonly jobId: string

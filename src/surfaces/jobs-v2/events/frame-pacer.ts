@@ -1,5 +1,5 @@
 /** Keeps the newest value of a kind and lets a frame of it pass at most every half second. Only what passes is encoded. */
-export interface FramePacer<Value> {
+interface FramePacer<Value> {
   offer(value: Value): void
   /** The frame that may go out now, or null. */
   take(): Buffer | null

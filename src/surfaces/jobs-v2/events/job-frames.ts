@@ -16,7 +16,7 @@ import { toOutputText, type ViewBase } from '../views/job-view.ts'
 import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
 import { createFramePacer } from './frame-pacer.ts'
 
-export interface JobFrames {
+interface JobFrames {
   /** Makes the frames of a snapshot's outputs, of which there may be thousands, before it is taken. */
   prepare(job: Job): Work<void>
   /** What a newer snapshot adds, in order; ends with the terminal status when the job has ended. */

@@ -13,7 +13,7 @@ export function getHealth(app: FastifyInstance, { upstream }: { readonly upstrea
   app.get(`${API_PATH}/health`, (_request, reply) => sendJson(reply, 200, healthy))
 }
 
-export interface GetOpenapiDeps {
+interface GetOpenapiDeps {
   readonly contextOf: ContextOf
   /** The document with this base as its only server. */
   readonly documentFor: (baseUrl: string) => string

@@ -18,7 +18,7 @@ export interface AssetsByIdDeps {
 const ASSET_ROUTE = `${API_PATH}/assets/:id`
 
 /** The record, always with a fresh URL. */
-export function getAsset(app: FastifyInstance, { contextOf, findAsset, contentLinks }: AssetsByIdDeps): void {
+function getAsset(app: FastifyInstance, { contextOf, findAsset, contentLinks }: AssetsByIdDeps): void {
   app.get(ASSET_ROUTE, async (request, reply) => {
     const context = contextOf(request)
     const asset = await findAsset(context.accountId, idOf(request))
@@ -27,7 +27,7 @@ export function getAsset(app: FastifyInstance, { contextOf, findAsset, contentLi
 }
 
 /** Removes the record; the bytes stay as long as another record uses them. */
-export function deleteAsset(app: FastifyInstance, { contextOf, removeAsset }: AssetsByIdDeps): void {
+function deleteAsset(app: FastifyInstance, { contextOf, removeAsset }: AssetsByIdDeps): void {
   app.delete(ASSET_ROUTE, async (request, reply) => {
     const { accountId } = contextOf(request)
     await removeAsset(accountId, idOf(request))
@@ -39,7 +39,7 @@ export function deleteAsset(app: FastifyInstance, { contextOf, removeAsset }: As
  * The bytes of an asset, for GET and HEAD: sent from here in the local kind, and by a signed address that needs no
  * credential where many accounts share the service.
  */
-export function getAssetContent(app: FastifyInstance, { contextOf, openContent, contentLinks }: AssetsByIdDeps): void {
+function getAssetContent(app: FastifyInstance, { contextOf, openContent, contentLinks }: AssetsByIdDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: `${ASSET_ROUTE}/content`,

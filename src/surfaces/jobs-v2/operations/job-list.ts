@@ -18,7 +18,7 @@ import type { JobReach } from '../reachable-jobs.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
 
-export interface ListJobsDeps {
+interface ListJobsDeps {
   readonly contextOf: ContextOf
   readonly list: ListJobs
   readonly jobBytes: JobBytes

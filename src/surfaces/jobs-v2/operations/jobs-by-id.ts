@@ -9,7 +9,7 @@ import type { ReachableJobs } from '../reachable-jobs.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
 
-export interface JobsByIdDeps {
+interface JobsByIdDeps {
   readonly contextOf: ContextOf
   readonly jobs: ReachableJobs
   readonly jobBytes: JobBytes
@@ -25,7 +25,7 @@ export const EVENTS_ROUTE = `${JOB_ROUTE}/events`
  * Answered from our own store, whatever state the engine is in. A job in memory is answered in front of the framework
  * (jobs-hot-path.ts) with the very same bytes; everything else, refusals included, comes here.
  */
-export function getJob(app: FastifyInstance, { contextOf, jobs, jobBytes, turns }: JobsByIdDeps): void {
+function getJob(app: FastifyInstance, { contextOf, jobs, jobBytes, turns }: JobsByIdDeps): void {
   app.get(JOB_ROUTE, async (request, reply) => {
     const context = contextOf(request)
     const job = await jobs.find(context, idOf(request))
@@ -34,7 +34,7 @@ export function getJob(app: FastifyInstance, { contextOf, jobs, jobBytes, turns 
 }
 
 /** The executed graph. Its text goes out as it was stored: a number must not change on its way through us. */
-export function getJobWorkflow(app: FastifyInstance, { contextOf, jobs }: JobsByIdDeps): void {
+function getJobWorkflow(app: FastifyInstance, { contextOf, jobs }: JobsByIdDeps): void {
   app.get(`${JOB_ROUTE}/workflow`, async (request, reply) => {
     const text = await jobs.workflow(contextOf(request), idOf(request))
     return sendJson(reply, 200, `{"workflow":${text},"format":"api"}`)
@@ -42,7 +42,7 @@ export function getJobWorkflow(app: FastifyInstance, { contextOf, jobs }: JobsBy
 }
 
 /** What the run printed, or 204 when there is nothing. */
-export function getJobLogs(app: FastifyInstance, { contextOf, jobs }: JobsByIdDeps): void {
+function getJobLogs(app: FastifyInstance, { contextOf, jobs }: JobsByIdDeps): void {
   app.get(`${JOB_ROUTE}/logs`, async (request, reply) => {
     const log = await jobs.log(contextOf(request), idOf(request))
     if (log === null) return reply.code(204).send()
@@ -52,7 +52,7 @@ export function getJobLogs(app: FastifyInstance, { contextOf, jobs }: JobsByIdDe
 }
 
 /** Follows the job as server-sent events. Ordinarily opened in front of the framework (jobs-hot-path.ts), as the same stream. */
-export function getJobEvents(app: FastifyInstance, { contextOf, gate, hub }: JobsByIdDeps): void {
+function getJobEvents(app: FastifyInstance, { contextOf, gate, hub }: JobsByIdDeps): void {
   app.get(EVENTS_ROUTE, { exposeHeadRoute: false }, async (request, reply) => {
     const { requestId, ...context } = contextOf(request)
     const jobId = idOf(request)
@@ -65,7 +65,7 @@ export function getJobEvents(app: FastifyInstance, { contextOf, gate, hub }: Job
 }
 
 /** Clients send no body and no Content-Type; whatever body comes is ignored. */
-export function cancelJob(app: FastifyInstance, { contextOf, jobs, jobBytes }: JobsByIdDeps): void {
+function cancelJob(app: FastifyInstance, { contextOf, jobs, jobBytes }: JobsByIdDeps): void {
   app.post(`${JOB_ROUTE}/cancel`, async (request, reply) => {
     const context = contextOf(request)
     const job = await jobs.cancel(context, idOf(request))

@@ -12,7 +12,7 @@ import type { ContextOf } from '../jobs-operation.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
 
-export interface PostJobsDeps {
+interface PostJobsDeps {
   readonly contextOf: ContextOf
   readonly submit: Submit
   readonly check: ContractCheck

@@ -23,7 +23,7 @@ interface Encoded extends LinkBase {
   readonly untilMs: number
 }
 
-export interface JobBytesOptions {
+interface JobBytesOptions {
   readonly contentLinks: ContentLinks
   readonly linkStyle: JobLinkStyle
   readonly clock: Clock

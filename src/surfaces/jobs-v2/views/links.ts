@@ -13,7 +13,7 @@ export interface LinkBase {
   readonly mountPrefix: string
 }
 
-export interface JobUrls {
+interface JobUrls {
   readonly self: string
   readonly events: string
   readonly cancel: string
@@ -31,7 +31,7 @@ export function toJobUrls(jobId: string, { origin, mountPrefix }: LinkBase, { is
   return { self, events: `${self}/events`, cancel: `${self}/cancel`, logs: `${self}/logs` }
 }
 
-export function toContentUrl(assetId: string, { origin, mountPrefix }: LinkBase): string {
+function toContentUrl(assetId: string, { origin, mountPrefix }: LinkBase): string {
   return `${origin}${mountPrefix}${API_PATH}/assets/${assetId}/content`
 }
 
@@ -72,7 +72,7 @@ export function createDirectLinks(clock: Clock): ContentLinks {
   return { areSigned: false, fresh: link, steady: link, steadyUntilMs: () => Number.POSITIVE_INFINITY }
 }
 
-export interface SignedLinksOptions {
+interface SignedLinksOptions {
   readonly sign: SignContentUrl
   readonly lifetimeMs: number
   readonly clock: Clock

@@ -8,7 +8,7 @@ import { passBuffer } from '../../../../lib/threads/garbage.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { BodyClaim } from './body-memory.ts'
 
-export interface GatherOptions {
+interface GatherOptions {
   readonly maxBytes: number
   /** For the whole body. */
   readonly deadlineMs: number

@@ -19,7 +19,7 @@ import { claimOf } from './body-memory.ts'
 import { freeBytes, gatherBody } from './gather-body.ts'
 import { findShapeFault } from './json-shape.ts'
 
-export interface JsonBodyOptions {
+interface JsonBodyOptions {
   readonly maxBytes: number
   /** How long the whole body may take; a sender that drips bytes must not hold a request open for hours. */
   readonly deadlineMs?: number

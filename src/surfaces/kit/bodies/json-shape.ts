@@ -14,7 +14,7 @@ import {
   QUOTE,
 } from '../../../../lib/json/json-characters.ts'
 
-export interface JsonShapeLimits {
+interface JsonShapeLimits {
   readonly maxDepth: number
   /** Members and elements at every level together, give or take one per bracket. */
   readonly maxValues: number
@@ -22,7 +22,7 @@ export interface JsonShapeLimits {
   readonly maxLongDigits: number
 }
 
-export type JsonShapeFault = 'too_deep' | 'too_many_values' | 'too_many_digits'
+type JsonShapeFault = 'too_deep' | 'too_many_values' | 'too_many_digits'
 
 // As many digits as 2^64 - 1 has.
 const SEED_DIGITS = 20

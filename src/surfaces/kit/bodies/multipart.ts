@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { FormError, FormReader } from './form-reader.ts'
 
-export interface MultipartOptions {
+interface MultipartOptions {
   /** The name of the file part. */
   readonly fileField: string
   /** Fields that may come more than once. */
@@ -26,7 +26,7 @@ export interface MultipartForm {
 }
 
 /** What a part says of itself. */
-export interface PartHead {
+interface PartHead {
   readonly name: string
   /** null for a part that is no file; '' for a file without a name. */
   readonly fileName: string | null

@@ -5,7 +5,7 @@
 import type { Server } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 
-export interface Drain {
+interface Drain {
   /** `onStopped` runs when no new connection can come any more, before any is closed. */
   run(options: { readonly withinMs: number; readonly onStopped: () => void }): Promise<void>
 }

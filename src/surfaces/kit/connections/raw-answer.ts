@@ -23,7 +23,7 @@ function withOwn(headers: readonly string[], { headers: own, body }: ErrorAnswer
   return [...headers, ...Object.entries(own).flat(), 'Content-Length', String(Buffer.byteLength(body))]
 }
 
-export interface BrokenRequestOptions {
+interface BrokenRequestOptions {
   readonly gate: Pick<Gate, 'answerHeaders'>
   readonly answerError: AnswerError
 }

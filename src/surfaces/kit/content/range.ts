@@ -1,11 +1,11 @@
 /** The `Range` header for one resource of known size, as RFC 9110 section 14 has it. Pure. */
-export interface ByteSpan {
+interface ByteSpan {
   readonly start: number
   /** Inclusive. */
   readonly end: number
 }
 
-export type RangeAnswer =
+type RangeAnswer =
   | { readonly kind: 'whole' }
   | { readonly kind: 'part'; readonly span: ByteSpan }
   | { readonly kind: 'unsatisfiable' }

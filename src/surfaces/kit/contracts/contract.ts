@@ -12,7 +12,7 @@ export interface Contract extends ServedDocument {
   readonly check: ContractCheck
 }
 
-export interface ContractOptions extends LoadOptions {
+interface ContractOptions extends LoadOptions {
   /** The document, as a file. */
   readonly source: URL
   /** The schemas that requests are checked against. */

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIPv6 } from 'node:net'
 import { readHost } from './host-guard.ts'
 
-export interface Forwarded {
+interface Forwarded {
   readonly scheme: 'http' | 'https' | null
   readonly host: string | null
   /** '' or '/some/prefix'. */
@@ -20,7 +20,7 @@ export interface ProxyNetwork {
   readonly family: 'ipv4' | 'ipv6'
 }
 
-export type IsTrustedProxy = (address: string | undefined) => boolean
+type IsTrustedProxy = (address: string | undefined) => boolean
 
 const PREFIX = /^(?:\/[A-Za-z0-9._~-]+)+$/
 const PREFIX_MAX_LENGTH = 200

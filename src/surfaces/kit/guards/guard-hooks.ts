@@ -11,7 +11,7 @@ import { pathOf } from '../request-url.ts'
 import type { AnswerError, ErrorAnswer } from '../surface.ts'
 import type { Gate, ServiceAddress } from './gate.ts'
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly gate: Gate
   /** The error envelope of the surface that the path belongs to. */
   readonly answerErrorFor: (path: string) => AnswerError

@@ -16,13 +16,13 @@ export interface HostParts {
   readonly port: string
 }
 
-export interface HostGuardOptions {
+interface HostGuardOptions {
   readonly bindHost: string
   readonly hasToken: boolean
   readonly allowedHosts: readonly string[]
 }
 
-export type HostGuard = (name: string) => boolean
+type HostGuard = (name: string) => boolean
 
 const HOST = /^(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::(\d{1,5}))?$/i
 

@@ -4,7 +4,7 @@
  */
 import { type HostParts, readHost } from './host-guard.ts'
 
-export interface BrowserHeaders {
+interface BrowserHeaders {
   readonly host: HostParts
   readonly origin: string | undefined
   readonly fetchSite: string | undefined

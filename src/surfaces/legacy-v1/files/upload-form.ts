@@ -25,7 +25,7 @@ export interface UploadForm<Taken> {
   readonly fields: ReadonlyMap<string, string>
 }
 
-export interface FormOptions<Taken> {
+interface FormOptions<Taken> {
   /** Must read the file to its end. */
   take(bytes: AsyncIterable<Uint8Array>): Promise<Taken>
   /** Called with what was taken when the rest of the form is refused. */

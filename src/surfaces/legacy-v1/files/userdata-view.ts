@@ -9,7 +9,7 @@ export function filesBelow(files: readonly UserFileInfo[], folder: string): User
   )
 }
 
-export interface ListingOptions {
+interface ListingOptions {
   readonly isDeep: boolean
   readonly hasInfo: boolean
   readonly isSplit: boolean

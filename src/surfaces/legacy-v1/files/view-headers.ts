@@ -5,7 +5,7 @@ import type { Asset } from '../../../domain/assets/asset.ts'
 import type { Picture } from '../../../domain/assets/pictures.ts'
 import { toFileNameParameters } from '../../kit/content/content-disposition.ts'
 
-export interface FileHeaderOptions {
+interface FileHeaderOptions {
   readonly name: string
   readonly etag: string
   /** `Sec-Fetch-Dest`: what the browser wants the file for. */

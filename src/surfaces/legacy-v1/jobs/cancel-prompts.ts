@@ -4,7 +4,7 @@ import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../../domain/jobs/read/job-reader.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 
-export interface CancelDeps {
+interface CancelDeps {
   readonly accountId: string
   readonly cancel: CancelJob
   readonly find: JobReader['find']

@@ -5,7 +5,7 @@
 import type { JobError } from '../../../domain/jobs/job.ts'
 
 /** The names that the contract lists. */
-export type ExceptionType =
+type ExceptionType =
   | 'ValidationError'
   | 'ModelDownloadError'
   | 'ImageDownloadError'

@@ -2,7 +2,7 @@
 import type { JobFilter } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { GROUP_WORDS, type GroupWord, statesOfGroup } from './status-words.ts'
 
-export type JobListQuery =
+type JobListQuery =
   | { readonly filter: JobFilter; readonly limit: number | null; readonly problem: null }
   | { readonly filter: null; readonly limit: null; readonly problem: string }
 

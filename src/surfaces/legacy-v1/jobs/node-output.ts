@@ -6,7 +6,7 @@
 import { extensionOf } from '../../../../lib/files/mime.ts'
 import type { RunRecord, ShownItem, ShownNode } from '../../../domain/jobs/run/run-record.ts'
 
-export interface OutputSummary {
+interface OutputSummary {
   readonly outputs_count: number
   readonly previewable_outputs_count: number
   readonly preview_output: object | null

@@ -16,7 +16,7 @@ export interface PromptViewDeps {
   readonly extraData: Pick<ExtraDataMemory, 'merge'>
 }
 
-export interface PromptParts {
+interface PromptParts {
   readonly number: string
   readonly workflow: string
   readonly extraData: string

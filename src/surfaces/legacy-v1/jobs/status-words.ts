@@ -5,7 +5,7 @@
 import type { Job, JobError } from '../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 
-export type StatusWord =
+type StatusWord =
   | 'submitted'
   | 'queued_limited'
   | 'queued_waiting'
@@ -21,7 +21,7 @@ export type StatusWord =
 export const GROUP_WORDS = ['pending', 'in_progress', 'completed', 'failed', 'cancelled'] as const
 export type GroupWord = (typeof GROUP_WORDS)[number]
 
-export interface StatusFacts {
+interface StatusFacts {
   readonly now: Date
   /** The account runs as many jobs as it may. */
   readonly isAtLimit: boolean

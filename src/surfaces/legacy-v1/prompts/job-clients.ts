@@ -13,7 +13,7 @@ export interface JobClients {
   find(accountId: string, jobId: string): string | null | Promise<string | null>
 }
 
-export interface JobClientsOptions {
+interface JobClientsOptions {
   /** The client that the record of a job names; null also where there is no such job. */
   readonly lookUp: (accountId: string, jobId: string) => Promise<string | null>
   readonly maxJobs?: number

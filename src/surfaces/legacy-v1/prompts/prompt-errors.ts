@@ -3,7 +3,7 @@ import type { PromptNodeErrors } from '../../../domain/jobs/submit/submit-prompt
 import type { AnswerError } from '../../kit/surface.ts'
 import { toRefusal } from '../legacy-errors.ts'
 
-export interface PromptError {
+interface PromptError {
   readonly type: string
   readonly message: string
   readonly details: string
@@ -28,7 +28,7 @@ export function toShownErrors(nodeErrors: PromptNodeErrors): PromptNodeErrors {
   return faulty.length <= MAX_SHOWN_NODES ? nodeErrors : Object.fromEntries(faulty.slice(0, MAX_SHOWN_NODES))
 }
 
-export function promptError(type: string, message: string, details = ''): PromptError {
+function promptError(type: string, message: string, details = ''): PromptError {
   return { type, message, details, extra_info: {} }
 }
 
@@ -43,7 +43,7 @@ export const INVALID_PROMPT_ID = toPromptRefusal(
   ),
 )
 
-export const TAKEN_PROMPT_ID = toPromptRefusal(
+const TAKEN_PROMPT_ID = toPromptRefusal(
   400,
   promptError(
     'invalid_prompt_id',

@@ -7,7 +7,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { blankCredentials } from '../../../domain/jobs/submit/split-extra-data.ts'
 
-export interface SplitExtraData {
+interface SplitExtraData {
   /** For the run: credentials and what is written into files; null when there is nothing. */
   readonly forRun: JsonObject | null
   /** To be kept with the job. */

@@ -19,7 +19,7 @@ export interface PromptFields {
   readonly workflowId: string | null
 }
 
-export type PromptReading =
+type PromptReading =
   | { readonly fields: PromptFields; readonly refusal: null }
   | { readonly fields: null; readonly refusal: PromptRefusal }
 

@@ -6,7 +6,7 @@
 import { Batch, type EncodedBatch } from './batch.ts'
 import type { SocketConnection } from './connection.ts'
 
-export interface ChannelDeps {
+interface ChannelDeps {
   readonly accountId: string
   readonly countLive: (accountId: string) => Promise<number>
 }

@@ -45,7 +45,7 @@ export interface ConnectionEvents {
   onMessage(connection: SocketConnection, text: string): void
 }
 
-export interface ConnectionParts {
+interface ConnectionParts {
   readonly ws: WebSocket
   readonly socket: Socket
   readonly clientId: string

@@ -15,7 +15,7 @@ import type { Batch } from './batch.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
-export interface FollowJobsDeps {
+interface FollowJobsDeps {
   readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
   readonly runs: RunMessages
   readonly channelOf: (accountId: string) => AccountChannel | undefined

@@ -6,12 +6,12 @@ import { deprecationHeaders } from '../deprecation.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
 
-export interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
+interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
   readonly jobClients: JobClients
 }
 
 /** The members of a surface that the sockets provide. */
-export type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
+type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 
 export function openSockets(
   parts: SurfaceParts,

@@ -42,7 +42,7 @@ export interface RunMessages {
   ofAccount(accountId: string): readonly RunProgress[]
 }
 
-export interface RunMessagesDeps {
+interface RunMessagesDeps {
   readonly clock: Clock
   readonly maxRuns?: number
 }

@@ -49,7 +49,7 @@ export interface SocketsOptions {
   readonly limits?: Partial<ConnectionLimits>
 }
 
-export interface SocketStats {
+interface SocketStats {
   readonly open: number
   readonly previewsDropped: number
   readonly readersGivenUp: number

@@ -11,7 +11,7 @@ import { openWithQuery } from '../requests/run-query.ts'
 import { type ContextOf, MODEL_ROUTE, type ModelParams } from '../router-operation.ts'
 import type { ServeRun } from '../serve-run.ts'
 
-export interface CallsDeps {
+interface CallsDeps {
   readonly contextOf: ContextOf
   readonly access: Pick<Access, 'open'>
   readonly serveRun: ServeRun
@@ -22,7 +22,7 @@ export interface CallsDeps {
 }
 
 /** For requests that the hot path left to the framework. */
-export function runModel(app: FastifyInstance, { contextOf, serveRun }: CallsDeps): void {
+function runModel(app: FastifyInstance, { contextOf, serveRun }: CallsDeps): void {
   app.post<{ Params: ModelParams }>(MODEL_ROUTE, async (request, reply) => {
     const { caller } = contextOf(request)
     const address = serviceAddressOf(request)
@@ -32,7 +32,7 @@ export function runModel(app: FastifyInstance, { contextOf, serveRun }: CallsDep
 }
 
 /** What a call would cost. Nothing is dispatched or charged, and no price is promised. */
-export function estimateModel(app: FastifyInstance, deps: CallsDeps): void {
+function estimateModel(app: FastifyInstance, deps: CallsDeps): void {
   const { contextOf, access, estimate, pricedAt, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/estimate`, async (request, reply) => {
     const { caller } = contextOf(request)

@@ -7,7 +7,7 @@ import { type ListCursors, readListQuery } from '../requests/model-list-query.ts
 import { type ContextOf, MODEL_ROUTE, MODELS_PATH, type ModelParams, sendCached } from '../router-operation.ts'
 import { type ModelDocument, toModelDetail, toModelEntry } from '../views/model-view.ts'
 
-export interface ModelsDeps {
+interface ModelsDeps {
   readonly contextOf: ContextOf
   readonly access: Pick<Access, 'catalogFor' | 'find'>
   readonly cursors: ListCursors
@@ -17,7 +17,7 @@ export interface ModelsDeps {
 }
 
 /** A page of the catalogue, in the order of ids. */
-export function listModels(app: FastifyInstance, { contextOf, access, cursors }: ModelsDeps): void {
+function listModels(app: FastifyInstance, { contextOf, access, cursors }: ModelsDeps): void {
   app.get(MODELS_PATH, (request, reply) => {
     const { caller } = contextOf(request)
     const { catalog, isVisible } = access.catalogFor(caller)
@@ -34,13 +34,13 @@ export function listModels(app: FastifyInstance, { contextOf, access, cursors }:
 }
 
 /** With the address at which this caller reached us. */
-export function getRouterOpenapi(app: FastifyInstance, { contextOf, documentFor }: ModelsDeps): void {
+function getRouterOpenapi(app: FastifyInstance, { contextOf, documentFor }: ModelsDeps): void {
   app.get(`${MODELS_PATH}/openapi.json`, (request, reply) =>
     sendCached(request, reply, documentFor(contextOf(request).baseUrl)),
   )
 }
 
-export function getModel(app: FastifyInstance, { contextOf, access }: ModelsDeps): void {
+function getModel(app: FastifyInstance, { contextOf, access }: ModelsDeps): void {
   app.get<{ Params: ModelParams }>(MODEL_ROUTE, (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
     const { model } = access.find(caller, request.params.provider, request.params.model)
@@ -48,7 +48,7 @@ export function getModel(app: FastifyInstance, { contextOf, access }: ModelsDeps
   })
 }
 
-export function getModelOpenapi(app: FastifyInstance, { contextOf, access, documentOf }: ModelsDeps): void {
+function getModelOpenapi(app: FastifyInstance, { contextOf, access, documentOf }: ModelsDeps): void {
   app.get<{ Params: ModelParams }>(`${MODEL_ROUTE}/openapi.json`, (request, reply) => {
     const { caller } = contextOf(request)
     const { model } = access.find(caller, request.params.provider, request.params.model)

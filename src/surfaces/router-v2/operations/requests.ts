@@ -13,7 +13,7 @@ import { type ContextOf, MODEL_ROUTE, type ModelParams } from '../router-operati
 import { mustBeResult } from '../serve-run.ts'
 import { retryAfterOf, statusOf, toRequestUrls, toRequestView } from '../views/request-view.ts'
 
-export interface RequestsDeps {
+interface RequestsDeps {
   readonly contextOf: ContextOf
   readonly access: Pick<Access, 'open' | 'catalogFor'>
   readonly queue: ModelQueue
@@ -29,7 +29,7 @@ interface RequestParams extends ModelParams {
 const REQUEST_ROUTE = `${MODEL_ROUTE}/requests/:requestId`
 
 /** 201 means that the call is durably recorded. */
-export function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
+function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
   const { contextOf, access, queue, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/requests`, async (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
@@ -50,7 +50,7 @@ export function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
   })
 }
 
-export function getRequestStatus(app: FastifyInstance, deps: RequestsDeps): void {
+function getRequestStatus(app: FastifyInstance, deps: RequestsDeps): void {
   app.get<{ Params: RequestParams }>(`${REQUEST_ROUTE}/status`, async (request, reply) => {
     const found = await deps.queue.find(...ownerAndIds(request, deps))
     reply.header('retry-after', String(retryAfterOf(found)))
@@ -59,7 +59,7 @@ export function getRequestStatus(app: FastifyInstance, deps: RequestsDeps): void
 }
 
 /** The result: what the same call would have answered at once, byte for byte; 202 until then. */
-export function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
+function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
   const { contextOf, queue, blobs, costHeaders } = deps
 
   async function sendResult(reply: FastifyReply, result: CallResult): Promise<FastifyReply> {
@@ -82,7 +82,7 @@ export function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
 }
 
 /** While the request waits this is free; later the provider is asked, and may finish all the same. */
-export function cancelRequest(app: FastifyInstance, deps: RequestsDeps): void {
+function cancelRequest(app: FastifyInstance, deps: RequestsDeps): void {
   app.put<{ Params: RequestParams }>(`${REQUEST_ROUTE}/cancel`, async (request, reply) => {
     await deps.queue.cancel(...ownerAndIds(request, deps))
     return sendJson(reply, 202, { request_id: request.params.requestId, status: 'CANCELLATION_REQUESTED' })

@@ -10,7 +10,7 @@ import { isRecord, type JsonRecord } from '../../../domain/models/catalog/model.
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
 
-export interface CallInput {
+interface CallInput {
   readonly body: Buffer
   readonly input: JsonRecord | RouterError
 }

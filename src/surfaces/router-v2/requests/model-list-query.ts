@@ -8,7 +8,7 @@ import { RouterError } from '../../../domain/models/router-error.ts'
 import { createCursorSeal } from '../../kit/cursor.ts'
 import { readQuery } from '../../kit/request-url.ts'
 
-export interface ListQuery {
+interface ListQuery {
   readonly limit: number
   readonly cursor: string | null
 }

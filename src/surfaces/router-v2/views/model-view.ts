@@ -33,7 +33,7 @@ const SECURITY_SCHEMES: JsonRecord = {
 }
 const VERSION_LENGTH = 12
 
-export interface DocumentOptions {
+interface DocumentOptions {
   readonly brands: readonly string[]
   /** Whether this service asks for credentials. */
   readonly needsCredentials: boolean

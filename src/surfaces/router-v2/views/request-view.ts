@@ -3,7 +3,7 @@ import type { RequestState, StoredRequest } from '../../../domain/models/queue/r
 import { errorTypeOf } from '../router-error-types.ts'
 import { MODELS_PATH } from '../router-operation.ts'
 
-export type RequestStatus = 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED'
+type RequestStatus = 'IN_QUEUE' | 'IN_PROGRESS' | 'COMPLETED'
 
 const STATUS: Readonly<Record<RequestState, RequestStatus>> = {
   waiting: 'IN_QUEUE',
@@ -19,7 +19,7 @@ export function statusOf({ state }: StoredRequest): RequestStatus {
   return STATUS[state]
 }
 
-export interface RequestLink {
+interface RequestLink {
   readonly baseUrl: string
   readonly modelId: string
   readonly requestId: string

@@ -14,7 +14,7 @@ export interface OutputCleanup {
   runEnded(): Promise<void>
 }
 
-export interface OutputCleanupDeps {
+interface OutputCleanupDeps {
   readonly remover: Remover
   /** The folder of the attempt within the output folder. Nothing outside of it is removed. */
   readonly folder: string

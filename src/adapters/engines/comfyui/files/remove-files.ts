@@ -21,7 +21,7 @@ export interface Remover {
   forget(): void
 }
 
-export interface RemoverDeps {
+interface RemoverDeps {
   readonly api: Pick<ComfyApi, 'deleteAsset' | 'emptyFile' | 'systemStats'>
   readonly log: Log
   /** The working directory of a server that we started; null: we did not, and it may be on another machine. */

@@ -17,7 +17,7 @@ import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
 import type { OutputCleanup } from './output-cleanup.ts'
 import { readOutput } from './read-output.ts'
 
-export interface ReporterDeps {
+interface ReporterDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']

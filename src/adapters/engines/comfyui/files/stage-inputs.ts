@@ -45,7 +45,7 @@ export interface Stage {
   flatten(): void
 }
 
-export interface StageDeps {
+interface StageDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly remover: Pick<Remover, 'removeFile'>

@@ -25,7 +25,7 @@ export interface Fitness {
   check(): Promise<void>
 }
 
-export interface FitnessDeps {
+interface FitnessDeps {
   readonly api: Pick<ComfyApi, 'queue' | 'forgetHistory'>
   readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'stopGraceMs'>
   readonly stopper: Stopper

@@ -9,12 +9,12 @@ import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 
-export interface LivenessWatch extends Disposable {
+interface LivenessWatch extends Disposable {
   /** Aborted when the server has answered nothing for too long. */
   readonly silent: AbortSignal
 }
 
-export interface LivenessDeps {
+interface LivenessDeps {
   readonly api: Pick<ComfyApi, 'queueRemaining'>
   readonly bounds: Pick<ComfyBounds, 'pollMaxMs' | 'unreachableMs'>
 }

@@ -45,7 +45,7 @@ export interface ServerMonitor {
   close(): Promise<void>
 }
 
-export interface ServerMonitorOptions {
+interface ServerMonitorOptions {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly clock: Clock

@@ -7,7 +7,7 @@ import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { RECYCLED } from '../launch/supervisor.ts'
 import type { ServerState } from './server-monitor.ts'
 
-export interface UnusableWarningOptions {
+interface UnusableWarningOptions {
   readonly log: Log
   state(): Pick<ServerState, 'state' | 'lastError'>
   /** The last lines of its process; empty when we did not start it. */

@@ -43,14 +43,14 @@ export interface Supervisor {
   close(): Promise<void>
 }
 
-export interface SupervisorEvents {
+interface SupervisorEvents {
   onLine(line: string): void
   /** A new process is being started. */
   onStart(): void
   onEnd(reason: string): void
 }
 
-export interface SupervisorDeps {
+interface SupervisorDeps {
   readonly clock: Clock
 }
 

@@ -14,9 +14,9 @@ export interface RewrittenNames {
 }
 
 /** `exact`: the text may get shorter or longer. `padded`: it keeps its length, with spaces where JSON allows them. */
-export type Fit = 'exact' | 'padded'
+type Fit = 'exact' | 'padded'
 
-export interface Match {
+interface Match {
   readonly start: number
   readonly end: number
   readonly bytes: Buffer

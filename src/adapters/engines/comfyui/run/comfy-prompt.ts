@@ -2,14 +2,14 @@ import { uuidFromText } from '../../../../../lib/ids.ts'
 import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 
-export interface PromptKey {
+interface PromptKey {
   readonly jobId: string
   readonly attempt: number
   /** Counts the submits of one attempt. */
   readonly round: number
 }
 
-export const MAX_ROUNDS = 3
+const MAX_ROUNDS = 3
 
 /**
  * Derived from what the prompt is an attempt at: whoever knows the job can find the prompts of its earlier attempts on a server

@@ -5,7 +5,7 @@
  */
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
 
-export interface EventQueue extends AsyncIterable<EngineEvent> {
+interface EventQueue extends AsyncIterable<EngineEvent> {
   push(event: EngineEvent): void
   /** Events that were pushed before are still read. */
   end(): void

@@ -17,7 +17,7 @@ import { lostByCall, type Standstill } from './run-endings.ts'
 import { type HistoryEntry, readHistory } from './run-history.ts'
 import { positionIn, type QueuePosition, type Stopper } from './stop-run.ts'
 
-export type RunEnd =
+type RunEnd =
   | { readonly kind: 'ended'; readonly entry: HistoryEntry }
   /** In neither queue nor history. */
   | { readonly kind: 'forgotten' }
@@ -39,7 +39,7 @@ export interface FollowDeps {
   readonly gone: AbortSignal
 }
 
-export interface Followed {
+interface Followed {
   readonly promptId: string
   readonly clientId: string
   /** Aborted to stop the run. */

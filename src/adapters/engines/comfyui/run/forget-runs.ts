@@ -12,7 +12,7 @@ export interface Forgetter {
   close(): Promise<void>
 }
 
-export interface ForgetterDeps {
+interface ForgetterDeps {
   readonly api: Pick<ComfyApi, 'forgetHistory'>
   readonly bounds: Pick<ComfyBounds, 'forgetAfterMs'>
   readonly log: Log

@@ -9,7 +9,7 @@ import type { Graph, GraphNode } from '../../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
 
-export interface Rewriting {
+interface Rewriting {
   readonly catalog: NodeCatalog
   /** Names on the server by the names in the graph. */
   readonly staged: ReadonlyMap<string, string>

@@ -12,7 +12,7 @@ import type { RunFollower } from './follow-run.ts'
 import type { HistoryEntry } from './run-history.ts'
 import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate-messages.ts'
 
-export interface EmitterDeps {
+interface EmitterDeps {
   readonly graph: EngineRun['graph']
   readonly nodesTotal: number
   readonly toReport: ToReport

@@ -64,7 +64,7 @@ function readIds(value: JsonValue | undefined): string[] {
   return Array.isArray(value) ? value.filter((id) => typeof id === 'string') : []
 }
 
-export interface ReportsOfRun {
+interface ReportsOfRun {
   readonly graph: Graph
   readonly catalog: NodeCatalog
   readonly entry: HistoryEntry

@@ -22,12 +22,12 @@ export type Submitted =
   | { readonly kind: 'refused'; readonly body: JsonValue; readonly isQueued: boolean; readonly promptId: string }
   | { readonly kind: 'given_up' }
 
-export interface SubmitDeps {
+interface SubmitDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
 }
 
-export interface SubmitOptions {
+interface SubmitOptions {
   readonly promptId: string
   readonly body: string
   readonly stop: AbortSignal

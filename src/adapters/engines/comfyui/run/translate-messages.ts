@@ -53,7 +53,7 @@ export interface TranslateState {
   readonly end: 'success' | 'error' | 'interrupted' | 'over' | null
 }
 
-export interface Translation {
+interface Translation {
   readonly state: TranslateState
   readonly events: readonly Translated[]
 }

@@ -23,7 +23,7 @@ export interface Queue {
   readonly pending: readonly QueueEntry[]
 }
 
-export interface Abortable {
+interface Abortable {
   readonly signal?: AbortSignal
 }
 

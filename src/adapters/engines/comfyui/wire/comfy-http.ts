@@ -12,7 +12,7 @@ import {
 } from '../../../../../lib/outbound/exchange.ts'
 import { openOutboundClient } from '../../../../../lib/outbound/outbound-client.ts'
 
-export type CallFault =
+type CallFault =
   | 'unreachable' // no connection was made: the server has not seen the request
   | 'broken' // the connection ended before the answer did
   | 'timeout'
@@ -37,7 +37,7 @@ export class CallError extends Error {
   }
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly method?: ExchangeRequest['method']
   /** Sent as JSON text. */
   readonly json?: string
@@ -48,7 +48,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly text: string
 }
@@ -59,7 +59,7 @@ export interface StreamedAnswer {
   readonly body: AsyncIterable<Uint8Array> & { destroy(error?: Error): unknown }
 }
 
-export interface StreamOptions extends Pick<CallOptions, 'method' | 'headers'> {
+interface StreamOptions extends Pick<CallOptions, 'method' | 'headers'> {
   /** How long the server may be silent before the head of its answer. */
   readonly firstByteMs: number
   /** And within the body. */
@@ -75,7 +75,7 @@ export interface ComfyHttp extends AsyncDisposable {
   stream(path: string, options: StreamOptions): Promise<StreamedAnswer>
 }
 
-export interface ComfyHttpOptions {
+interface ComfyHttpOptions {
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
   readonly connectMs: number

@@ -12,7 +12,7 @@ import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { type EngineMessage, readBinaryFrame, readTextFrame } from './socket-frames.ts'
 
-export type SocketState = 'open' | 'connecting' | 'closed'
+type SocketState = 'open' | 'connecting' | 'closed'
 
 export interface EngineSocket {
   /** The id for prompts that are submitted now. */
@@ -28,7 +28,7 @@ export interface EngineSocket {
   close(): Promise<void>
 }
 
-export interface SocketOptions {
+interface SocketOptions {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   readonly bounds: ComfyBounds

@@ -16,12 +16,12 @@ export interface RunListener {
   onQueueChange(): void
 }
 
-export interface RunTimes {
+interface RunTimes {
   readonly startedAt: number | null
   readonly endedAt: number | null
 }
 
-export interface MessageDispatcherOptions {
+interface MessageDispatcherOptions {
   readonly maxLogLineBytes: number
   /** Pieces of printed text that came over the socket. */
   onPrinted(entries: JsonValue | undefined): void

@@ -21,7 +21,7 @@ export interface PrintedLines {
   hasRecord(): boolean
 }
 
-export interface PrintedLinesDeps {
+interface PrintedLinesDeps {
   readonly api: Pick<ComfyApi, 'printed'>
   readonly clock: Clock
   /** `at`: by the server's clock, in milliseconds since 1970; null as long as its time zone is not known. */

@@ -9,7 +9,7 @@ import type { ValidationFailure } from '../../../../domain/models/router-error.t
 import type { Answer } from '../rules/match-rules.ts'
 import type { Meaning } from '../rules/rule-types.ts'
 
-export interface RefusalSource {
+interface RefusalSource {
   readonly answer: Answer
   readonly generation: Generation
   readonly messages: readonly JsonPath[]
@@ -92,7 +92,7 @@ const DELETE = 0x7f
  * What may be shown of a provider's own words: the texts where it keeps them, bounded, without control characters, without
  * the query of any address (links are signed there) and without the key, whatever it echoes.
  */
-export function readWords(document: unknown, paths: readonly JsonPath[], secret: string | null): string | null {
+function readWords(document: unknown, paths: readonly JsonPath[], secret: string | null): string | null {
   const texts = typeof document === 'string' ? [document] : paths.flatMap((path) => textsAt(document, path))
   const text = texts.find((candidate) => candidate.trim() !== '')
   return text === undefined ? null : cleanWords(text, secret)
@@ -105,7 +105,7 @@ function textsAt(document: unknown, path: JsonPath): string[] {
   })
 }
 
-export function cleanWords(text: string, secret: string | null): string {
+function cleanWords(text: string, secret: string | null): string {
   const shown = secret === null || secret === '' ? text : hide(text, secret)
   const line = [...shown.slice(0, MAX_LENGTH * 4)].map((char) => (isControl(char) ? ' ' : char)).join('')
   const clean = line

@@ -14,7 +14,7 @@ const POLL_HEAD_MS = 120_000
 const DOCUMENT_BODY_MS = 120_000
 const STREAM_BODY_MS = 600_000
 
-export interface CallApiOptions {
+interface CallApiOptions {
   readonly model: Model
   readonly kind: ExchangeKind
   readonly signal: AbortSignal
@@ -24,11 +24,7 @@ export interface CallApiOptions {
   readonly isBytes: boolean
 }
 
-export type CallApi = (
-  request: Omit<ApiRequest, 'keyHeaders'>,
-  key: string,
-  options: CallApiOptions,
-) => Promise<ReadAnswer>
+type CallApi = (request: Omit<ApiRequest, 'keyHeaders'>, key: string, options: CallApiOptions) => Promise<ReadAnswer>
 
 export function createCallApi(
   { rules, client, breaker, authHeaders }: ProviderContext,

@@ -53,7 +53,7 @@ export function readState(answer: Answer, task: CompiledTask): TaskState | null 
   return null
 }
 
-export interface FetchTarget {
+interface FetchTarget {
   readonly method: CompiledFetch['method']
   readonly target: string
   readonly body: Buffer | null
@@ -70,7 +70,7 @@ export function toFetchTarget(fetch: CompiledFetch, values: TemplateValues): Fet
   }
 }
 
-export interface FindStep {
+interface FindStep {
   readonly call: ProviderCall
   readonly operation: CompiledOperation
   readonly classify: Classify

@@ -21,7 +21,7 @@ export interface PatienceDeps {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>
 }
 
-export interface PatienceOptions {
+interface PatienceOptions {
   readonly signal: AbortSignal
   readonly deadline: Date
   /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
@@ -30,7 +30,7 @@ export interface PatienceOptions {
   readonly sending?: Sending
 }
 
-export interface JudgedAnswer {
+interface JudgedAnswer {
   readonly answer: ReadAnswer
   readonly meaning: Meaning | null
 }
@@ -67,7 +67,7 @@ export async function sendPatiently(
 }
 
 /** The longest wait that a provider can ask for. */
-export const RETRY_AFTER_MAX_MS = 150_000
+const RETRY_AFTER_MAX_MS = 150_000
 
 /** How long a provider asks us to wait: seconds or a date (RFC 9110, 10.2.3). null: it does not say, or nothing usable. */
 export function readRetryAfterMs(header: string | string[] | undefined, nowMs: number): number | null {

@@ -13,13 +13,13 @@ import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts
 import type { TemplateValues } from '../rules/text-template.ts'
 import { FieldRefusal, IMAGE_MAX_BYTES, type MediaDeps, REQUEST_MAX_BYTES, resolveMedia } from './input-media.ts'
 
-export interface BuiltRequest {
+interface BuiltRequest {
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
 }
 
-export interface BuildOptions {
+interface BuildOptions {
   readonly settings: Readonly<Record<string, string>>
   readonly media: MediaDeps
   readonly signal: AbortSignal

@@ -18,7 +18,7 @@ const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp']
 const EXTENSIONS: Readonly<Record<string, string>> = { 'image/png': 'png', 'image/jpeg': 'jpg', 'image/webp': 'webp' }
 const DATA_URI = /^data:([a-z]+\/[a-z0-9.+-]+)?(?:;[a-z0-9-]+=[^;,]*)*;base64,/i
 
-export interface Media {
+interface Media {
   readonly contentType: string
   readonly fileName: string
   readonly bytes: Buffer
@@ -47,7 +47,7 @@ export class FieldRefusal extends Error {
   }
 }
 
-export interface MediaField {
+interface MediaField {
   readonly rule: MediaRule
   readonly loc: readonly (string | number)[]
   readonly text: string

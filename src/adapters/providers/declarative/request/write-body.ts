@@ -12,7 +12,7 @@ import {
 import type { BodyRules } from '../rules/rule-types.ts'
 import { compileJsonTemplate, type TemplateValues } from '../rules/text-template.ts'
 
-export interface BodyInput {
+interface BodyInput {
   readonly body: Buffer
   readonly input: Readonly<Record<string, unknown>>
   readonly values: TemplateValues

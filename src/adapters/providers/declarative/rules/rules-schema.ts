@@ -147,7 +147,7 @@ const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, verb
 const isModelRules = ajv.compile(MODEL_RULES)
 const isProviderRules = ajv.compile(PROVIDER_RULES)
 
-export interface RuleProblem {
+interface RuleProblem {
   /** Where in the file: `operations[0].task`; empty for the whole. */
   readonly path: string
   readonly problem: string

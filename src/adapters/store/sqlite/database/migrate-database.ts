@@ -7,7 +7,7 @@ import { lockDirectory } from './directory-lock.ts'
 import { applyMigrations, loadMigrations, MIGRATIONS_DIRECTORY, planMigrations } from './migrations.ts'
 import { openWriter } from './sqlite-connections.ts'
 
-export interface MigrateOptions {
+interface MigrateOptions {
   readonly directory: string
   /** Say what would run and touch nothing. */
   readonly dryRun?: boolean

@@ -8,7 +8,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { StoreOpenError } from './store-open-error.ts'
 
-export interface Migration {
+interface Migration {
   readonly number: number
   /** The file's name without its ending, such as `0001-first-tables`. */
   readonly name: string

@@ -3,12 +3,12 @@ import { DatabaseSync } from 'node:sqlite'
 import { storeFiles } from './data-directory.ts'
 import { toOpenError } from './sqlite-error.ts'
 
-export interface RecordedBlob {
+interface RecordedBlob {
   readonly hash: string
   readonly sizeBytes: number
 }
 
-export interface VerifiedDatabase {
+interface VerifiedDatabase {
   /** In SQLite's words; empty when the database is sound. */
   readonly problems: readonly string[]
   /** Bytes that some asset or output refers to. */

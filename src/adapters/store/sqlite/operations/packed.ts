@@ -6,7 +6,7 @@ declare const unpacked: unique symbol
 
 export type Packed<Value> = readonly unknown[] & { readonly [unpacked]?: Value }
 
-export interface Packing<Value> {
+interface Packing<Value> {
   pack(value: Value): Packed<Value>
   unpack(packed: Packed<Value>): Value
 }

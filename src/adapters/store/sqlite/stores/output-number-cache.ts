@@ -8,7 +8,7 @@ import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import type { ReserveInput } from '../operations/jobs/job-outputs.ts'
 import type { StoreChannels } from './store-channels.ts'
 
-export interface OutputNumbers {
+interface OutputNumbers {
   readonly reserve: JobStore['reserveOutputNumbers']
   /** Stores the numbers given out so far. To be called right before outputs are written. */
   writeDown(): void

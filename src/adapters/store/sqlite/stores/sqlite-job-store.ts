@@ -15,7 +15,7 @@ import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts
 import { createOutputNumbers } from './output-number-cache.ts'
 import { gatherInSlices, inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 
-export interface JobStoreDeps extends StoreChannels {
+interface JobStoreDeps extends StoreChannels {
   readonly clock: Clock
 }
 

@@ -25,7 +25,7 @@ export interface ChannelStats {
   readonly pending: number
 }
 
-export interface ChannelOptions {
+interface ChannelOptions {
   readonly name: string
   readonly script: URL
   readonly workerData: unknown

@@ -7,7 +7,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { isDamage, SQLITE_CORRUPT } from '../database/sqlite-error.ts'
 import { StoreOpenError } from '../database/store-open-error.ts'
 
-export interface DamageControl {
+interface DamageControl {
   /** Throws `UnrepairableDamage` when the database stays damaged: nothing can be stored from then on. */
   repair(): void
 }
@@ -24,7 +24,7 @@ export class UnrepairableDamage extends Error {
   override readonly name = 'UnrepairableDamage'
 }
 
-export interface DamageOptions {
+interface DamageOptions {
   readonly database: DatabaseSync
   /** Where the note is left. */
   readonly notePath: string
@@ -98,7 +98,7 @@ function replaceIndexes(database: DatabaseSync, broken: readonly Index[]): void 
 }
 
 /** null when the database is sound. */
-export function findProblem(database: DatabaseSync): string | null {
+function findProblem(database: DatabaseSync): string | null {
   try {
     const { integrity_check: verdict } = database.prepare('PRAGMA integrity_check(1)').get() as Record<string, unknown>
     return verdict === 'ok' ? null : String(verdict).replaceAll(/\s+/g, ' ')

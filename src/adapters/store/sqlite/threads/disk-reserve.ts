@@ -20,7 +20,7 @@ export interface DiskReserve {
 const RESERVE_BYTES = 4 * 1024 * 1024
 const PAGE_BYTES = 4096
 
-export interface DiskReserveOptions {
+interface DiskReserveOptions {
   readonly path: string
   readonly database: DatabaseSync
   readonly maxPages: number | null

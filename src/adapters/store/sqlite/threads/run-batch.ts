@@ -33,7 +33,7 @@ function call(operations: Operations, name: string, input: unknown): unknown {
   return operation(input as never)
 }
 
-export interface WriteBatchOptions {
+interface WriteBatchOptions {
   /** Operations that need no sync: they survive the process at once, and a power cut once a later write is synced. */
   readonly relaxed: ReadonlySet<string>
   readonly synchronous: Synchronous

@@ -5,7 +5,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 
-export interface WalLength {
+interface WalLength {
   /** To be called between batches. True when the other thread should run a checkpoint. */
   limit(): boolean
   /** Runs a checkpoint of all that is left. To be called when nobody has written for a moment, so that it delays no one. */

@@ -6,12 +6,12 @@ import type { EnforcedLimits, VersionedAccount } from '../../../../../domain/acc
 import type { LimitOverrides } from '../../../../../domain/accounts/limits/tiers.ts'
 import { prepareRows } from '../statement.ts'
 
-export interface AccountInput {
+interface AccountInput {
   readonly account: AccountRecord
   readonly limits: EnforcedLimits
 }
 
-export type EnforceInput = readonly (EnforcedLimits & { readonly accountId: string })[]
+type EnforceInput = readonly (EnforcedLimits & { readonly accountId: string })[]
 
 type ProfileRow = [
   id: string,

@@ -57,7 +57,7 @@ export function prepareInsertApiKey(database: DatabaseSync): (key: StoredKey) =>
   }
 }
 
-export interface RotateInput {
+interface RotateInput {
   readonly keyId: string
   readonly digest: Uint8Array
   readonly previousUntil: number

@@ -7,13 +7,13 @@ import type { AuditEntry, AuditQuery, AuditRecord } from '../../../../../domain/
 import type { Operations } from '../../threads/store-thread-protocol.ts'
 import { prepareRows } from '../statement.ts'
 
-export interface AuditedInput {
+interface AuditedInput {
   readonly name: string
   readonly input: unknown
   readonly entry: AuditFields
 }
 
-export interface AuditFields {
+interface AuditFields {
   readonly actor: string
   readonly action: string
   readonly subject: string

@@ -3,13 +3,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import { prepareRows } from '../statement.ts'
 
-export interface KeyQuery {
+interface KeyQuery {
   readonly accountId: string
   readonly key: string
   readonly now: number
 }
 
-export interface ClaimedKey {
+interface ClaimedKey {
   readonly accountId: string
   readonly key: string
   readonly expiresAt: number

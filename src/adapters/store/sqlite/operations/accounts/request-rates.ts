@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
 
-export interface TakeRequestsInput {
+interface TakeRequestsInput {
   readonly accountId: string
   readonly perMinute: number
   readonly burst: number
@@ -14,7 +14,7 @@ export interface TakeRequestsInput {
   readonly now: number
 }
 
-export type TakeRequestsAnswer = readonly [granted: number, nextAtMs: number]
+type TakeRequestsAnswer = readonly [granted: number, nextAtMs: number]
 
 const MINUTE_MICROS = 60_000_000
 

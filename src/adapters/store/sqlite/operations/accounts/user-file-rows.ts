@@ -4,9 +4,9 @@ import { prepareRows } from '../statement.ts'
 
 export type UserFileRow = readonly [path: string, sizeBytes: number, createdAt: number, modifiedAt: number]
 
-export type PutAnswer = UserFileRow | 'exists' | 'no_room'
+type PutAnswer = UserFileRow | 'exists' | 'no_room'
 
-export interface PutUserFileInput {
+interface PutUserFileInput {
   readonly accountId: string
   readonly path: string
   readonly bytes: Uint8Array
@@ -16,7 +16,7 @@ export interface PutUserFileInput {
   readonly maxTotalBytes: number
 }
 
-export interface UserFileQuery {
+interface UserFileQuery {
   readonly accountId: string
   readonly path: string
 }
@@ -62,7 +62,7 @@ export function prepareListUserFiles(database: DatabaseSync): (accountId: string
   return (accountId) => select.all(accountId)
 }
 
-export interface MoveUserFileInput {
+interface MoveUserFileInput {
   readonly accountId: string
   readonly from: string
   readonly to: string

@@ -6,18 +6,18 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
 
-export interface OfferedBlob {
+interface OfferedBlob {
   readonly hash: string
   readonly sizeBytes: number
   readonly now: number
 }
 
-export interface RetireInput {
+interface RetireInput {
   readonly cutoff: number
   readonly limit: number
 }
 
-export interface RetireAnswer {
+interface RetireAnswer {
   readonly retired: readonly string[]
   /** Candidates that were looked at, those with a reference included. */
   readonly examined: number

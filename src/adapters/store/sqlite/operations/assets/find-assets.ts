@@ -57,7 +57,7 @@ export function prepareFindOutputsIn(
   return ({ accountId, filePath, subfolder, now }) => select.get(accountId, filePath, subfolder, now) ?? null
 }
 
-export interface FilesQuery {
+interface FilesQuery {
   readonly accountId: string
   readonly origin: 'upload' | 'output'
   /** Paths that begin so; '' for those outside of the folders `temp`, `output` and `models`. */
@@ -89,7 +89,7 @@ export function prepareListFiles(database: DatabaseSync): (query: FilesQuery) =>
     select[origin].all(accountId, prefix, now, limit).map(([, ...row]) => row)
 }
 
-export interface FolderAssetsQuery {
+interface FolderAssetsQuery {
   readonly accountId: string
   readonly folders: readonly string[]
   readonly limit: number

@@ -9,7 +9,7 @@ import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys
 import { prepareRows } from '../statement.ts'
 import { ASSET_COLUMNS, type AssetRow, IS_ALIVE, toAsset, toAssetRow } from './asset-row.ts'
 
-export interface MintInput {
+interface MintInput {
   readonly asset: AssetRow
   readonly key: string | null
   readonly keyExpiresAt: number
@@ -17,7 +17,7 @@ export interface MintInput {
   readonly mustOwnHash: boolean
 }
 
-export type MintAnswer =
+type MintAnswer =
   | { readonly outcome: 'minted'; readonly asset: AssetRow; readonly newToAccount: boolean }
   | { readonly outcome: 'existing'; readonly asset: AssetRow }
   | { readonly outcome: 'hash_unknown' }

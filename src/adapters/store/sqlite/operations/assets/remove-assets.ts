@@ -5,13 +5,13 @@ import { prepareRows } from '../statement.ts'
 import { IS_ALIVE } from './asset-row.ts'
 import { prepareOfferBlob } from './blob-references.ts'
 
-export interface RemoveAssetInput {
+interface RemoveAssetInput {
   readonly accountId: string
   readonly assetId: string
   readonly now: number
 }
 
-export interface ExpireAssetsInput {
+interface ExpireAssetsInput {
   readonly now: number
   readonly limit: number
 }

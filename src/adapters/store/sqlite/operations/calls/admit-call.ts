@@ -29,7 +29,7 @@ const ADMISSION = createPacking<Admission>({
   ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true },
 })
 
-export type AdmitAnswer =
+type AdmitAnswer =
   | readonly ['admitted', seq: number, id: string, running: number, committedMicros: number]
   | readonly ['done', id: string, result: ResultFields, running: number, committedMicros: number]
   | readonly ['running', seq: number, id: string, model: string, running: number, committedMicros: number]

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
 import { type CallResults, prepareCallResults, type ResultFields } from './call-result.ts'
 
-export interface KeyedRequest {
+interface KeyedRequest {
   readonly accountId: string
   readonly key: string | null
   readonly fingerprint: string

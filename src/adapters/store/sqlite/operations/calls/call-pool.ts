@@ -17,11 +17,11 @@ export interface PoolEntry {
   readonly spendMicros: number
 }
 
-export type PoolVerdict = 'free' | 'calls_exhausted' | 'spend_exhausted'
+type PoolVerdict = 'free' | 'calls_exhausted' | 'spend_exhausted'
 
 type Row = [running: number, costly: number, committedMicros: number]
 
-export interface CallPool {
+interface CallPool {
   look(entry: PoolEntry, limits: PoolLimits): { readonly verdict: PoolVerdict; readonly standing: Standing }
   enter(entry: PoolEntry): Standing
   leave(entry: PoolEntry): void
@@ -70,20 +70,20 @@ export function prepareStanding(database: DatabaseSync): (accountId: string) => 
 }
 
 /** A call that is let in anew after a crash takes a hold of its own; the old one was released. */
-export function callHoldId(callId: string, attempt: number): string {
+function callHoldId(callId: string, attempt: number): string {
   return attempt === 0 ? `call:${callId}` : `call:${callId}:${attempt}`
 }
 
-export type CanPay = (accountId: string, micros: number) => boolean
+type CanPay = (accountId: string, micros: number) => boolean
 
-export interface CallMoney {
+interface CallMoney {
   readonly canPay: CanPay
   hold(call: HeldCall, at: number): void
   /** What was charged; null when nothing was set aside for it, or the account is not metered. */
   settle(call: HeldCall, charge: { readonly micros: number; readonly memo: string; readonly at: number }): number | null
 }
 
-export interface HeldCall {
+interface HeldCall {
   readonly id: string
   readonly accountId: string
   readonly attempt: number

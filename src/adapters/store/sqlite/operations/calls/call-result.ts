@@ -13,7 +13,7 @@ export type ResultFields = readonly [
   refusal: string | null,
 ]
 
-export interface StoredResult {
+interface StoredResult {
   readonly fields: ResultFields
   /** Until when it may be told again; null: as long as it is stored. */
   readonly replayUntil: number | null
@@ -37,14 +37,14 @@ export function toCallBody(bytes: Uint8Array | null, hash: string | null): CallB
   return hash === null ? { kind: 'inline', bytes: bytes ?? new Uint8Array() } : { kind: 'blob', hash }
 }
 
-export interface NewResult {
+interface NewResult {
   readonly seq: number
   readonly fields: ResultFields
   readonly at: number
   readonly replayUntil: number | null
 }
 
-export type FindResult = (seq: number) => StoredResult | null
+type FindResult = (seq: number) => StoredResult | null
 
 export interface CallResults {
   insert(result: NewResult): void

@@ -25,7 +25,7 @@ const FINISH = createPacking<Finish>({
 })
 
 /** -1: nothing was charged to anybody; null: the call had ended already. */
-export type FinishAnswer = number | null
+type FinishAnswer = number | null
 const UNCHARGED = -1
 
 export function toFinishInput({ seq, id }: CallRef, finish: CallFinish): Packed<Finish> {

@@ -12,7 +12,7 @@ import { type PoolLimits, prepareCallMoney, prepareCallPool } from './call-pool.
 import { prepareCallResults, prepareFindResult, type ResultFields } from './call-result.ts'
 import { prepareDropInput } from './finish-call.ts'
 
-export interface EnqueueInput {
+interface EnqueueInput {
   readonly id: string
   readonly accountId: string
   readonly key: string | null
@@ -78,7 +78,7 @@ function prepareCountWaiting(database: DatabaseSync): (accountId: string, before
   return (accountId, before = Number.MAX_SAFE_INTEGER) => count.get(accountId, before)?.[0] ?? 0
 }
 
-export type RequestRow = readonly [
+type RequestRow = readonly [
   id: string,
   model: string,
   state: RequestState,
@@ -104,7 +104,7 @@ export function prepareFindRequest(
   }
 }
 
-export interface TakeInput extends PoolLimits {
+interface TakeInput extends PoolLimits {
   readonly accountId: string
   readonly now: number
 }
@@ -122,7 +122,7 @@ type TakenRow = [
   holdMicros: number | null,
 ]
 
-export interface TakenCall {
+interface TakenCall {
   readonly seq: number
   readonly id: string
   readonly modelId: string
@@ -209,7 +209,7 @@ function prepareEndWaiting(database: DatabaseSync): (row: WaitingRow, end: Waiti
   }
 }
 
-export interface CancelCallInput {
+interface CancelCallInput {
   readonly accountId: string
   readonly id: string
   readonly at: number
@@ -246,7 +246,7 @@ export function prepareCancelCall(database: DatabaseSync): (input: CancelCallInp
   }
 }
 
-export interface TimeOutInput {
+interface TimeOutInput {
   readonly before: number
   readonly at: number
   readonly forgetAt: number

@@ -4,7 +4,7 @@ import type { CallProgress, UnfinishedCall } from '../../../../../domain/models/
 import { prepareRows } from '../statement.ts'
 import { prepareCallResults } from './call-result.ts'
 
-export interface ProgressInput {
+interface ProgressInput {
   readonly seq: number
   readonly id: string
   /** JSON. */
@@ -20,7 +20,7 @@ export function prepareKeepProgress(database: DatabaseSync): (input: ProgressInp
   }
 }
 
-export type UnfinishedRow = [
+type UnfinishedRow = [
   seq: number,
   id: string,
   accountId: string,

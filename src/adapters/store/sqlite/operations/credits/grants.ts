@@ -6,7 +6,7 @@ import { prepareRows } from '../statement.ts'
 import { preparePost } from './ledger-holds.ts'
 import { prepareBalance } from './ledger-reads.ts'
 
-export interface GrantInput {
+interface GrantInput {
   readonly id: string
   readonly accountId: string
   readonly micros: Micros
@@ -39,7 +39,7 @@ export function prepareGrant(database: DatabaseSync): (input: GrantInput) => Gra
   }
 }
 
-export interface RefundInput {
+interface RefundInput {
   readonly holdId: string
   readonly micros: Micros | null
   readonly at: number

@@ -16,7 +16,7 @@ export interface HoldInput {
   readonly at: number
 }
 
-export interface SettleInput {
+interface SettleInput {
   readonly holdId: string
   /** What the work costs; may be more than was held. */
   readonly micros: Micros
@@ -24,13 +24,13 @@ export interface SettleInput {
   readonly memo: string
 }
 
-export interface ReleaseInput {
+interface ReleaseInput {
   readonly holdId: string
   readonly at: number
   readonly memo?: string
 }
 
-export interface Ledger {
+interface Ledger {
   /** Whether the hold would succeed now. */
   canHold(input: HoldInput): boolean
   /** false: the account has not enough credit, and nothing happened. */
@@ -115,7 +115,7 @@ interface Rest {
   readonly memo: string
 }
 
-export interface Moves extends Rest {
+interface Moves extends Rest {
   readonly granted: Micros
   readonly available: Micros
   readonly held: Micros
@@ -123,7 +123,7 @@ export interface Moves extends Rest {
 }
 
 /** Writes one entry; the table itself refuses one that does not balance. */
-export type Post = (accountId: string, kind: EntryKind, moves: Moves) => void
+type Post = (accountId: string, kind: EntryKind, moves: Moves) => void
 
 export function preparePost(database: DatabaseSync): Post {
   const insert = database.prepare(`

@@ -15,7 +15,7 @@ export function prepareBalance(database: DatabaseSync): (accountId: string) => B
   }
 }
 
-export interface EntriesInput {
+interface EntriesInput {
   readonly accountId: string
   readonly before: number
   readonly limit: number
@@ -63,7 +63,7 @@ export function prepareOpenHolds(
     select.all(accountId, limit).map(([id, micros, heldAt]) => ({ id, accountId, micros, heldAt: new Date(heldAt) }))
 }
 
-export interface UsageInput {
+interface UsageInput {
   readonly accountId: string
   readonly from: number
   readonly to: number

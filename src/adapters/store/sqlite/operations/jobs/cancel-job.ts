@@ -5,7 +5,7 @@ import { prepareEndJob } from './end-job.ts'
 import { prepareSelectJob } from './find-job.ts'
 import { COLUMN, type CompleteJob, type StoredJob } from './job-row.ts'
 
-export interface CancelInput {
+interface CancelInput {
   readonly accountId: string
   readonly jobId: string
   readonly now: number

@@ -11,7 +11,7 @@ import { type OutputRow, prepareOutputs, toOutput } from './job-outputs.ts'
 import { COLUMN, type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
 
-export type ClaimInput = readonly [
+type ClaimInput = readonly [
   pool: string,
   workerId: string,
   leaseId: string,
@@ -26,7 +26,7 @@ export type ClaimInput = readonly [
 
 type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
 
-export type ClaimAnswer =
+type ClaimAnswer =
   | readonly [
       job: StoredJob,
       workflow: string,

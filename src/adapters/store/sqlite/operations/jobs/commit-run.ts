@@ -22,7 +22,7 @@ interface Finish {
   readonly record: string | null
 }
 
-export interface CommitInput {
+interface CommitInput {
   readonly jobId: string
   readonly leaseId: string
   readonly now: number
@@ -58,7 +58,7 @@ export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now:
 }
 
 /** `ended`: the job, where this was its last write. */
-export type CommitAnswer =
+type CommitAnswer =
   | { readonly version: number; readonly status: JobStatus; readonly ended: StoredJob | null }
   /** The lease is lost. */
   | null

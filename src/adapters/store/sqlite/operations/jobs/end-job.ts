@@ -14,7 +14,7 @@ import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
 
-export interface JobEnd {
+interface JobEnd {
   readonly seq: number
   readonly accountId: string
   readonly from: JobStatus

@@ -15,7 +15,7 @@ export const IS_RETAINED = `(expires_at > ?3 OR status NOT IN ('succeeded', 'fai
 
 const IS_VISIBLE = `id = ?1 AND account_id = ?2 AND ${IS_RETAINED}`
 
-export type SelectJob = (accountId: string, jobId: string, now: number) => JobRow | null
+type SelectJob = (accountId: string, jobId: string, now: number) => JobRow | null
 
 export function prepareSelectJob(database: DatabaseSync): SelectJob {
   const select = prepareRows<JobRow>(database, `SELECT ${JOB_COLUMNS} FROM job WHERE ${IS_VISIBLE}`)

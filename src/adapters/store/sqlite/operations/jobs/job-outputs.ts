@@ -36,7 +36,7 @@ export function toNewOutputRow(output: Output): NewOutputRow {
 }
 
 /** The job that the outputs belong to. */
-export interface OutputOwner {
+interface OutputOwner {
   readonly seq: number
   readonly jobId: string
   readonly accountId: string

@@ -6,12 +6,12 @@ import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
 import { COLUMN } from './job-row.ts'
 
-export interface ExpireInput {
+interface ExpireInput {
   readonly now: number
   readonly limit: number
 }
 
-export interface RemoveInput {
+interface RemoveInput {
   readonly now: number
   readonly expiredBefore: number
   readonly limit: number
@@ -49,7 +49,7 @@ export function prepareRemoveJobs(database: DatabaseSync): (input: RemoveInput) 
   }
 }
 
-export interface WithdrawInput {
+interface WithdrawInput {
   readonly jobId: string
   readonly leaseId: string
   readonly now: number

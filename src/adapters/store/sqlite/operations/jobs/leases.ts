@@ -6,19 +6,19 @@ import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
 import { COLUMN } from './job-row.ts'
 
-export type LeaseFields = readonly [jobId: string, leaseId: string]
+type LeaseFields = readonly [jobId: string, leaseId: string]
 
-export interface RenewInput {
+interface RenewInput {
   readonly leases: readonly LeaseFields[]
   readonly until: number
 }
 
-export interface ReleaseInput {
+interface ReleaseInput {
   readonly leases: readonly LeaseFields[]
   readonly now: number
 }
 
-export interface ReapInput {
+interface ReapInput {
   readonly now: number
   readonly lapsedBefore: number
   readonly maxAttempts: number

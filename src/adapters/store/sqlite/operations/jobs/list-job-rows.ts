@@ -11,7 +11,7 @@ import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './jo
 
 export type PageKey = readonly [createdAt: number, jobId: string]
 
-export interface ListInput {
+interface ListInput {
   readonly accountId: string
   /** null: every pool. */
   readonly pool: string | null
@@ -22,7 +22,7 @@ export interface ListInput {
   readonly now: number
 }
 
-export interface ListAnswer {
+interface ListAnswer {
   readonly jobs: readonly StoredJob[]
   /** Where a walk that stopped early goes on; null when the page is complete, or there is nothing more. */
   readonly resumeBefore: PageKey | null
@@ -35,7 +35,7 @@ const WALKED_ENTRIES = 1_000
 // In one answer: the main thread converts all of it in one go.
 const ANSWERED_OUTPUTS = 10_000
 
-export interface ListDeps {
+interface ListDeps {
   readonly completeJob: CompleteJob
 }
 

@@ -18,7 +18,7 @@ export type StoredRecord = readonly [
   isHidden: number,
 ]
 
-export interface RecordDeps {
+interface RecordDeps {
   readonly completeJob: CompleteJob
 }
 
@@ -108,7 +108,7 @@ export function prepareListLive(
   }
 }
 
-export interface HistoryInput {
+interface HistoryInput {
   readonly accountId: string
   readonly now: number
   readonly maxItems: number
@@ -142,7 +142,7 @@ export function prepareListHistory(database: DatabaseSync, deps: RecordDeps): (i
   }
 }
 
-export interface SelectInput {
+interface SelectInput {
   readonly accountId: string
   readonly now: number
   readonly statuses: readonly JobStatus[]
@@ -154,7 +154,7 @@ export interface SelectInput {
   readonly offset: number
 }
 
-export interface SelectAnswer {
+interface SelectAnswer {
   readonly records: readonly StoredRecord[]
   readonly total: number
 }

@@ -40,7 +40,7 @@ interface Submit {
 }
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
-export type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
+type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
 
 const ID_TAKEN = 'id_taken'
 

@@ -32,7 +32,7 @@ export function prepareAddRun(database: DatabaseSync): (seq: number, text: strin
   }
 }
 
-export interface HideInput {
+interface HideInput {
   readonly accountId: string
   /** null: everything that has ended until `now`. */
   readonly jobIds: readonly string[] | null
