@@ -29,6 +29,7 @@ const others = readSources('test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts')
 
 /** Used as programs or by the compiler, so no source imports them. */
 const TOOLS = new Set(['@biomejs/biome', 'typescript'])
+const text = (file: string) => readFileSync(path.join(project, file), 'utf8')
 const NATIVE = ['sharp', '@napi-rs/blake-hash']
 
 function packagesOf(sources: typeof src): Set<string> {
@@ -119,8 +120,16 @@ test('the documents that a reader expects are there', () => {
   const expected = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'LICENSE']
   const documents = [...expected, 'docs/config.md', 'docs/errors.md', 'docs/operations.md']
   for (const file of documents) assert.ok(existsSync(path.join(project, file)), file)
-  const text = (file: string) => readFileSync(path.join(project, file), 'utf8')
   assert.match(text('LICENSE'), /Apache License\s+Version 2\.0, January 2004/)
   assert.ok(text('README.md').split('\n').length <= 151, 'the README has at most 150 lines')
-  assert.ok(text('CHANGELOG.md').includes(`## ${manifest.version}`), 'the changelog tells of this version')
+})
+
+test('the changelog has a dated section for this version, and the newest come first', () => {
+  const titles = [...text('CHANGELOG.md').matchAll(/^## (.+)$/gm)].map(([, title]) => title)
+  const released = titles[0] === 'Unreleased' ? titles.slice(1) : titles
+  const sections = released.map((title) => /^(\d+\.\d+\.\d+) · (\d{4}-\d{2}-\d{2})$/.exec(title))
+  assert.ok(!sections.includes(null), titles.join(', '))
+  assert.equal(sections[0]?.[1], manifest.version)
+  const dates = sections.map((section) => section?.[2] ?? '')
+  assert.deepEqual(dates, dates.toSorted().reverse())
 })

@@ -1,9 +1,10 @@
 /** What somebody has who was given the packed file and nothing else. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
+import sharp from 'sharp'
 import { spawnServer } from '../support/app/spawn-server.ts'
 import { type PackedPackage, packProject, project, runIn } from './packed.ts'
 
@@ -53,6 +54,36 @@ test('the installed command serves, and runs a workflow with a node of the user 
   assert.ok(pictures.length > 0, run.output)
   assert.equal(readFileSync(path.join(results, pictures[0])).subarray(1, 4).toString(), 'PNG')
   assert.equal(await server.terminate(), 0)
+})
+
+test('the example of the engine makes a picture in a folder that has only the package', async () => {
+  cpSync(path.join(project, 'examples/engine/make-picture.ts'), path.join(packed.folder, 'make-picture.ts'))
+  const made = await runIn(packed.folder, [process.execPath, 'make-picture.ts', 'pictures'])
+  assert.equal(made.code, 0, made.output)
+  const { width, height } = await sharp(path.join(packed.folder, made.output.trim())).metadata()
+  assert.deepEqual({ width, height }, { width: 512, height: 384 })
+})
+
+test('a program in TypeScript finds the types of `atelier/engine` and of `atelier/nodes`', async () => {
+  const settings = {
+    compilerOptions: { module: 'nodenext', target: 'esnext', strict: true, noEmit: true, types: ['node'] },
+  }
+  writeFileSync(path.join(packed.folder, 'tsconfig.json'), JSON.stringify({ ...settings, files: ['types.ts'] }))
+  const lines = [
+    "import { openEngine, type EngineEvent } from 'atelier/engine'",
+    "import { defineNode } from 'atelier/nodes'",
+    'export const define: (...parts: never[]) => unknown = defineNode',
+    'export async function first(graph: string): Promise<EngineEvent | null> {',
+    '  await using engine = await openEngine()',
+    '  for await (const event of engine.run(graph)) return event',
+    '  return null',
+    '}',
+    '// @ts-expect-error an engine is opened with options, not with a number',
+    'export const wrong = openEngine(7)',
+  ]
+  writeFileSync(path.join(packed.folder, 'types.ts'), `${lines.join('\n')}\n`)
+  const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
+  assert.deepEqual(await runIn(packed.folder, [process.execPath, compiler, '-p', '.']), { code: 0, output: '' })
 })
 
 /** npm's cache for reading, with a place of its own for what `npx` installs: that would stay behind. */
