@@ -97,7 +97,7 @@ function showAtWork(runId: number): void {
 setInterval(() => Atomics.add(pulse, PULSE.beats, 1), BEAT_MS)
 
 function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): RunDeps {
-  const { runId, accountId, cancelFlag, nowMs } = message
+  const { runId, owner, cancelFlag, nowMs } = message
   return {
     table,
     cache,
@@ -113,7 +113,7 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
     isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
     cancelled,
     async reserveNumbers(folder, subfolder, prefix, count) {
-      if (folder === 'temp') return instances.reserveTempNumbers(accountId, `${subfolder}/${prefix}`, count)
+      if (folder === 'temp') return instances.reserveTempNumbers(owner, `${subfolder}/${prefix}`, count)
       return reserveOutputNumbers(runId, { subfolder, prefix, count })
     },
     runModel: (call) => models.run(runId, call),
@@ -122,9 +122,9 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
   }
 }
 
-function toRequest({ accountId, graphText, extraPngInfoText, files }: RunMessage): RunRequest {
+function toRequest({ owner, graphText, extraPngInfoText, files }: RunMessage): RunRequest {
   const graph = readGraph(parseLosslessJson(graphText))
-  return { accountId, graph, files, promptText: graphText, extraPngInfoText }
+  return { owner, graph, files, promptText: graphText, extraPngInfoText }
 }
 
 async function handleRun(message: RunMessage): Promise<void> {
