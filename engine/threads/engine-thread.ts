@@ -5,6 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
 import { parseLosslessJson } from '../../lib/json/lossless-json.ts'
+import { collectGarbage } from '../../lib/threads/garbage.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
 import { createNodePool } from '../custom/node-pool.ts'
 import { readGraph } from '../graph/read-graph.ts'
@@ -15,7 +16,6 @@ import { runGraph } from '../run/run-graph.ts'
 import type { RunDeps, RunRequest } from '../run/run-state.ts'
 import { createMemoryLedger } from '../tensor/memory-ledger.ts'
 import { createValueBudget } from '../values/value-budget.ts'
-import { createCollectGarbage } from './collect-garbage.ts'
 import { createComputePool } from './compute-pool.ts'
 import { createInstances, randomLetters } from './instances.ts'
 import { loadNodes } from './load-nodes.ts'
@@ -44,7 +44,6 @@ sharp.concurrency(1)
 sharp.cache(false)
 
 const table = await loadNodes(nodeModules, custom.nodes.declarations)
-const collectOwnGarbage = createCollectGarbage()
 setInterval(createIdleCollection(), IDLE_CHECK_MS)
 const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
 const pool = createComputePool({ size: threads, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
@@ -58,7 +57,7 @@ const ledger = createMemoryLedger({
   evict: () => cache.evictOldest(),
   collectGarbage() {
     // Later, not now: buffers that are being dropped are still referenced further up the stack.
-    setImmediate(collectOwnGarbage)
+    setImmediate(collectGarbage, 'major')
     pool.collectGarbage()
     nodePool.collectGarbage()
   },
