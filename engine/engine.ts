@@ -148,7 +148,7 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
       return
     }
     yield* thread.run({
-      accountId: owner,
+      owner,
       graphText: text,
       extraPngInfoText: await toExtraPngInfoText(runOptions.extraPngInfo, turns),
       files: opened.files,

@@ -12,6 +12,7 @@ import { openPools, type RunningPools } from './compose/engines/open-deployments
 import { type FleetOverrides, openFleet } from './compose/engines/open-engines.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
+import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
@@ -38,6 +39,8 @@ export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrid
   readonly clock?: Clock
   /** For tests: work that counts its slices. */
   readonly turns?: Turns
+  /** For tests: called in place of the garbage collector. */
+  readonly collectMinor?: () => void
   /** For tests: providers of their own, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
 }
@@ -68,7 +71,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await using opening = new AsyncDisposableStack()
   const store = opening.use(await openStore(config.store, { clock, log }))
   const serviceFile = opening.use(await openServiceFile(config.store.directory))
-  const opened = await openBlobs(config.blobs, config.assets, { overrides, log })
+  const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
+  const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
   await bindBlobs(store, config.blobs.directory)
   // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
   const nodeModels = Promise.withResolvers<NodeModels>()
@@ -153,6 +157,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       signer,
       metrics,
       turns,
+      onTransferred,
       clock,
       log,
     }),

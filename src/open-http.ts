@@ -127,12 +127,14 @@ interface HttpParts {
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
   readonly turns: Turns
+  /** Told of every chunk of a request's body. */
+  readonly onTransferred: (bytes: number) => void
   readonly clock: Clock
   readonly log: Log
 }
 
 /** Every single body that its own limit allows fits, whatever is set here. */
-function toBodyLimits({ http, router }: Config): Omit<BodyMemoryOptions, 'turns'> {
+function toBodyLimits({ http, router }: Config): Pick<BodyMemoryOptions, 'totalBytes' | 'perCallerBytes'> {
   const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
   return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
@@ -213,7 +215,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     secrets.adminToken === null
       ? []
       : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
-  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns: parts.turns })
+  const { turns, onTransferred } = parts
+  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
   const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, accountConnections }))
   const server = await openServer({
     host: http.host,

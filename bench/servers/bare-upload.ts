@@ -8,11 +8,14 @@ import { pipeline } from 'node:stream'
 import { openBlake3 } from '../../lib/files/blake3.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openFsBlobs } from '../../src/adapters/blobs/fs.ts'
+import { createMinorGc } from '../../src/compose/minor-gc.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 
 readSettings()
 const directory = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
-const blobs = await openFsBlobs({ directory, blake3: await openBlake3(), log: silentLog })
+// As the service does, so that what is compared is what the service adds.
+const onTransferred = createMinorGc({ isOn: true })
+const blobs = await openFsBlobs({ directory, blake3: await openBlake3(), log: silentLog, onTransferred })
 const server = createServer(async (request, response) => {
   if (request.method === 'POST') {
     const pending = await blobs.receive(request, { maxBytes: Number.MAX_SAFE_INTEGER })

@@ -7,10 +7,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { getHeapStatistics } from 'node:v8'
 import { parentPort } from 'node:worker_threads'
+import { collectGarbage } from '../../lib/threads/garbage.ts'
 import type { EngineNode } from '../node/define-node.ts'
 import { allocateTensor, readInputs } from '../node/node-call.ts'
 import { type FailureText, Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
-import { createCollectGarbage } from '../threads/collect-garbage.ts'
 import { openMemoryLine } from '../threads/memory-line.ts'
 import type { FromThread } from '../threads/protocol.ts'
 import { toWireResult } from '../threads/wire-result.ts'
@@ -30,7 +30,6 @@ const { port, memory, nodes, bufferBytes } = await new Promise<NodeThreadStart>(
 )
 const post = (message: FromThread) => port.postMessage(message)
 const { allocate } = openMemoryLine(memory)
-const collectGarbage = createCollectGarbage()
 
 let current: NodeCall | null = null
 redirectOutput((text) => current?.print(text))
@@ -46,7 +45,7 @@ for (const module of nodes.modules) {
 process.on('uncaughtException', (error) => current?.fail(error))
 port.on('message', (message: ToNodeThread) => {
   if (message.type === 'cancel') current?.cancel()
-  else if (message.type === 'collect') collectGarbage()
+  else if (message.type === 'collect') collectGarbage('major')
   else if (message.type === 'call') void handleCall(message)
 })
 await nextTurn()
@@ -97,7 +96,7 @@ async function handleCall(message: CallMessage): Promise<void> {
   current = null
   post(answer())
   // What this call left must not be counted against the next one.
-  if (getHeapStatistics().external_memory > bufferBytes / GARBAGE_SHARE) collectGarbage()
+  if (getHeapStatistics().external_memory > bufferBytes / GARBAGE_SHARE) collectGarbage('major')
 }
 
 /** A node may throw anything, things without a text among them. */

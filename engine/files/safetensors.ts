@@ -6,6 +6,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { NodeError } from '../node/node-error.ts'
 import { elementCount, type PixelWork, type Tensor } from '../tensor/tensor.ts'
+import type { FileTags } from './file-tags.ts'
 
 const LENGTH_BYTES = 8
 // The format's own limit is a hundred megabytes; a latent's header holds little more than its workflow.
@@ -132,10 +133,7 @@ interface SavedTensor {
 }
 
 /** A whole file; tensors lie in the order given. */
-export function encodeSafetensors(
-  tensors: readonly SavedTensor[],
-  metadata: readonly (readonly [key: string, value: string])[],
-): Uint8Array<ArrayBuffer> {
+export function encodeSafetensors(tensors: readonly SavedTensor[], metadata: FileTags): Uint8Array<ArrayBuffer> {
   const header: Record<string, unknown> = metadata.length > 0 ? { __metadata__: Object.fromEntries(metadata) } : {}
   let offset = 0
   for (const { name, shape, data } of tensors) {

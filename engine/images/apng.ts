@@ -1,14 +1,14 @@
 /** An animated PNG put together from still ones of one size; it loops forever. */
 
 import { type PngChunk, readChunks, writeChunks } from '../../lib/files/png-chunks.ts'
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
-import type { PngText } from './png-text.ts'
 
 interface ApngOptions {
   /** How long every frame is shown. */
   readonly frameMs: number
   /** What the file remembers, in private chunks at its end. */
-  readonly texts: PngText
+  readonly texts: FileTags
 }
 
 const MAX_SHORT = 65_535
@@ -45,7 +45,7 @@ function frameData(sequence: number, data: Uint8Array): PngChunk {
   return { type: 'fdAT', body }
 }
 
-function textChunk([key, value]: PngText[number]): PngChunk {
+function textChunk([key, value]: FileTags[number]): PngChunk {
   if (!LATIN1.test(key)) {
     throw new NodeError('ValueError', 'a key of extra_pnginfo cannot be written into a PNG: use Latin characters')
   }

@@ -1,8 +1,8 @@
 /** One image of a batch as a PNG file with text chunks: of 8 bit by the fast kernels, or grey or coloured of 8 or 16 bit. */
 
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError, unknownPixels } from '../node/node-error.ts'
 import type { ImageView } from '../tensor/tensor.ts'
-import type { PngText } from './png-text.ts'
 import { type PngPicture, writePng } from './write-png.ts'
 
 interface PngOptions {
@@ -10,7 +10,7 @@ interface PngOptions {
   readonly index: number
   /** zlib's level, 0 to 9. */
   readonly level: number
-  readonly texts: PngText
+  readonly texts: FileTags
   checkpoint(): void
 }
 
@@ -37,7 +37,7 @@ export async function encodePng(view: ImageView, options: PngOptions): Promise<U
 interface DeepPngOptions {
   readonly index: number
   readonly bits: 8 | 16
-  readonly texts: PngText
+  readonly texts: FileTags
   checkpoint(): void
 }
 

@@ -3,8 +3,8 @@
  * as they are; what they mean is told by the chromaticities.
  */
 import { deflateSync } from 'node:zlib'
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
-import type { PngText } from './png-text.ts'
 
 interface ExrImage {
   readonly width: number
@@ -21,7 +21,7 @@ export const REC_2020: Chromaticities = [0.708, 0.292, 0.17, 0.797, 0.131, 0.046
 
 interface ExrOptions {
   readonly chromaticities: Chromaticities
-  readonly texts: PngText
+  readonly texts: FileTags
   checkpoint(): void
 }
 
@@ -74,7 +74,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   'chromaticities',
 ])
 
-function checkNames(texts: PngText): void {
+function checkNames(texts: FileTags): void {
   for (const [name] of texts) {
     if (name !== '' && name.length <= LONG_NAME && /^[\x20-\x7e]+$/.test(name) && !RESERVED.has(name)) continue
     throw new NodeError(

@@ -4,14 +4,13 @@
  */
 
 import type { PngChunk } from '../../lib/files/png-chunks.ts'
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
 
 const MAX_KEY_LENGTH = 79
 const PRINTABLE_LATIN1 = /^[\x20-\x7e\xa1-\xff]+$/
 
-export type PngText = readonly (readonly [key: string, value: string])[]
-
-export function toTextChunk([key, value]: PngText[number]): PngChunk {
+export function toTextChunk([key, value]: FileTags[number]): PngChunk {
   if (key.length > MAX_KEY_LENGTH || !PRINTABLE_LATIN1.test(key)) {
     throw new NodeError(
       'ValueError',

@@ -2,8 +2,8 @@
  * What a WebP file remembers: an EXIF block in which every text is a tag of its own, from 0x0110 downwards. A file of the
  * simple kind gets the extended header that such a block needs.
  */
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
-import type { PngText } from './png-text.ts'
 
 const FIRST_TAG = 0x0110
 const ASCII_TYPE = 2
@@ -11,7 +11,7 @@ const ENTRY_BYTES = 12
 const TIFF_HEAD_BYTES = 8
 
 /** A TIFF directory of texts, in the order of their tags. */
-function toExif(texts: PngText): Buffer {
+function toExif(texts: FileTags): Buffer {
   if (texts.length > FIRST_TAG) throw new NodeError('ValueError', 'extra_pnginfo has too many keys for a WebP file')
   const tags = texts
     .map(([key, value], index) => ({ tag: FIRST_TAG - index, bytes: Buffer.from(`${key}:${value}\0`, 'utf8') }))
@@ -86,7 +86,7 @@ function extendedHeader({ width, height, hasAlpha }: WebpFacts): RiffChunk {
   return { id: 'VP8X', body }
 }
 
-export function insertWebpExif(webp: Uint8Array, texts: PngText, facts: WebpFacts): Uint8Array<ArrayBuffer> {
+export function insertWebpExif(webp: Uint8Array, texts: FileTags, facts: WebpFacts): Uint8Array<ArrayBuffer> {
   const chunks = readRiff(webp).filter(({ id }) => id !== 'EXIF')
   const [head, ...rest] = chunks[0].id === 'VP8X' ? chunks : [extendedHeader(facts), ...chunks]
   const flagged = Buffer.from(head.body)

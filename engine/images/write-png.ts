@@ -6,8 +6,9 @@
 import { promisify } from 'node:util'
 import { constants, deflateRaw, type InputType, type ZlibOptions } from 'node:zlib'
 import { type PngChunk, writeChunks } from '../../lib/files/png-chunks.ts'
+import type { FileTags } from '../files/file-tags.ts'
 import { type Checksum, FIRST_CHECKSUM, filterBand, type PngRows } from './png-filter.ts'
-import { type PngText, toTextChunk } from './png-text.ts'
+import { toTextChunk } from './png-text.ts'
 
 const COLOR_TYPES = { 1: 0, 3: 2, 4: 6 } as const
 type PngChannels = keyof typeof COLOR_TYPES
@@ -21,7 +22,7 @@ export interface PngPicture extends PngRows {
 interface WritePngOptions {
   /** zlib's level, 0 to 9. */
   readonly level: number
-  readonly texts: PngText
+  readonly texts: FileTags
   checkpoint(): void
 }
 

@@ -2,6 +2,7 @@
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
 
 export interface WorkFolder extends AsyncDisposable {
@@ -36,20 +37,17 @@ export async function readMade(path: string, purpose: string): Promise<Uint8Arra
   return bytes
 }
 
-/** Keys and texts in their order. */
-export type MediaTags = readonly (readonly [key: string, value: string])[]
-
 const SPECIAL = /[=;#\\\n]/g
 const escaped = (text: string) => text.replace(SPECIAL, '\\$&')
 
 /** Container metadata as ffmpeg reads it from a file: a workflow easily outgrows what a command line may hold. */
-export function toMetadataText(tags: MediaTags): string {
+export function toMetadataText(tags: FileTags): string {
   const lines = tags.map(([key, value]) => `${escaped(key)}=${escaped(value)}\n`)
   return `;FFMETADATA1\n${lines.join('')}`
 }
 
 /** Writes the file and gives the arguments that open it. */
-export async function writeMetadataFile(path: string, tags: MediaTags): Promise<string[]> {
+export async function writeMetadataFile(path: string, tags: FileTags): Promise<string[]> {
   await writeFile(path, toMetadataText(tags))
   return ['-f', 'ffmetadata', '-i', `file:${path}`]
 }

@@ -1,10 +1,11 @@
 /** Sound as MP3 or Opus files, encoded by ffmpeg. One element of a batch is one file. */
 
+import type { FileTags } from '../files/file-tags.ts'
 import { resample } from '../tensor/sound/resample.ts'
 import type { PixelWork } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
 import { encodingFailed, runFfmpeg } from './ffmpeg.ts'
-import { MAX_MADE_BYTES, type MediaTags, openWorkFolder, readMade, writeMetadataFile } from './work-folder.ts'
+import { MAX_MADE_BYTES, openWorkFolder, readMade, writeMetadataFile } from './work-folder.ts'
 
 export const MP3_QUALITIES = ['V0', '128k', '320k'] as const
 export const OPUS_QUALITIES = ['64k', '96k', '128k', '192k', '320k'] as const
@@ -17,7 +18,7 @@ export type LossyFormat =
 
 interface EncodeAudioOptions {
   readonly batch: number
-  readonly tags: MediaTags
+  readonly tags: FileTags
 }
 
 function codecArgs({ format, quality }: LossyFormat): string[] {

@@ -3,6 +3,7 @@
  * without its frames ever coming here. Metadata goes into the container.
  */
 import { writeFile } from 'node:fs/promises'
+import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
 import { toBytes } from '../tensor/bytes.ts'
 import { type Tensor, viewOf } from '../tensor/tensor.ts'
@@ -11,14 +12,7 @@ import { encodingFailed, openArgs, runFfmpeg } from './ffmpeg.ts'
 import { windowArgs } from './read-audio.ts'
 import type { ColorSpace } from './read-video.ts'
 import type { BitDepth, FileVideo, FrameVideo } from './video.ts'
-import {
-  MAX_MADE_BYTES,
-  type MediaTags,
-  openWorkFolder,
-  readMade,
-  type WorkFolder,
-  writeMetadataFile,
-} from './work-folder.ts'
+import { MAX_MADE_BYTES, openWorkFolder, readMade, type WorkFolder, writeMetadataFile } from './work-folder.ts'
 
 export type Container = 'mp4' | 'mkv' | 'webm'
 
@@ -39,7 +33,7 @@ interface WriteWork {
 interface WriteOptions {
   readonly container: Container
   readonly encoder: VideoEncoder
-  readonly tags: MediaTags
+  readonly tags: FileTags
 }
 
 const CONTAINER_ARGS: Readonly<Record<Container, readonly string[]>> = {

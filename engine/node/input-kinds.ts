@@ -138,7 +138,7 @@ export function combo<const Choice extends string>(
   return { spec: ['COMBO', { multiselect: false, options: choices, ...options }], read: readChoice(choices) }
 }
 
-/** The name of an input file. The list of choices stays empty: names are judged against the account's assets. */
+/** The name of an input file. The list of choices stays empty: names are judged against the files that the run is given. */
 export function inputFile(options: InputOptions): InputKind<string> {
   const { read } = string()
   return { spec: [[], options], read }

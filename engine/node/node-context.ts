@@ -55,7 +55,7 @@ export interface NodeContext {
     prompt(): JsonObject
     extraPngInfo(): JsonValue
   }
-  /** Five letters that belong to this node of this account for as long as the engine lives. */
+  /** Five letters that belong to this node of this owner for as long as the engine lives. */
   readonly instanceLetters: string
   readonly maxImagePixels: number
   readonly now: Date

@@ -74,7 +74,7 @@ function begin(request: RunRequest, deps: RunDeps): RunState {
   // Only what the run needs is taken out of the cache: the rest may be evicted while it runs.
   function takeHit(id: string): boolean {
     const signature = signatures.of(id)
-    const entry = signature === null ? null : deps.cache.get(request.accountId, signature)
+    const entry = signature === null ? null : deps.cache.get(request.owner, signature)
     if (entry === null) return false
     hits.set(id, entry)
     results.hold(id, entry.outputs)
@@ -95,7 +95,7 @@ function announce({ graph, deps, request, signatures, results, schedule }: RunSt
   deps.emit({ type: 'started', nodesTotal: reachable.size })
   const cached = [...graph.ids()].filter((id) => {
     const signature = signatures.of(id)
-    return signature !== null && deps.cache.get(request.accountId, signature) !== null
+    return signature !== null && deps.cache.get(request.owner, signature) !== null
   })
   deps.emit({ type: 'cached', nodeIds: cached })
   schedule.add(outputs)
@@ -174,7 +174,7 @@ function repeatIntermediate({ graph, deps, request, signatures, executed }: RunS
     const live = graph.get(id)
     if (!live.node.definition.has_intermediate_output || executed.has(id)) continue
     const signature = signatures.of(id)
-    const entry = signature === null ? null : deps.cache.get(request.accountId, signature)
+    const entry = signature === null ? null : deps.cache.get(request.owner, signature)
     if (entry?.report) deps.emit({ type: 'node_report', ...live.ref, report: entry.report, cached: true })
   }
 }

@@ -20,7 +20,8 @@ import type { Schedule } from './schedule.ts'
 
 /** What the run was asked to do. */
 export interface RunRequest {
-  readonly accountId: string
+  /** Results and names of previews are shared only among runs of one owner. */
+  readonly owner: string
   readonly graph: Graph
   readonly files: Readonly<Record<string, InputFile>>
   readonly promptText: string
@@ -48,7 +49,7 @@ export interface RunDeps {
   readonly cancelled: Promise<void>
   reserveNumbers: CallHost['reserveNumbers']
   runModel(call: ModelCall): Promise<ModelAnswer>
-  instanceLetters(accountId: string, nodeId: string, classType: string): string
+  instanceLetters(owner: string, nodeId: string, classType: string): string
   nowMs(): number
 }
 

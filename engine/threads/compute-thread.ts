@@ -4,10 +4,10 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
+import { collectGarbage } from '../../lib/threads/garbage.ts'
 import { type CallHost, performCall, readInputs } from '../node/node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
 import { fromWireRecord } from '../values/wire-value.ts'
-import { createCollectGarbage } from './collect-garbage.ts'
 import { loadNodes } from './load-nodes.ts'
 import { openMemoryLine } from './memory-line.ts'
 import type { ComputeThreadData, FromThread, ToThread } from './protocol.ts'
@@ -26,7 +26,6 @@ sharp.concurrency(1)
 sharp.cache(false)
 
 const table = await loadNodes(nodeModules)
-const collectGarbage = createCollectGarbage()
 const { allocate, reserve } = openMemoryLine(memory)
 const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
 let nextRequestId = 0
@@ -87,7 +86,7 @@ async function handleCall(message: Extract<ToThread, { type: 'call' }>): Promise
 
 port.on('message', (message: ToThread) => {
   if (message.type === 'call') void handleCall(message)
-  else if (message.type === 'collect') collectGarbage()
+  else if (message.type === 'collect') collectGarbage('major')
   else if (message.type === 'numbers') {
     const answer = waitingForNumbers.get(message.requestId)
     waitingForNumbers.delete(message.requestId)

@@ -5,6 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import sharp from 'sharp'
 import { parseLosslessJson } from '../../lib/json/lossless-json.ts'
+import { collectGarbage } from '../../lib/threads/garbage.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
 import { createNodePool } from '../custom/node-pool.ts'
 import { readGraph } from '../graph/read-graph.ts'
@@ -15,7 +16,6 @@ import { runGraph } from '../run/run-graph.ts'
 import type { RunDeps, RunRequest } from '../run/run-state.ts'
 import { createMemoryLedger } from '../tensor/memory-ledger.ts'
 import { createValueBudget } from '../values/value-budget.ts'
-import { createCollectGarbage } from './collect-garbage.ts'
 import { createComputePool } from './compute-pool.ts'
 import { createInstances, randomLetters } from './instances.ts'
 import { loadNodes } from './load-nodes.ts'
@@ -44,7 +44,6 @@ sharp.concurrency(1)
 sharp.cache(false)
 
 const table = await loadNodes(nodeModules, custom.nodes.declarations)
-const collectOwnGarbage = createCollectGarbage()
 setInterval(createIdleCollection(), IDLE_CHECK_MS)
 const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
 const pool = createComputePool({ size: threads, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
@@ -58,7 +57,7 @@ const ledger = createMemoryLedger({
   evict: () => cache.evictOldest(),
   collectGarbage() {
     // Later, not now: buffers that are being dropped are still referenced further up the stack.
-    setImmediate(collectOwnGarbage)
+    setImmediate(collectGarbage, 'major')
     pool.collectGarbage()
     nodePool.collectGarbage()
   },
@@ -97,7 +96,7 @@ function showAtWork(runId: number): void {
 setInterval(() => Atomics.add(pulse, PULSE.beats, 1), BEAT_MS)
 
 function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): RunDeps {
-  const { runId, accountId, cancelFlag, nowMs } = message
+  const { runId, owner, cancelFlag, nowMs } = message
   return {
     table,
     cache,
@@ -113,7 +112,7 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
     isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
     cancelled,
     async reserveNumbers(folder, subfolder, prefix, count) {
-      if (folder === 'temp') return instances.reserveTempNumbers(accountId, `${subfolder}/${prefix}`, count)
+      if (folder === 'temp') return instances.reserveTempNumbers(owner, `${subfolder}/${prefix}`, count)
       return reserveOutputNumbers(runId, { subfolder, prefix, count })
     },
     runModel: (call) => models.run(runId, call),
@@ -122,9 +121,9 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
   }
 }
 
-function toRequest({ accountId, graphText, extraPngInfoText, files }: RunMessage): RunRequest {
+function toRequest({ owner, graphText, extraPngInfoText, files }: RunMessage): RunRequest {
   const graph = readGraph(parseLosslessJson(graphText))
-  return { accountId, graph, files, promptText: graphText, extraPngInfoText }
+  return { owner, graph, files, promptText: graphText, extraPngInfoText }
 }
 
 async function handleRun(message: RunMessage): Promise<void> {

@@ -43,7 +43,7 @@ export type CancelFlag = Int32Array<SharedArrayBuffer>
 export interface RunMessage {
   readonly type: 'run'
   readonly runId: number
-  readonly accountId: string
+  readonly owner: string
   /** Text, because cloning would turn `1.0` into `1`. */
   readonly graphText: string
   readonly extraPngInfoText: string | null

@@ -1,6 +1,7 @@
 /**
- * Collections of memory at moments of our own choosing, where we know more than the runtime does: while a large transfer
- * passes through, and while nothing happens at all.
+ * Garbage collections at moments of the caller's choosing, for callers that know more than the runtime does: that a thread is
+ * at rest, that the buffers of a transfer have just been dropped, or that shared memory has, which does not weigh on the
+ * runtime's own decisions.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -19,21 +20,4 @@ export function collectGarbage(type: CollectionType): void {
 function openCollect(): Collect {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc') as Collect
-}
-
-// Half of what makes the runtime mark the heap.
-const PASSED_BYTES = 32 * 1024 * 1024
-
-let passedBytes = 0
-
-/**
- * To be told of every chunk of a large transfer. The runtime counts such buffers against a limit of their own and, when it is
- * reached, marks the whole heap; a service with a heap of some size then spends more on that than on the transfer. A minor
- * collection frees the same buffers within a fraction of a millisecond.
- */
-export function passBuffer(bytes: number): void {
-  passedBytes += bytes
-  if (passedBytes < PASSED_BYTES) return
-  passedBytes = 0
-  collectGarbage('minor')
 }

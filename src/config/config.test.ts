@@ -50,6 +50,7 @@ describe('defaults', () => {
     assert.equal(config.assets.maxUploadBytes, 10 * 1024 ** 3)
     assert.equal(config.assets.retentionMs, null)
     assert.deepEqual(config.http.brand, ['Service', 'Comfy'])
+    assert.equal(config.http.transferGc, true)
     assert.deepEqual([secrets.token, secrets.secretKey, warnings, file], [null, null, [], null])
   })
 
@@ -144,6 +145,7 @@ describe('refusals name the setting, its source and the remedy', () => {
     ['trustedProxies', '10.0.0.0/8/8'],
     ['brand', ''],
     ['brand', 'X Y'],
+    ['transferGc', 'true'],
     ['dataDir', ''],
     ['maxImagePixels', '0'],
     ['urlLifetime', '8d'],

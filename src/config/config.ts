@@ -51,6 +51,8 @@ interface HttpConfig {
   readonly maxBodiesPerCallerBytes: number
   readonly maxStreams: number
   readonly brand: readonly string[]
+  /** Whether the buffers of transfers are collected early. */
+  readonly transferGc: boolean
 }
 
 export interface JobsConfig {
@@ -348,6 +350,7 @@ function toHttpConfig(values: SettingValues): HttpConfig {
     maxBodiesPerCallerBytes: values.maxBodiesPerCaller,
     maxStreams: values.maxStreams,
     brand: values.brand,
+    transferGc: values.transferGc,
   }
 }
 

@@ -16,6 +16,7 @@ export const ENV = {
   maxBodiesPerCaller: 'ATELIER_MAX_BODIES_PER_CALLER',
   maxStreams: 'ATELIER_MAX_STREAMS',
   brand: 'ATELIER_BRAND',
+  transferGc: 'ATELIER_TRANSFER_GC',
   dataDir: 'ATELIER_DATA_DIR',
   synchronous: 'ATELIER_SYNCHRONOUS',
   secretKey: 'ATELIER_SECRET_KEY',

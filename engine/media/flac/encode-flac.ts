@@ -3,9 +3,9 @@
  * percent larger than those of the reference encoder, which searches longer.
  */
 import { createHash } from 'node:crypto'
+import type { FileTags } from '../../files/file-tags.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { type Audio, channelOf } from '../audio.ts'
-import type { MediaTags } from '../work-folder.ts'
 import { BitWriter } from './bit-writer.ts'
 import { BLOCK_SIZE, SAMPLE_BITS, writeFrame } from './frame.ts'
 
@@ -49,7 +49,7 @@ function counted(text: string): Buffer {
   return Buffer.concat([length, bytes])
 }
 
-function comments(tags: MediaTags): Buffer {
+function comments(tags: FileTags): Buffer {
   for (const [key] of tags) {
     if (FIELD_NAME.test(key)) continue
     throw new NodeError(
@@ -106,7 +106,7 @@ function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 interface FlacOptions {
   /** Which element of the batch. */
   readonly batch: number
-  readonly tags: MediaTags
+  readonly tags: FileTags
   checkpoint(): void
 }
 

@@ -30,7 +30,7 @@ export function audio(): InputKind<Audio> {
   }
 }
 
-/** The name of an uploaded file, as schema-style classes declare it. Names are judged against the account's assets. */
+/** The name of an uploaded file, as schema-style classes declare it. It is judged against the files that the run is given. */
 export function uploadedFile(options: InputOptions): InputKind<string> {
   const { read } = string()
   return { spec: ['COMBO', { multiselect: false, options: [], ...options }], read }

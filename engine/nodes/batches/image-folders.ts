@@ -11,7 +11,7 @@ import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts } from '../files/saving.ts'
 
-/** The folders are the account's: the list of choices stays empty. */
+/** The folders are those that the run is given: the list of choices stays empty. */
 const folderName: InputKind<string> = {
   spec: ['COMBO', { multiselect: false, options: [] }],
   read: string().read,

@@ -1,6 +1,6 @@
 /** Images shown beside a node while a workflow runs. */
+import type { FileTags } from '../../files/file-tags.ts'
 import { encodePng } from '../../images/encode-png.ts'
-import type { PngText } from '../../images/png-text.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { image, mask, ofType } from '../../node/input-kinds.ts'
 import type { MadeFile, NodeContext } from '../../node/node-context.ts'
@@ -14,7 +14,7 @@ interface PreviewOptions {
   /** Begins the name. */
   readonly stem?: string
   /** What the files remember. */
-  readonly texts: PngText
+  readonly texts: FileTags
 }
 
 /** Every image of the batch as a PNG in the temporary folder. */

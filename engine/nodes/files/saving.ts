@@ -4,8 +4,8 @@
  */
 import { isJsonObject, type JsonObject } from '../../../lib/json/lossless-json.ts'
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
+import type { FileTags } from '../../files/file-tags.ts'
 import { BATCH_TOKEN, type OutputName, readPrefix } from '../../files/output-name.ts'
-import type { PngText } from '../../images/png-text.ts'
 import type { MadeFile, NodeContext } from '../../node/node-context.ts'
 import type { ImageView } from '../../tensor/tensor.ts'
 
@@ -21,7 +21,7 @@ export function madeFrom({
 }
 
 /** The same as texts. */
-export function madeFromTexts(context: NodeContext): (readonly [key: string, value: string])[] {
+export function madeFromTexts(context: NodeContext): FileTags {
   return madeFrom(context).map(([key, value]) => [key, pythonJsonDumps(value)] as const)
 }
 
@@ -62,7 +62,7 @@ function fileName({ ending, extension }: SaveTarget, base: string, number: numbe
 /** One image of a batch to encode. */
 export interface EncodeOne {
   readonly index: number
-  readonly texts: PngText
+  readonly texts: FileTags
   checkpoint(): void
 }
 

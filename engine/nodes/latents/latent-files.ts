@@ -36,7 +36,7 @@ export const saveLatent = defineNode({
   },
 })
 
-/** The list of choices stays empty: names are judged against the account's assets. */
+/** The list of choices stays empty: names are judged against the files that the run is given. */
 const latentFile: InputKind<string> = { spec: [[]], read: string().read }
 
 // Files of the first format hold samples scaled for storage.

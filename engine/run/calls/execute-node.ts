@@ -52,7 +52,7 @@ function findCached(state: RunState, nodeId: string): CacheEntry | null {
   const hit = state.hits.get(nodeId)
   if (hit !== undefined) return hit
   const signature = state.signatures.of(nodeId)
-  return signature === null ? null : state.deps.cache.get(state.request.accountId, signature)
+  return signature === null ? null : state.deps.cache.get(state.request.owner, signature)
 }
 
 function repeat(
@@ -103,7 +103,7 @@ function finish(
 ): Execution {
   state.results.hold(live.id, entry.outputs)
   const signature = state.signatures.of(live.id)
-  if (signature !== null) state.deps.cache.set(state.request.accountId, signature, entry)
+  if (signature !== null) state.deps.cache.set(state.request.owner, signature, entry)
   voice.send({ type: 'node_finished', ...live.ref })
   state.executed.add(live.id)
   state.given.delete(live.id)
@@ -227,7 +227,7 @@ function surroundings(
     files: { ...filesNamedBy(inputs, request.files), ...filesInFolders(folderInputs, inputs, request.files) },
     promptText: hiddenTypes.has('PROMPT') ? request.promptText : null,
     extraPngInfoText: hiddenTypes.has('EXTRA_PNGINFO') ? request.extraPngInfoText : null,
-    instanceLetters: deps.instanceLetters(request.accountId, live.id, classType),
+    instanceLetters: deps.instanceLetters(request.owner, live.id, classType),
     maxImagePixels: deps.maxImagePixels,
     nowMs: deps.nowMs(),
   }

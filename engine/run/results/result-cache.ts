@@ -1,6 +1,6 @@
 /**
  * Results of finished nodes by signature, bounded in bytes and in number; the least recently used goes first. There is one
- * budget for all accounts, but the account is part of the key: no account is served another's results.
+ * budget for all owners, but the owner of the run is part of the key: nobody is served the results of another owner.
  * An entry is whole: output values together with the encoded files of its report. So a report that is repeated always has
  * its bytes; once they are evicted the node simply runs again.
  */
@@ -15,8 +15,8 @@ export interface CacheEntry {
 }
 
 export interface ResultCache {
-  get(accountId: string, signature: string): CacheEntry | null
-  set(accountId: string, signature: string, entry: CacheEntry): void
+  get(owner: string, signature: string): CacheEntry | null
+  set(owner: string, signature: string, entry: CacheEntry): void
   /** Drops the entry that was unused for longest; false when there is none. */
   evictOldest(): boolean
 }
@@ -128,19 +128,19 @@ export function createResultCache({ budgetBytes, plainBudgetBytes, ledger }: Res
   }
 
   const isOverfull = () => usedBytes > budgetBytes || usedPlainBytes > plainBudgetBytes || entries.size > MAX_ENTRIES
-  const keyOf = (accountId: string, signature: string) => `${accountId}\n${signature}`
+  const keyOf = (owner: string, signature: string) => `${owner}\n${signature}`
 
   return {
-    get(accountId, signature) {
-      const key = keyOf(accountId, signature)
+    get(owner, signature) {
+      const key = keyOf(owner, signature)
       const kept = entries.get(key)
       if (kept === undefined) return null
       entries.delete(key)
       entries.set(key, kept)
       return kept.entry
     },
-    set(accountId, signature, entry) {
-      const key = keyOf(accountId, signature)
+    set(owner, signature, entry) {
+      const key = keyOf(owner, signature)
       const weighed = weigh(entry)
       let wholeBytes = weighed.plainBytes + weighed.fileBytes
       for (const buffer of weighed.buffers) wholeBytes += buffer.byteLength

@@ -166,7 +166,7 @@ test('more silence than memory allows is refused clearly', async () => {
   assert.equal(failureOf(events).type, 'MemoryError')
 })
 
-test('LoadAudio reads a WAV that lies in the account, and runs again only when its bytes change', async () => {
+test('LoadAudio reads a WAV that the run is given, and runs again only when its bytes change', async () => {
   const sound = (level: number) =>
     wavFile(Buffer.from(Int16Array.of(level, -level).buffer), { tag: 1, bits: 16, channels: 1, rate: 8000 })
   const graph: GraphJson = { 1: { class_type: 'LoadAudio', inputs: { audio: 'x.wav' } }, 2: dump('1') }

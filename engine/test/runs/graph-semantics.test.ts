@@ -56,7 +56,7 @@ test('the same graph under other ids is cached; an undeclared input is not the s
   assert.deepEqual(cachedIds(await engine.run(graph('p', { unknown: 1 }))), [])
 })
 
-test('results of one account are not served to another', async () => {
+test('results of one owner are not served to another', async () => {
   const graph: GraphJson = { 1: { class_type: 'PrimitiveString', inputs: { value: 'mine' } }, 2: show(['1', 0]) }
   await engine.run(graph, { owner: 'one' })
   assert.deepEqual(cachedIds(await engine.run(graph, { owner: 'two' })), [])

@@ -8,7 +8,6 @@ import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
-import { passBuffer } from '../../../lib/threads/garbage.ts'
 import type { ByteRange } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 
@@ -38,10 +37,13 @@ interface CheckedReads {
 interface CheckedReadDeps {
   readonly blake3: Blake3
   onDamage(hash: string): void
+  /** Told of every chunk that was read from a file larger than one chunk. */
+  onTransferred(bytes: number): void
   readonly nowMs?: () => number
 }
 
-export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: CheckedReadDeps): CheckedReads {
+export function createCheckedReads(deps: CheckedReadDeps): CheckedReads {
+  const { blake3, onDamage, onTransferred, nowMs = Date.now } = deps
   const trusted = new BoundedMap<string, { readonly mark: string; readonly untilMs: number }>(MAX_TRUSTED)
 
   function isTrusted({ hash, mark }: StoredFile): boolean {
@@ -71,7 +73,18 @@ export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: Check
   }
 
   const check = (file: StoredFile) =>
-    readChecked(file, { blake3, onDamage, onWhole: () => (file.sizeBytes > SMALL_BYTES ? trust(file) : undefined) })
+    readChecked(file, {
+      blake3,
+      onDamage,
+      onTransferred,
+      onWhole: () => (file.sizeBytes > SMALL_BYTES ? trust(file) : undefined),
+    })
+
+  function readPlain({ path, fd }: StoredFile, range?: ByteRange): Readable {
+    const stream = fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
+    stream.on('data', (chunk) => onTransferred(chunk.length))
+    return stream.pause()
+  }
 
   return {
     async open(file, range) {
@@ -86,23 +99,16 @@ export function createCheckedReads({ blake3, onDamage, nowMs = Date.now }: Check
   }
 }
 
-function readPlain({ path, fd }: StoredFile, range?: ByteRange): Readable {
-  const stream = fs.createReadStream(path, { fd, ...range, highWaterMark: READ_BYTES })
-  stream.on('data', (chunk) => passBuffer(chunk.length))
-  return stream.pause()
-}
-
 function damaged(): ServiceError {
   return new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again cannot mend them')
 }
 
-interface CheckOptions {
-  readonly blake3: Blake3
-  onDamage(hash: string): void
+interface CheckOptions extends Omit<CheckedReadDeps, 'nowMs'> {
   onWhole(): void
 }
 
-function readChecked({ path, fd, hash, sizeBytes }: StoredFile, { blake3, onDamage, onWhole }: CheckOptions): Readable {
+function readChecked({ path, fd, hash, sizeBytes }: StoredFile, options: CheckOptions): Readable {
+  const { blake3, onDamage, onTransferred, onWhole } = options
   const stream = fs.createReadStream(path, { fd, highWaterMark: READ_BYTES })
   const hasher = blake3.createHasher()
   let leftBytes = sizeBytes
@@ -117,7 +123,7 @@ function readChecked({ path, fd, hash, sizeBytes }: StoredFile, { blake3, onDama
   const passOn = stream.push.bind(stream)
   stream.push = (chunk: Buffer | null): boolean => {
     if (chunk === null) return leftBytes > 0 ? breakOff() : passOn(null)
-    passBuffer(chunk.length)
+    onTransferred(chunk.length)
     hasher.update(chunk)
     leftBytes -= chunk.length
     if (leftBytes > 0) return passOn(chunk)

@@ -36,6 +36,8 @@ interface FsBlobsOptions {
   readonly blake3: Blake3
   readonly log: Log
   readonly files?: FileOps
+  /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
+  readonly onTransferred?: (bytes: number) => void
 }
 
 export interface FsBlobs extends BlobStore, BlobListing {
@@ -43,7 +45,8 @@ export interface FsBlobs extends BlobStore, BlobListing {
   readonly temporaryDirectory: string
 }
 
-export async function openFsBlobs({ directory, blake3, log, files = diskFileOps }: FsBlobsOptions): Promise<FsBlobs> {
+export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
+  const { directory, blake3, log, files = diskFileOps, onTransferred = () => {} } = options
   const temporary = join(directory, 'tmp')
   await files.makeDirectory(temporary)
   await removeLeftOvers(temporary, { files, log })
@@ -56,8 +59,9 @@ export async function openFsBlobs({ directory, blake3, log, files = diskFileOps 
     crowd: { from: MAX_LARGE_BUFFERS, sizeBytes: SMALL_BYTES },
   })
   const newTemporaryPath = () => join(temporary, randomUUID())
-  const reads = createCheckedReads({ blake3, onDamage: (hash) => void setDamagedAside(hash) })
-  const deps = { files, blake3, smallBuffers, largeBuffers, budget: createWriteBudget(), newTemporaryPath }
+  const reads = createCheckedReads({ blake3, onTransferred, onDamage: (hash) => void setDamagedAside(hash) })
+  const budget = createWriteBudget()
+  const deps = { files, blake3, smallBuffers, largeBuffers, budget, onTransferred, newTemporaryPath }
 
   async function setDamagedAside(hash: string): Promise<void> {
     try {

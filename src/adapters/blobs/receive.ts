@@ -22,6 +22,8 @@ interface ReceiveDeps {
   readonly smallBuffers: BufferPool
   readonly largeBuffers: BufferPool
   readonly budget: WriteBudget
+  /** Told of every chunk of a piece that is too large to stay in memory. */
+  onTransferred(bytes: number): void
   newTemporaryPath(): string
 }
 
@@ -89,12 +91,13 @@ async function receiveSteps(steps: Interruptible<Uint8Array>, deps: ReceiveDeps)
 async function receiveIntoFile(
   steps: Interruptible<Uint8Array>,
   head: readonly Uint8Array[],
-  { files, blake3, largeBuffers, budget, newTemporaryPath }: ReceiveDeps,
+  { files, blake3, largeBuffers: buffers, budget, onTransferred, newTemporaryPath }: ReceiveDeps,
 ): Promise<Received> {
   const path = newTemporaryPath()
   const fd = await files.create(path)
   const hasher = blake3.createHasher()
-  const writer = createWriteBehind({ files, fd, hasher, buffers: largeBuffers, budget, onFailure: steps.interrupt })
+  const onFailure = steps.interrupt
+  const writer = createWriteBehind({ files, fd, hasher, buffers, budget, onTransferred, onFailure })
   let sizeBytes = 0
   const take = (chunk: Uint8Array) => {
     sizeBytes += chunk.length

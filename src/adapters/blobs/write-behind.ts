@@ -5,7 +5,6 @@
  */
 
 import type { Blake3Hasher } from '../../../lib/files/blake3.ts'
-import { passBuffer } from '../../../lib/threads/garbage.ts'
 import { createSemaphore, type Semaphore } from '../../../lib/waiting/semaphore.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { FileOps } from './file-ops.ts'
@@ -30,6 +29,8 @@ interface WriteBehindDeps {
   readonly hasher: Blake3Hasher
   readonly buffers: BufferPool
   readonly budget: WriteBudget
+  /** Told of every chunk that is taken. */
+  onTransferred(bytes: number): void
   /** Called once, as soon as a write has failed. */
   readonly onFailure: (error: unknown) => void
 }
@@ -43,7 +44,8 @@ interface WriteBehind {
   abandon(): Promise<void>
 }
 
-export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailure }: WriteBehindDeps): WriteBehind {
+export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
+  const { files, fd, hasher, buffers, budget, onTransferred, onFailure } = deps
   const inFlight = new Set<Promise<void>>()
   let filling = buffers.take()
   let filled = 0
@@ -104,7 +106,7 @@ export function createWriteBehind({ files, fd, hasher, buffers, budget, onFailur
 
   return {
     async push(chunk) {
-      passBuffer(chunk.length)
+      onTransferred(chunk.length)
       for (let taken = 0; taken < chunk.length; ) {
         const part = chunk.subarray(taken, taken + filling.length - filled)
         filling.set(part, filled)

@@ -27,16 +27,17 @@ export interface BlobOverrides {
 
 interface BlobsDeps {
   readonly overrides: BlobOverrides
+  readonly onTransferred: (bytes: number) => void
   readonly log: Log
 }
 
 export async function openBlobs(
   { directory }: BlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
-  { overrides: { files = diskFileOps }, log }: BlobsDeps,
+  { overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
 ): Promise<Blobs> {
   const blake3 = await openBlake3()
-  const blobs = await openFsBlobs({ directory, blake3, log, files })
+  const blobs = await openFsBlobs({ directory, blake3, log, files, onTransferred })
   const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
   const hostFiles = importDirectories.length === 0 ? null : await openImportFolders(importDirectories)
   const directories = [blobs.temporaryDirectory, dirname(directory)]

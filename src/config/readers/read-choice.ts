@@ -9,6 +9,13 @@ export function readChoice<const Choice extends string>(choices: readonly Choice
   }
 }
 
+const readOnOrOff = readChoice(['on', 'off'])
+
+/** For settings that are on unless switched off: their flag takes a word. */
+export function readOnOff(text: string): boolean {
+  return readOnOrOff(text) === 'on'
+}
+
 const SWITCH: Readonly<Record<string, boolean>> = {
   true: true,
   false: false,

@@ -1,7 +1,7 @@
 /** Settings of the Model Router: how long, how large and how many its calls may be, and where its catalogue lies. */
 import type { SettingName } from '../env.ts'
 import { readBlock } from '../readers/read-block.ts'
-import { readChoice, readList, readPath, readWordOr } from '../readers/read-choice.ts'
+import { readList, readOnOff, readPath, readWordOr } from '../readers/read-choice.ts'
 import { readBytes, readCount, readDurationMs, readUsdMicros } from '../readers/read-quantity.ts'
 import type { Setting } from './setting.ts'
 
@@ -9,8 +9,6 @@ const SECOND = 1000
 const DAY = 86_400_000
 const KIB = 1024
 const GIB = 2 ** 30
-
-const readOnOff = readChoice(['on', 'off'])
 
 export const ROUTER_SETTINGS = {
   catalogs: {
@@ -33,7 +31,7 @@ export const ROUTER_SETTINGS = {
     group: 'Router',
     argument: '<on or off>',
     fallback: 'on',
-    read: (text: string) => readOnOff(text) === 'on',
+    read: readOnOff,
     help: 'Whether the `sandbox/*` models are offered, which cost nothing and are there for tests. `off` suits an installation that is open to the public.',
   },
   routerDeadline: {

@@ -4,7 +4,7 @@
  */
 
 import { ENV, type SettingName } from '../env.ts'
-import { readChoice, readList, readPath, readSwitch, readWordOr } from '../readers/read-choice.ts'
+import { readChoice, readList, readOnOff, readPath, readSwitch, readWordOr } from '../readers/read-choice.ts'
 import {
   readCidr,
   readCorsOrigin,
@@ -155,6 +155,13 @@ export const SETTINGS = {
     fallback: 'Service,Comfy',
     read: readBrands,
     help: 'The words of branded header names, comma separated: each such header goes out once per word (`X-Service-Request-Id`, `X-Comfy-Request-Id`).',
+  },
+  transferGc: {
+    group: 'Network',
+    argument: '<on or off>',
+    fallback: 'on',
+    read: readOnOff,
+    help: 'Asks for a minor garbage collection with every 32 MiB that are uploaded or downloaded, which saves processor time on large transfers. `off` leaves it to the runtime.',
   },
   dataDir: {
     group: 'Storage',

@@ -1,7 +1,7 @@
 /** A PNG that fades from one colour to another; the seed chooses both. */
 import { crc32, deflateSync } from 'node:zlib'
+import { writeChunks } from '../../../../lib/files/png-chunks.ts'
 
-const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const RGB = 2
 const BYTES_PER_PIXEL = 3
 
@@ -16,12 +16,12 @@ export function drawPicture({ width, height, seed }: PictureOptions): Buffer {
   head.writeUInt32BE(width, 0)
   head.writeUInt32BE(height, 4)
   head.set([8, RGB, 0, 0, 0], 8)
-  return Buffer.concat([
-    SIGNATURE,
-    chunk('IHDR', head),
-    chunk('IDAT', deflateSync(pixels(width, height, seed))),
-    chunk('IEND'),
+  const png = writeChunks([
+    { type: 'IHDR', body: head },
+    { type: 'IDAT', body: deflateSync(pixels(width, height, seed)) },
+    { type: 'IEND', body: new Uint8Array(0) },
   ])
+  return Buffer.from(png.buffer)
 }
 
 function pixels(width: number, height: number, seed: number): Buffer {
@@ -40,13 +40,4 @@ function pixels(width: number, height: number, seed: number): Buffer {
 function colourOf(seed: number): number[] {
   const mixed = crc32(Buffer.from(String(seed)))
   return [mixed & 0xff, (mixed >>> 8) & 0xff, (mixed >>> 16) & 0xff]
-}
-
-function chunk(type: string, data = Buffer.alloc(0)): Buffer {
-  const body = Buffer.concat([Buffer.from(type, 'latin1'), data])
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(data.length)
-  const sum = Buffer.alloc(4)
-  sum.writeUInt32BE(crc32(body))
-  return Buffer.concat([length, body, sum])
 }

@@ -13,6 +13,8 @@ export interface BodyMemoryOptions {
   readonly perCallerBytes: number
   /** Where large bodies are read into values, a slice at a time. */
   readonly turns: Turns
+  /** Told of every chunk of a body once it was taken over or dropped. */
+  readonly onTransferred?: (bytes: number) => void
 }
 
 export interface BodyMemory {
@@ -25,6 +27,8 @@ export interface BodyMemory {
 /** What one request may take and has taken. */
 export interface BodyClaim {
   readonly turns: Turns
+  /** To be told of every chunk once it was taken over or dropped, so that its buffer may be freed soon. */
+  readonly onTransferred: (bytes: number) => void
   /** Whose budget the bytes count against. Callers that have not shown who they are share one. */
   caller: string
   /** Throws `overloaded` when so many bytes do not fit now; takes nothing. */
@@ -44,7 +48,12 @@ const UNKNOWN_CALLER = ''
 // A body of the largest size arrives and is dealt with in about this time.
 const RETRY_AFTER_SECONDS = 5
 
-export function createBodyMemory({ totalBytes, perCallerBytes, turns }: BodyMemoryOptions): BodyMemory {
+export function createBodyMemory({
+  totalBytes,
+  perCallerBytes,
+  turns,
+  onTransferred = ignore,
+}: BodyMemoryOptions): BodyMemory {
   const byCaller = new Map<string, number>()
   let heldBytes = 0
 
@@ -68,6 +77,7 @@ export function createBodyMemory({ totalBytes, perCallerBytes, turns }: BodyMemo
     }
     return {
       turns,
+      onTransferred,
       caller: UNKNOWN_CALLER,
       mustFit(bytes) {
         mustFit(this.caller, bytes)
@@ -102,6 +112,8 @@ export function createBodyMemory({ totalBytes, perCallerBytes, turns }: BodyMemo
   }
 }
 
+function ignore(): void {}
+
 function overloaded(reason: string): ServiceError {
   return new ServiceError('overloaded', `${reason}; send the request again in a moment`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
@@ -111,6 +123,7 @@ function overloaded(reason: string): ServiceError {
 /** For requests that were not admitted: nothing is counted. */
 const UNBOUNDED: BodyClaim = {
   turns: createTurns(),
+  onTransferred: ignore,
   caller: UNKNOWN_CALLER,
   mustFit() {},
   take() {},

@@ -13,6 +13,7 @@ function createClaim(): BodyClaim & { bytes: number } {
   return {
     bytes: 0,
     turns: createTurns(),
+    onTransferred() {},
     caller: '',
     mustFit() {},
     take(bytes) {

@@ -4,7 +4,6 @@
  * bytes of a body that never completes are given back to the system at once.
  */
 import type { IncomingMessage } from 'node:http'
-import { passBuffer } from '../../../../lib/threads/garbage.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { BodyClaim } from './body-memory.ts'
 
@@ -43,7 +42,7 @@ export function gatherBody(stream: IncomingMessage, claim: BodyClaim, options: G
       return fail(error)
     }
     bytes.add(chunk)
-    passBuffer(chunk.length)
+    claim.onTransferred(chunk.length)
   }
   const onEnd = () => settle(() => resolve(bytes.take()))
   const onBroken = () => fail(malformed('the request ended before its body was complete'))

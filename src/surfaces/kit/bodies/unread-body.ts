@@ -4,7 +4,7 @@
  * drop a little more, and then close.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { passBuffer } from '../../../../lib/threads/garbage.ts'
+import { claimOf } from './body-memory.ts'
 
 const LINGER_BYTES = 64 * 1024 * 1024
 const LINGER_MS = 3_000
@@ -35,11 +35,12 @@ export function dropRestOf(request: IncomingMessage): void {
     return
   }
   let left = LINGER_BYTES
+  const { onTransferred } = claimOf(request)
   const timer = setTimeout(() => socket.destroy(), LINGER_MS)
   const stop = () => clearTimeout(timer)
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length
-    passBuffer(chunk.length)
+    onTransferred(chunk.length)
     if (left < 0) socket.destroy()
   })
   request.once('end', () => {

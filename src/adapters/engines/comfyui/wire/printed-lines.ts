@@ -3,6 +3,7 @@
  * leaves out the lines of nodes; the server's own record has everything, but only its newest few hundred pieces. So the record is
  * read while something runs and once more at the end, and both are merged by the time that each piece carries.
  */
+import { BoundedSet } from '../../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
@@ -48,7 +49,7 @@ interface Piece {
 }
 
 export function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): PrintedLines {
-  const told = new Set<string>()
+  const told = new BoundedSet<string>(MAX_REMEMBERED)
   let waiting: Piece[] = []
   let hasRecord = true
   /** How far the server's local time is ahead of UTC: it gives its times without a zone, so that is inferred. */
@@ -71,10 +72,6 @@ export function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): Prin
 
   function remember(pieces: readonly Piece[]): void {
     for (const { key } of pieces) told.add(key)
-    for (const key of told) {
-      if (told.size <= MAX_REMEMBERED) break
-      told.delete(key)
-    }
   }
 
   function tellAll(pieces: readonly Piece[]): void {
