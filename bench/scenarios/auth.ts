@@ -14,10 +14,10 @@ import { newKeyId, newKeyText } from '../../src/domain/accounts/keys/api-key.ts'
 import { createApiKeys } from '../../src/domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../../src/domain/accounts/keys/key-ring.ts'
 import { DEFAULT_TIERS } from '../../src/domain/accounts/limits/tiers.ts'
+import { finishedJob } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { alternate, measureLoad } from '../kit/load.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { finishedJob } from '../kit/submit.ts'
 
 const KEYS = 10_000
 const CALLS = 100_000

@@ -3,9 +3,9 @@
  * means: posted, and heard on the socket that it is over; the service beside that keeps the bytes before it says so.
  */
 import { WebSocket } from 'ws'
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 
 const WARM_UP = 30
 const JOBS = 200

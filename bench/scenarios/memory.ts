@@ -1,7 +1,8 @@
 /** Two hundred jobs of 2048 by 2048 pixels, one after the other through the whole service: memory must not creep. */
+
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 import { memoryOfJobs } from './memory-jobs.ts'
 
 const JOBS = 200

@@ -2,9 +2,10 @@
  * 2,000 sockets of the Legacy v1 API on one busy job with ten previews a second, and one more that stops reading: whether
  * every reader that reads gets every event in order, whether the stalled one is dropped, and what it all keeps resident.
  */
+
+import { submitJob } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer, type ServerChild } from '../kit/server-child.ts'
-import { submitJob } from '../kit/submit.ts'
 
 const SOCKETS = 2000
 const EVERY_MS = 100

@@ -3,9 +3,9 @@
  * its loop, for every door that takes or gives much at once.
  */
 import { WebSocket } from 'ws'
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer, type ServerChild } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 
 type Case = (url: string) => Promise<unknown>
 

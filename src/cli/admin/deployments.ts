@@ -2,10 +2,10 @@
 import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
+import type { DeploymentWire } from './admin-answers.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
-import type { DeploymentWire } from './wire.ts'
 
 const YEAR_MS = 365 * 86_400_000
 

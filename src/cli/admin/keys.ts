@@ -3,10 +3,10 @@ import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf } from './accounts.ts'
+import type { KeyWire, ShownKeyWire } from './admin-answers.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
-import type { KeyWire, ShownKeyWire } from './wire.ts'
 
 const DAY_MS = 86_400_000
 

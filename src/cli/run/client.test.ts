@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readBaseUrl, resolveLink } from './client.ts'
-import { toErrorLines } from './wire.ts'
+import { toErrorLines } from './job-answers.ts'
 
 test('links are followed as the contract says', () => {
   const base = 'https://host:8443/deployment/x'

@@ -9,7 +9,7 @@ import { typeFromName } from '../../../lib/files/mime.ts'
 import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
-import { type JobView, readJob, toErrorLines, toFields } from './wire.ts'
+import { type JobView, readJob, toErrorLines, toFields } from './job-answers.ts'
 
 export interface ClientOptions {
   readonly baseUrl: string

@@ -2,7 +2,7 @@
 import { Presets, SingleBar } from 'cli-progress'
 import { printLine, type Terminal, toPrintable } from '../terminal.ts'
 import type { FollowDisplay } from './follow.ts'
-import type { ProgressView } from './wire.ts'
+import type { ProgressView } from './job-answers.ts'
 
 export interface RunDisplay extends FollowDisplay {
   say(text: string): void

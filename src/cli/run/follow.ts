@@ -6,8 +6,15 @@
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient, UnreachableError } from './client.ts'
-import { readEvents } from './event-stream.ts'
-import { type JobView, type ProgressView, readOutput, readProgress, TERMINAL_STATUSES, toFields } from './wire.ts'
+import {
+  type JobView,
+  type ProgressView,
+  readOutput,
+  readProgress,
+  TERMINAL_STATUSES,
+  toFields,
+} from './job-answers.ts'
+import { readEvents } from './read-event-stream.ts'
 
 export interface FollowDisplay {
   status(status: string, queuePosition: number | null): void

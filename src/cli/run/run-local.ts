@@ -8,9 +8,9 @@ import { type LocalDraft, type LocalOutcome, readLocalRun } from '../../compose/
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import type { RunDisplay } from './display.ts'
+import { describeError, type JobErrorView, toErrorLines } from './job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
 import { saveNewFile } from './save-outputs.ts'
-import { describeError, type JobErrorView, toErrorLines } from './wire.ts'
 
 interface LocalOutput {
   readonly name: string

@@ -4,9 +4,9 @@ import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type ClientOptions, createRunClient, type RunClient, UnreachableError } from './client.ts'
 import { followJob } from './follow.ts'
+import { describeError, type JobView, type OutputView } from './job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
 import { saveOutput } from './save-outputs.ts'
-import { describeError, type JobView, type OutputView } from './wire.ts'
 
 /** The whole run on a server; returns the exit code. */
 export async function runRemotely(request: RunRequest, server: ClientOptions, context: RunContext): Promise<number> {

@@ -9,7 +9,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { CommandError, EXIT } from '../terminal.ts'
 import { type RunClient, UnreachableError } from './client.ts'
-import type { OutputView } from './wire.ts'
+import type { OutputView } from './job-answers.ts'
 
 const MAX_NAME = 200
 const ATTEMPTS = 3

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createEventParser, readEvents, type StreamEvent } from './event-stream.ts'
+import { createEventParser, readEvents, type StreamEvent } from './read-event-stream.ts'
 
 const STREAM =
   ': keepalive\n\nevent: status\ndata: {"status":"queued"}\n\nevent: progress\r\ndata: {"value":\r\ndata: 0.5}\r\n\r\n' +

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import type { Log } from '../../lib/log.ts'
-import { openLog, toReadableLine } from './log.ts'
+import { openLog, toReadableLine } from './open-log.ts'
 
 async function written(isTerminal: boolean, use: (log: Log) => void): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), 'atelier-log-'))
