@@ -63,7 +63,7 @@ export function addDeployments(program: Command, terminal: Terminal, finish: Fin
 
 function withSettings(command: Command): Command {
   return command
-    .option('--workers <count>', 'jobs that run at once; 0: the pool hook is called for workers')
+    .option('--workers <count>', 'jobs that run at once; 0: workers come through the pool hook')
     .option('--idle <duration>', 'after how long without a job its workers go, such as 5m')
 }
 

@@ -20,7 +20,7 @@ test('a base address is http(s) without query', () => {
   assert.throws(() => readBaseUrl('http://h?x=1'), /is not an http\(s\) address/)
 })
 
-test('a refusal is told with every complaint about a node', () => {
+test('a refusal lists every error of a node', () => {
   const body = {
     error: {
       code: 'invalid_workflow',

@@ -1,4 +1,4 @@
-/** A run in this process, without a service. Outputs are written as they come, so those of a run that fails later stay. */
+/** Runs a workflow in this process, without a service. Outputs are written as they arrive, so a run that fails later keeps them. */
 import { access, mkdir } from 'node:fs/promises'
 import path from 'node:path'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
