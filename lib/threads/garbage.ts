@@ -1,6 +1,6 @@
 /**
- * Collections of memory at moments of our own choosing, where we know more than the runtime does: while a large transfer
- * passes through, and while nothing happens at all.
+ * Garbage collections at chosen moments, where the program knows more than the runtime: during a large transfer, and while the
+ * thread is idle.
  */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -21,15 +21,15 @@ function openCollect(): Collect {
   return runInNewContext('gc') as Collect
 }
 
-// Half of what makes the runtime mark the heap.
+// Half of the amount at which the runtime would mark the heap.
 const PASSED_BYTES = 32 * 1024 * 1024
 
 let passedBytes = 0
 
 /**
- * To be told of every chunk of a large transfer. The runtime counts such buffers against a limit of their own and, when it is
- * reached, marks the whole heap; a service with a heap of some size then spends more on that than on the transfer. A minor
- * collection frees the same buffers within a fraction of a millisecond.
+ * To be called with the size of every chunk of a large transfer. The runtime counts such buffers against a separate limit and
+ * marks the whole heap when it is reached; with a large heap that costs more than the transfer itself. A minor collection frees
+ * the same buffers within a fraction of a millisecond.
  */
 export function passBuffer(bytes: number): void {
   passedBytes += bytes
