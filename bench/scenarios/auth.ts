@@ -1,6 +1,6 @@
 /**
- * What it costs to know who calls: 10,000 keys, the caller's among them. One call by itself, right and wrong, and whole
- * requests that differ in nothing but the key.
+ * The cost of authentication with 10,000 keys: of single lookups with a valid and an invalid key, and of whole requests that
+ * differ only in the key.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -6,7 +6,7 @@ import { forkServer } from '../kit/server-child.ts'
 import { memoryOfJobs } from './memory-jobs.ts'
 
 const JOBS = 200
-// Until the caches are as full as they get.
+// Warm-up jobs, until the caches are full.
 const WARM_UP = 40
 const SAMPLE_EVERY = 5
 const SIDE = 2048

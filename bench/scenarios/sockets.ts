@@ -9,7 +9,7 @@ import { forkServer, type ServerChild } from '../kit/server-child.ts'
 
 const SOCKETS = 2000
 const EVERY_MS = 100
-// Long enough for the stalled reader to be noticed by what it owes.
+// Long enough for the stalled reader to fall so far behind that the service notices.
 const STEPS = 300
 const PREVIEW_BYTES = 4096
 const GIVE_UP_MS = 60_000
