@@ -24,7 +24,7 @@ after(() => world[Symbol.asyncDispose]())
 for (const surface of SURFACES) testIsolation(surface, () => world)
 
 describe('isolation of what is shared by all', () => {
-  test('a place in the queue counts one’s own jobs only', async () => {
+  test('the position in the queue counts only jobs of the same account', async () => {
     const fresh = await world.app.account('latecomer', { requestsPerMinute: null })
     const body = JSON.stringify({ workflow: { '1': { class_type: 'FakeGate', inputs: {} } } })
     const { json } = await fresh.call('/api/v2/jobs', { method: 'POST', body })

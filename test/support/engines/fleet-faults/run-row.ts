@@ -39,7 +39,7 @@ function weightsOf(phase: Phase): string {
   return `${phase}.safetensors`
 }
 
-interface Place {
+interface TestPoint {
   readonly phase: Phase
   /** The first of its servers. */
   readonly at: number
@@ -57,7 +57,7 @@ class Cell {
   readonly #faultyId: string
   readonly #soundId: string
 
-  constructor(app: FleetApp, row: FaultRow, { phase, at }: Place) {
+  constructor(app: FleetApp, row: FaultRow, { phase, at }: TestPoint) {
     this.#app = app
     this.#row = row
     this.#phase = phase
