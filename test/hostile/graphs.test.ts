@@ -1,6 +1,6 @@
 /**
- * Workflows of one account that want more than their share. Each ends with an error of its own; meanwhile and afterwards a
- * neighbour is answered, and its jobs succeed.
+ * Workflows of one account that use too many resources. Each ends with its own error; meanwhile and afterwards other accounts
+ * get answers, and their jobs succeed.
  */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

@@ -1,6 +1,6 @@
 /**
- * Nobody sees anybody else's work: for every operation of every surface, whatever names something of another account gets the
- * very answer of something that never existed: the same status, the same headers in the same order, the same bytes.
+ * Accounts are isolated: for every operation of every surface, a request that names something of another account gets exactly the
+ * answer for something that never existed: the same status, the same headers in the same order, the same bytes.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
