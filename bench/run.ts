@@ -1,5 +1,5 @@
 /**
- * `npm run bench [scenario …]`: every figure of the README, measured now, as a ratio inside this one run. Prints a table and
+ * `npm run bench [scenario …]`: measures every figure of the README, as ratios within this one run. Prints a table and
  * writes bench/results/latest.json. Exits 1 when a bar is missed.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BoundedMap, BoundedSet } from './bounded-map.ts'
 
-test('beyond the bound the entry goes that was set the longest ago', () => {
+test('beyond the bound the entry that was set the longest ago is dropped', () => {
   const map = new BoundedMap<string, number>(2)
   map.set('a', 1)
   map.set('b', 2)
@@ -20,7 +20,7 @@ test('setting a key again makes it the newest, reading it does not', () => {
   assert.deepEqual([map.has('a'), map.has('b'), map.has('c')], [true, false, true])
 })
 
-test('what was deleted leaves room for another', () => {
+test('deleting an entry makes room for another', () => {
   const map = new BoundedMap<string, number>(2)
   map.set('a', 1)
   map.set('b', 2)
@@ -31,13 +31,13 @@ test('what was deleted leaves room for another', () => {
   assert.equal(map.size, 0)
 })
 
-test('an entry without a value is an entry', () => {
+test('an entry with the value undefined is an entry', () => {
   const map = new BoundedMap<string, null>(1)
   map.set('a', null)
   assert.deepEqual([map.has('a'), map.get('a')], [true, null])
 })
 
-test('a set forgets in the same order', () => {
+test('a set drops entries in the same order', () => {
   const set = new BoundedSet<string>(2)
   for (const value of ['a', 'b', 'a', 'c']) set.add(value)
   assert.deepEqual([set.has('a'), set.has('b'), set.has('c'), set.size], [true, false, true, 2])

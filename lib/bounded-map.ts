@@ -1,6 +1,6 @@
 /**
- * A map and a set that forget. Beyond the bound the entry goes that was set the longest ago; setting a key again makes it the
- * newest, reading it changes nothing. For what can be found out again, or is of no use after a while.
+ * A map and a set of bounded size. Beyond the bound the entry that was set the longest ago is dropped; setting a key again makes it
+ * the newest, reading it changes nothing. For values that can be found out again, or become useless after a while.
  */
 export class BoundedMap<Key, Value> {
   // A Map keeps the order of insertion, so its first key is the oldest.

@@ -4,7 +4,7 @@ import { createUuidV7, isUuid, newUuidV4, uuidFromText } from './ids.ts'
 
 const V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-test('a time-ordered id carries its millisecond, and is one by its form', () => {
+test('a time-ordered id is a UUIDv7 with its millisecond', () => {
   const newId = createUuidV7(() => Date.parse('2026-01-01T00:00:00.123Z'))
   const id = newId()
   assert.match(id, V7)
@@ -12,7 +12,7 @@ test('a time-ordered id carries its millisecond, and is one by its form', () => 
   assert.equal(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16), Date.parse('2026-01-01T00:00:00.123Z'))
 })
 
-test('ids rise, within a millisecond, over its numbers, and when the clock is set back', () => {
+test('ids always rise: within a millisecond, when its numbers are used up, and when the clock is set back', () => {
   let nowMs = 1_800_000_000_000
   const newId = createUuidV7(() => nowMs)
   const ids: string[] = []
@@ -26,7 +26,7 @@ test('ids rise, within a millisecond, over its numbers, and when the clock is se
   assert.ok(ids.every((id) => V7.test(id)))
 })
 
-test('two makers do not give the same ids', () => {
+test('two generators do not make the same ids', () => {
   const makers = [createUuidV7(() => 5), createUuidV7(() => 5)]
   const ids = Array.from({ length: 2_000 }, (_, index) => makers[index % 2]())
   assert.equal(new Set(ids).size, ids.length)
@@ -44,7 +44,7 @@ test('only canonical lower-case UUIDs are ids', () => {
     assert.equal(isUuid(text), false)
 })
 
-test('the id that follows from a text is always the same, and is one by its form', () => {
+test('the id of a text is always the same and is a UUIDv8', () => {
   assert.equal(uuidFromText('acme/my job'), '12b6e5a2-d44a-88f7-928b-2c115969ae4c')
   assert.ok(isUuid(uuidFromText('')))
   assert.notEqual(uuidFromText('acme/my job'), uuidFromText('acme/my jobs'))

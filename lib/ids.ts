@@ -1,6 +1,6 @@
 /**
- * Identifiers. Job ids are UUIDv7, so that they sort by creation; ids that follow from something else are UUIDv8, all others UUIDv4.
- * An id that is not a canonical lower-case UUID is refused before any store is asked.
+ * Identifiers. Time-ordered ids are UUIDv7, ids derived from a text are UUIDv8, all others UUIDv4. An id is a canonical lower-case
+ * UUID; anything else can be refused before a store is asked.
  */
 import { hash, randomBytes, randomUUID } from 'node:crypto'
 
@@ -14,26 +14,26 @@ export function isUuid(text: string): boolean {
 
 export const newUuidV4: NewId = () => randomUUID()
 
-// One draw of the system's randomness serves many ids: a draw per id costs more than the whole rest of a submit's bookkeeping.
+// Random bytes are drawn for many ids at once: one draw per id is expensive.
 const POOL_BYTES = 4096
 // Behind the counter: the variant with two bits of its own, and 60 random bits.
 const RANDOM_DIGITS = 16
 const COUNTER_MAX = 0xfff
-// The upper half of the counter's room is left for further ids of the same millisecond.
+// The upper half of the counter's range is left for further ids of the same millisecond.
 const COUNTER_START_MASK = 0x7ff
 const COUNTERS = Array.from({ length: COUNTER_MAX + 1 }, (_, count) => count.toString(16).padStart(3, '0'))
 const VARIANTS = '89ab'
 
 /**
- * Ids of one maker always rise, also within a millisecond and when the clock is set back: the bits behind the time count
- * (RFC 9562, 6.2, method 1), and a millisecond whose numbers are used up borrows from the next.
+ * Ids of one generator always rise, also within a millisecond and when the clock is set back: the bits after the time are a
+ * counter (RFC 9562, 6.2, method 1), and when the counter of a millisecond is used up, the next millisecond is used.
  */
 export function createUuidV7(now: () => number): NewId {
   let digits = ''
   let offset = 0
   let lastMs = 0
   let counter = 0
-  // Of one millisecond: the same for all its ids.
+  // The same for all ids of one millisecond.
   let head = ''
 
   function draw(): string {
@@ -60,7 +60,7 @@ export function createUuidV7(now: () => number): NewId {
   }
 }
 
-/** The UUID that follows from a text by SHA-256 (version 8: RFC 9562, 5.8). Nobody can find another text with the same one. */
+/** The UUID of a text, derived by SHA-256 (version 8: RFC 9562, 5.8), so that no other text with the same UUID can be found. */
 export function uuidFromText(text: string): string {
   const bytes = hash('sha256', text, 'buffer').subarray(0, 16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x80

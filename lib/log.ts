@@ -1,4 +1,4 @@
-/** What the inside needs of a logger. pino satisfies it; tests hand in a silent or a recording one. */
+/** The interface of a logger. pino satisfies it; tests pass in a silent or a recording one. */
 export interface Log {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void

@@ -12,13 +12,13 @@ test('what was sealed opens under the same key and context only', () => {
   assert.equal(createSealer(Buffer.alloc(32, 2)).open(sealed, 'job-1'), null)
 })
 
-test('the same secret never looks the same and never shows', () => {
+test('sealing the same secret twice gives different bytes, and neither contains it', () => {
   const [one, two] = [sealer.seal(PLAIN, 'a'), sealer.seal(PLAIN, 'a')]
   assert.notDeepEqual(one, two)
   assert.ok(!Buffer.from(one).includes(PLAIN))
 })
 
-test('changed, cut and foreign bytes do not open', () => {
+test('changed, truncated and unrelated bytes do not open', () => {
   const sealed = sealer.seal(PLAIN, 'a')
   for (let index = 0; index < sealed.length; index++) {
     const changed = Uint8Array.from(sealed)

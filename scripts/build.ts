@@ -21,7 +21,7 @@ function compile(settings: string): void {
   if (result.status !== 0) throw new Error('the compiler refused the sources; see above')
 }
 
-/** The compiler renames what is imported. Modules that are started as threads or processes are named by their URL. */
+/** The compiler rewrites the endings of imports. The URLs of modules that are started as threads or processes are rewritten here. */
 function renameThreadModules(): void {
   for (const file of globSync('**/*.js', { cwd: dist })) {
     const name = path.join(dist, file)

@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: a throw-away server, a picture, a workflow and its output, from nothing to a file in a few seconds. Uses the
- * same code as `atelier serve` and `atelier run`; the server and its data are gone afterwards, the output stays.
+ * `npm run demo`: starts a temporary server, runs a workflow on a picture and saves the output, in a few seconds. Uses the same
+ * code as `atelier serve` and `atelier run`. The server and its data are removed afterwards, the output stays.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -83,7 +83,7 @@ async function stopServer(server: ChildProcess): Promise<void> {
   await exited
 }
 
-/** A folder that git does not see, whatever the project's own list says. */
+/** Creates a folder that git ignores, even if the project's .gitignore does not name it. */
 function prepareOutputFolder(): string {
   const folder = path.join(project, 'demo-output')
   mkdirSync(folder, { recursive: true })

@@ -81,8 +81,8 @@ function install() {
 
 // The lock lies outside node_modules, which `npm ci` deletes, and outside the checkout, which must stay clean.
 function lockPath() {
-  const place = createHash('sha256').update(realpathSync(projectDirectory)).digest('hex').slice(0, 16)
-  return path.join(tmpdir(), `atelier-setup-${process.getuid?.() ?? 'user'}-${place}.lock`)
+  const projectHash = createHash('sha256').update(realpathSync(projectDirectory)).digest('hex').slice(0, 16)
+  return path.join(tmpdir(), `atelier-setup-${process.getuid?.() ?? 'user'}-${projectHash}.lock`)
 }
 
 function isAlive(pid) {

@@ -11,11 +11,11 @@ import type { FileTime, TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const ALL_TESTS = ['lib', 'engine', 'src', 'test'].map((folder) => `${folder}/**/*.test.ts`)
-// Beside a pure module stand tests of it alone. A part that can be left out brings those of the whole in a folder of its own.
+// Unit tests lie beside their modules. A surface that may be left out also has a folder with its tests of the whole service.
 const isTestOfModule = (file: string) => /^(lib|engine|src)\//.test(file) && !file.includes('/test/')
-// The slowest files start whole servers and kill them; beyond this a file hangs, and the run would never end.
+// The slowest files start and kill whole servers. A file that takes longer than this hangs.
 const TEST_TIMEOUT_MS = 240_000
-// One file waits for disk or a child process while the other computes; more than this and timings start to lie.
+// While one file waits for disk or a child process, another computes. With more files at once, timings become unreliable.
 const MAX_CONCURRENCY = 4
 const SLOWEST_SHOWN = 20
 
@@ -105,7 +105,7 @@ function runTests(extra: readonly string[]): boolean {
       count += summary.count
     }
     if (count > 0) return true
-    // A glob that matches nothing passes by itself; a run without a test must not count as one that passed.
+    // A glob that matches nothing would pass, so a run without any test counts as failed.
     console.log('=== tests: FAILED (no test ran; check the paths given to `npm test -- …`)')
     return false
   } finally {

@@ -1,4 +1,4 @@
-/** Rewrites the documents that are made from the sources. A test fails while they are out of step. */
+/** Rewrites the documents that are generated from the sources. A test fails when they are out of date. */
 import { writeFileSync } from 'node:fs'
 import { describeConfig } from '../src/config/settings/describe-settings.ts'
 

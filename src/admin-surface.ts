@@ -1,4 +1,4 @@
-/** The admin API over the parts of the service: for the running service, and for the command line at a data folder. */
+/** Builds the admin API. The running service uses it, and so do the administrative commands when no service holds the data folder. */
 
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
@@ -17,10 +17,10 @@ interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'op
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
-  /** null: nothing runs here. */
+  /** null: this process runs no jobs. */
   readonly workersOf: RunningPools['workers']['count'] | null
   readonly openStreams: () => number
-  /** Event streams and sockets of an account that are open here. */
+  /** How many event streams and sockets of an account are open in this process. */
   readonly heldBy: (accountId: string) => number
   readonly version: string
   readonly clock: Clock

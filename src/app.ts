@@ -1,6 +1,6 @@
 /**
- * The composition root: from a checked configuration to a running service. It opens every part in the order in which they
- * need each other and gives back one thing that ends them all in the reverse order. Tests hand in overrides for single parts.
+ * The composition root: turns a checked configuration into a running service. It opens the parts in the order of their
+ * dependencies and returns one object that closes them in the reverse order. Tests can override single parts.
  */
 
 import { type Clock, systemClock } from '../lib/clock.ts'
@@ -37,11 +37,11 @@ import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
 
 export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides {
   readonly clock?: Clock
-  /** For tests: work that counts its slices. */
+  /** For tests that observe how long work on the main thread is cut into slices. */
   readonly turns?: Turns
   /** For tests: called in place of the garbage collector. */
   readonly collectMinor?: () => void
-  /** For tests: providers of their own, and a store that can fail at a chosen step. */
+  /** For tests: other providers, and a store that can fail at a chosen step. */
   readonly models?: ModelOverrides
 }
 
@@ -53,15 +53,15 @@ interface AppOptions {
 
 export interface App extends AsyncDisposable {
   readonly url: string
-  /** Takes no new work, lets what runs finish within the configured time, gives the rest back to the queue, ends streams. */
+  /** Accepts no new work, lets running jobs finish within the configured time, returns the rest to the queue and ends streams. */
   drain(): Promise<void>
   /** Resolves with the reason when the service can no longer do its work. */
   readonly failed: Promise<Error>
   readonly store: Store
   readonly fleet: Fleet
-  /** The one in this process; null when only others were asked for. */
+  /** The engine in this process; null when the configuration names only other servers. */
   readonly engine: Engine | null
-  /** Reads the catalogue of models again: all of it or, when something is wrong with it, nothing. */
+  /** Reads the model catalogue again. A catalogue with a fault is not used, and the present one stays. */
   reloadModels(): Promise<ReloadOutcome>
 }
 
@@ -74,7 +74,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
   await bindBlobs(store, config.blobs.directory)
-  // The engine runs models for nodes, and models run workflows on the engine: one of the two has to be told later.
+  // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
@@ -193,15 +193,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   }
 }
 
-/** The one implicit account of the local kind, and the jobs that a process before us left in the middle. */
+/** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
 async function prepareStore(config: Config, store: Store, jobs: JobActions): Promise<void> {
   await store.accounts.put({
     id: LOCAL_ACCOUNT_ID,
-    // What runs at a time is bounded by the workers; the account of a whole machine needs no bound of its own.
+    // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
     maxRunning: 1_000_000,
     maxQueued: config.jobs.maxQueued,
   })
-  // The lock on the data folder proves that whoever held these leases is gone.
+  // We hold the lock of the data folder, so the process that held these leases is gone.
   await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
 }
@@ -226,7 +226,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   })
 }
 
-/** Once per start and beside the work: bytes that a crash left without any record. */
+/** Removes bytes that a crash left without a record. Runs once per start, in the background. */
 async function sweepLeftOvers(
   assets: Pick<AssetActions, 'sweepOrphans'>,
   signal: AbortSignal,

@@ -13,12 +13,12 @@ if (Number(process.versions.node.split('.')[0]) < REQUIRED_MAJOR) {
   process.exit(1)
 }
 
-// Compiled code is kept from start to start, for this thread and for those that it opens: it halves the time to be ready.
+// Caching compiled code between starts, for this thread and the threads that it starts, halves the time until the service is ready.
 const cache = fileURLToPath(new URL('../node_modules/.cache/atelier', import.meta.url))
 process.env['NODE_COMPILE_CACHE'] ??= cache
 enableCompileCache(process.env['NODE_COMPILE_CACHE'])
 
-// Imported only now: an older Node would stumble over what these files use before it could say why.
+// Imported only now: an older Node would fail on their syntax before it could print the message above.
 const { main } = await import('./cli/main.ts')
 const code = await main({
   program: fileURLToPath(import.meta.url),

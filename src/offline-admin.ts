@@ -1,7 +1,7 @@
 /**
- * The admin API over a data folder that no service holds, for one command: it listens on loopback, on any free port, and takes
- * one token that exists as long as it does. So the command line has one way to change anything, whether a service runs or not,
- * and every change has its audit line. Nothing else of the service is started: no job runs meanwhile.
+ * Serves the admin API for one command over a data folder that no service holds: on loopback, on a free port, with a token that
+ * is made for this one use. So the command line changes everything through the same API, whether a service runs or not, and
+ * every change has its audit line. Nothing else of the service is started; no job runs meanwhile.
  */
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '../lib/clock.ts'
@@ -29,7 +29,7 @@ interface OfflineAdmin extends AsyncDisposable {
 }
 
 const TOKEN_BYTES = 32
-// Accounts can be made before anybody says which kind will serve them.
+// Accounts can be created before the kind of the service is configured.
 const NO_SETTINGS: AccountsConfig = { tiers: null, tiersFile: null, prices: null, jwt: null }
 
 /** Throws StoreOpenError when a service holds the folder. */

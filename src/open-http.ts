@@ -1,6 +1,6 @@
 /**
- * Everything that is heard and answered over HTTP: the gate, each surface over the parts that it needs, and the one listener
- * that mounts them. A part of the composition root.
+ * The HTTP side of the composition root: opens the gate, builds each surface from the parts that it needs, and mounts all of
+ * them on one listener.
  */
 
 import type { EngineEvent } from '../engine/graph/run-event.ts'
@@ -55,12 +55,12 @@ import { createRouterV2 } from './surfaces/router-v2/index.ts'
 import { loadRouterContract } from './surfaces/router-v2/router-contract.ts'
 import { openServer } from './surfaces/server.ts'
 
-// Longer than any call, so that the answer of the last moment still finds its connection.
+// Longer than any call may take, so that an answer in the last moment still finds its connection open.
 const HOLD_GRACE_MS = 60_000
 
 /** For tests. */
 export interface HttpOverrides {
-  /** Who a credential belongs to. */
+  /** Finds the account that a credential belongs to. */
   readonly authenticate?: Authenticate
   /** Changes what optional surfaces are given. */
   readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
@@ -133,7 +133,7 @@ interface HttpParts {
   readonly log: Log
 }
 
-/** Every single body that its own limit allows fits, whatever is set here. */
+/** The budget is at least as large as the largest single body that is allowed, whatever is configured. */
 function toBodyLimits({ http, router }: Config): Pick<BodyMemoryOptions, 'totalBytes' | 'perCallerBytes'> {
   const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
   return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
@@ -203,7 +203,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   })
   const guardAdmin = createStaticTokenGuard(secrets.adminToken?.reveal() ?? null)
   const operator = createOperatorSurface({
-    // Where there are many accounts, what all of them do is nobody's business but the operator's.
+    // Where there are many accounts, only the operator may see figures about all of them.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     async notReadyReason() {
       if (jobs.worker.stats().isDraining) return 'draining'
@@ -249,7 +249,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
-/** What surfaces that may be left out are given. */
+/** What the surfaces that may be left out receive. */
 function toSurfaceParts(
   config: Config,
   gate: Gate,

@@ -5,7 +5,7 @@ export interface Figure {
   readonly unit: string
   readonly bar: number
   readonly direction: 'at_least' | 'at_most'
-  /** How the figure came about, for the reader of the JSON. */
+  /** How the figure was measured, for readers of the JSON. */
   readonly detail: Readonly<Record<string, unknown>>
 }
 

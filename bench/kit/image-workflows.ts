@@ -6,16 +6,16 @@ type Graph = Readonly<Record<string, { class_type: string; inputs: Readonly<Reco
 
 export interface ImageWorkflow {
   readonly name: string
-  /** Pictures of full size that one run puts out or takes in, whichever is more. */
+  /** Full-size pictures that one run reads or writes, whichever is more. */
   readonly images: number
-  /** What ComfyUI reached on the machine of docs/performance.md: the bar that is to be met there. */
+  /** What ComfyUI reached on the machine of docs/performance.md: the bar on that machine. */
   readonly megapixelsPerSecond: number
   readonly graph: Graph
 }
 
 const load = (image: string) => ({ class_type: 'LoadImage', inputs: { image } })
 
-/** Two photographs, a mask, one node called `work`, and the file that comes of it. */
+/** Loads two photographs and a mask, runs one node called `work`, and saves its result. */
 function around(classType: string, inputs: Readonly<Record<string, unknown>>): Graph {
   const sources: Graph = {
     first: load('first.png'),

@@ -1,4 +1,4 @@
-/** Request load from this process, with what it cost the server per request: wall figures are noisy, CPU time much less so. */
+/** Sends request load and measures the CPU time that a request costs the server, which is far less noisy than wall time. */
 import autocannon from 'autocannon'
 import type { ServerChild } from './server-child.ts'
 
@@ -51,7 +51,7 @@ export async function measureLoad(server: ServerChild, options: LoadOptions): Pr
   }
 }
 
-/** Alternates rounds between servers, so that a slow minute of the machine hits all of them alike, and keeps each one's median round. */
+/** Alternates rounds between servers, so that a slow minute of the machine affects all of them, and keeps each one's median round. */
 export async function alternate<Key extends string>(
   rounds: number,
   runs: Record<Key, () => Promise<LoadResult>>,

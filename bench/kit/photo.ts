@@ -1,4 +1,4 @@
-/** Pictures for the image scenarios: made here from a formula, with the smooth parts, edges and grain of a photograph. */
+/** Pictures for the image scenarios, made by a formula, with the smooth parts, edges and grain of a photograph. */
 import sharp from 'sharp'
 
 /** The same numbers every time, so that runs can be compared. */

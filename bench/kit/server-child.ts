@@ -1,5 +1,5 @@
 /**
- * A server under measurement lives in a process of its own, so that its CPU time and memory are its own too.
+ * Runs a server under measurement in a process of its own, so that its CPU time and memory can be measured alone.
  * `forkServer` is the parent's end; `reportToParent` is what the server's module calls once it listens.
  */
 import { type ChildProcess, fork } from 'node:child_process'
@@ -13,9 +13,9 @@ export interface Usage {
 export interface ServerChild extends AsyncDisposable {
   readonly url: string
   usage(): Promise<Usage>
-  /** After a full collection. For memory only: a forced collection makes the ones after it dearer, which would spoil times. */
+  /** Measured after a full collection. For memory only: a forced collection makes later ones slower, which would distort times. */
   settledUsage(): Promise<Usage>
-  /** Hands one command to the server's own handler and returns its answer. */
+  /** Sends one command to the server's handler and returns the answer. */
   ask<Answer>(command: string, argument?: unknown): Promise<Answer>
 }
 

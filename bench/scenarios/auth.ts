@@ -1,6 +1,6 @@
 /**
- * What it costs to know who calls: 10,000 keys, the caller's among them. One call by itself, right and wrong, and whole
- * requests that differ in nothing but the key.
+ * The cost of authentication with 10,000 keys: of single lookups with a valid and an invalid key, and of whole requests that
+ * differ only in the key.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,10 +14,10 @@ import { newKeyId, newKeyText } from '../../src/domain/accounts/keys/api-key.ts'
 import { createApiKeys } from '../../src/domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../../src/domain/accounts/keys/key-ring.ts'
 import { DEFAULT_TIERS } from '../../src/domain/accounts/limits/tiers.ts'
+import { finishedJob } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { alternate, measureLoad } from '../kit/load.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { finishedJob } from '../kit/submit.ts'
 
 const KEYS = 10_000
 const CALLS = 100_000

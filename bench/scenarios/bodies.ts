@@ -1,4 +1,4 @@
-/** What unfinished bodies take in memory, and how soon it is back when they are gone: 24 of 95 MB to a model, 40 of 31 MB to jobs. */
+/** The memory of unfinished bodies, and how soon it is freed when they are gone: 24 of 95 MB to a model, 40 of 31 MB to jobs. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,9 +11,9 @@ const CASES = [
   { name: '40 unfinished jobs of 31 MB', path: '/api/v2/jobs', count: 40, bytes: 31 * MB },
 ]
 const SETTLE_MS = 5000
-// What is held by default, and room for what is on its way through the sockets.
+// The default budget, plus what is still in the sockets.
 const PEAK_BAR_MB = 400
-// Buffers of the sockets that no collection has come by for, and what any first load leaves.
+// Socket buffers that are not collected yet, and what any first load leaves.
 const REST_BAR_MB = 100
 const STALLED_MS = 2000
 
@@ -44,7 +44,7 @@ async function readMb(atelier: { usage(): Promise<{ readonly rssBytes: number }>
   return Math.round((await atelier.usage()).rssBytes / MB)
 }
 
-/** Everything but the end, or as much as the server takes. */
+/** Sends all but the end of a body, or as much as the server accepts. */
 async function sendMost(url: string, path: string, bytes: number): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port) })

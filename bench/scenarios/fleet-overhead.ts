@@ -1,11 +1,11 @@
 /**
- * Submit to terminal through the service against the same prompt posted straight to the ComfyUI server, turn by turn. Straight
- * means: posted, and heard on the socket that it is over; the service beside that keeps the bytes before it says so.
+ * Time from submit to the terminal status through the service, against the same prompt posted directly to the ComfyUI server, in
+ * alternation. The direct client waits for the end on the socket; the service also stores the outputs before it reports the end.
  */
 import { WebSocket } from 'ws'
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 
 const WARM_UP = 30
 const JOBS = 200

@@ -23,7 +23,7 @@ export async function heldCalls(): Promise<Figure[]> {
     outgoing.end(BODY)
     held.push(outgoing)
   }
-  // The first ones warm up what a service needs once.
+  // The first calls allocate what the service needs only once.
   for (let index = 0; index < WAVE; index++) hold(index)
   await service.ask('untilHeld', WAVE)
   const before = await service.settledUsage()

@@ -1,7 +1,8 @@
 /** Submit to terminal frame as a client sees it, one job after the other, minus what the engine alone needs for the same graph. */
+
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 import { freshWorkflow } from '../kit/workflows.ts'
 
 const WARM_UP = 50

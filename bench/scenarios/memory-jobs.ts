@@ -1,6 +1,6 @@
 /**
- * Trivial jobs without end: what the service holds while they pass through, and what is left when it has rested. Retention
- * removes every job on the way, so whatever stays is ours to answer for.
+ * A long series of trivial jobs: the memory of the service while they run, and after it has been idle. Retention removes the
+ * jobs meanwhile, so memory that stays is a leak.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
@@ -10,13 +10,13 @@ import { textWorkflow } from '../kit/workflows.ts'
 
 const JOBS = 300_000
 const SAMPLE_EVERY = 10_000
-// Caches are as full as they get, and the code is compiled.
+// By then the caches are full and the code is compiled.
 const WARM_UP = 30_000
 const CLIENTS = 16
 const REST_MS = 600_000
 const MIB = 1_048_576
 
-/** Keeps the queue from filling up: a refused submit waits and comes again. */
+/** Keeps the queue from filling up: a refused submit waits and is sent again. */
 async function submitAll(atelier: ServerChild, onSubmitted: (count: number) => Promise<void>): Promise<void> {
   const dispatcher = new Agent({ connections: CLIENTS })
   let next = 0

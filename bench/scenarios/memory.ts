@@ -1,11 +1,12 @@
 /** Two hundred jobs of 2048 by 2048 pixels, one after the other through the whole service: memory must not creep. */
+
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 import { memoryOfJobs } from './memory-jobs.ts'
 
 const JOBS = 200
-// Until the caches are as full as they get.
+// Warm-up jobs, until the caches are full.
 const WARM_UP = 40
 const SAMPLE_EVERY = 5
 const SIDE = 2048

@@ -1,8 +1,9 @@
 /** GET of a finished job, 64 connections, against node:http sending the same bytes. */
+
+import { finishedJob } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { alternate, measureLoad } from '../kit/load.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { finishedJob } from '../kit/submit.ts'
 
 const ROUND = { connections: 64, seconds: 4, expectStatus: 200 }
 

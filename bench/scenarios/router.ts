@@ -10,7 +10,7 @@ import { forkServer, type ServerChild } from '../kit/server-child.ts'
 const BODY = JSON.stringify({ prompt: 'a lighthouse at dusk, oil on canvas', n: 1 })
 const CONNECTIONS = 16
 const SECONDS = 4
-// Until the runtime has compiled the whole way of a call, which is longer than a forwarder's.
+// Warm-up calls, until the runtime has compiled the code of a call, which is more than a forwarder's.
 const WARM_UP_SECONDS = 8
 
 export async function router(): Promise<Figure[]> {
@@ -24,7 +24,7 @@ async function overhead(): Promise<Figure[]> {
   const key = await service.ask<string>('key')
   const targets = {
     direct: { url: `${provider.url}/generate`, headers: {} },
-    // What any process between the two adds on this machine: no router can add less.
+    // The overhead of any process in between on this machine: no router can add less.
     forwarded: { url: `${bare.url}/generate`, headers: {} },
     routed: { url: `${service.url}/v2/models/bench/direct`, headers: { 'x-api-key': key } },
   }

@@ -2,13 +2,14 @@
  * 2,000 sockets of the Legacy v1 API on one busy job with ten previews a second, and one more that stops reading: whether
  * every reader that reads gets every event in order, whether the stalled one is dropped, and what it all keeps resident.
  */
+
+import { submitJob } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer, type ServerChild } from '../kit/server-child.ts'
-import { submitJob } from '../kit/submit.ts'
 
 const SOCKETS = 2000
 const EVERY_MS = 100
-// Long enough for the stalled reader to be noticed by what it owes.
+// Long enough for the stalled reader to fall so far behind that the service notices.
 const STEPS = 300
 const PREVIEW_BYTES = 4096
 const GIVE_UP_MS = 60_000

@@ -1,11 +1,11 @@
 /**
- * The longest time for which one request, or one job, keeps everybody else waiting: the main thread's CPU time in one turn of
- * its loop, for every door that takes or gives much at once.
+ * The longest time for which one request or job keeps others waiting: the CPU time of the main thread in one turn of its event
+ * loop, for every operation that handles much data at once.
  */
 import { WebSocket } from 'ws'
+import { submitJob, waitForEnd } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer, type ServerChild } from '../kit/server-child.ts'
-import { submitJob, waitForEnd } from '../kit/submit.ts'
 
 type Case = (url: string) => Promise<unknown>
 
@@ -116,7 +116,7 @@ async function eightTimes(act: () => Promise<unknown>): Promise<unknown> {
   return answers[0]
 }
 
-/** Watched over both kinds of streams from beginning to end, then read by every door. */
+/** Watched over both kinds of streams from beginning to end, then read through every operation. */
 async function runJob(url: string, workflow: object): Promise<unknown> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/ws?clientId=bench`)
   let frames = 0
@@ -138,7 +138,7 @@ function manyKeys(count: number): string {
   return `{${Array.from({ length: count }, (_, index) => `"k${index}":1`).join()}}`
 }
 
-/** In objects that are not too large by themselves. */
+/** Split into objects that stay below the limit for one object. */
 function manyKeysInside(count: number): string {
   const size = 20_000
   const groups = Array.from(

@@ -1,7 +1,8 @@
 /** 5,000 open event streams on one running job: what each keeps resident, and how long a progress frame takes to reach all. */
+
+import { submitJob } from '../kit/client-steps.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { submitJob } from '../kit/submit.ts'
 
 const STREAMS = 5000
 const GIVE_UP_MS = 20_000

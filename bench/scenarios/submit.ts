@@ -1,4 +1,4 @@
-/** Durable submits over 64 connections, nothing executed: against a bare server with one row per submit, and against ourselves without fsync. */
+/** Durable submits over 64 connections without execution, against a bare server with one row per submit, and against the service without fsync. */
 import type { Figure } from '../kit/figure.ts'
 import { alternate, measureLoad } from '../kit/load.ts'
 import { forkServer } from '../kit/server-child.ts'

@@ -9,7 +9,7 @@ import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { Engine } from '../../src/domain/engine/engine-port.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
-import { startTurnMeter, type TurnMeter } from '../kit/turns.ts'
+import { startTurnMeter, type TurnMeter } from '../kit/turn-meter.ts'
 import { freshWorkflow } from '../kit/workflows.ts'
 import { createHeldEngine, type HeldEngine, type SamplePace } from './held-engine.ts'
 

@@ -1,4 +1,4 @@
-/** An engine whose one run says only what the bench tells it to say. */
+/** An engine whose single run emits only the events that the bench asks for. */
 
 import type { NodeCatalog, NodeDefinition } from '../../engine/graph/node-catalog.ts'
 import type { EngineEvent } from '../../engine/graph/run-event.ts'

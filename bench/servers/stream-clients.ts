@@ -1,4 +1,4 @@
-/** Holds many event streams open on raw sockets in a process of its own and tells when a marked frame has reached all of them. */
+/** Holds many event streams open on raw sockets in a process of its own and reports when a marked frame has reached all of them. */
 import { connect, type Socket } from 'node:net'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 

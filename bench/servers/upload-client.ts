@@ -1,4 +1,4 @@
-/** Sends or fetches large bodies from a process of its own and tells how long it took. */
+/** Sends or fetches large bodies from a process of its own and reports how long it took. */
 import { request } from 'node:http'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Inputs that declare other inputs. Which ones exist depends on what the node was given: the children of the chosen option, as
- * many members of a growing group as its template allows, the children of a slot that is connected. Children are keyed by
+ * Inputs that declare other inputs. Which ones exist depends on the values that the node was given: the children of the chosen
+ * option, as many members of a growing group as its template allows, the children of a socket that is connected. Children are keyed by
  * dotted paths. A choice that is absent or unknown declares nothing, not even itself: the node then fails at run time.
  */
 import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
@@ -17,7 +17,7 @@ import {
 } from './input-specs.ts'
 import type { InputSpec } from './node-catalog.ts'
 
-// The catalog bounds a group itself; this guards against one that does not.
+// A guard against catalogs that do not bound a group themselves.
 const MAX_GROWN = 100
 
 interface ComboOption {

@@ -1,6 +1,6 @@
 /**
- * Which inputs of a graph name files of the caller, which files these are, and the check that they exist. The declaration of a
- * node says so with an upload option; the few nodes that take a file without one are named by the catalog.
+ * Finds the inputs of a graph that name files of the caller, lists those files, and checks that they exist. A node declares such
+ * an input with an upload option; the catalog names the few inputs that take a file without one.
  */
 
 import type { JsonObject } from '../../lib/json/lossless-json.ts'
@@ -16,7 +16,7 @@ interface FileInput {
   readonly path: string
   /** The word in "Invalid image file: x". */
   readonly noun: string
-  /** An empty text means that no file is wanted: only free text inputs have that, a choice always names one. */
+  /** Whether an empty text is allowed and means no file. Only free text inputs allow it; a choice always names a file. */
   readonly mayBeEmpty: boolean
 }
 
@@ -45,7 +45,7 @@ export function findFileInputs(catalog: NodeCatalog, classType: string, given: J
 }
 
 export interface FileNames {
-  /** Distinct bare names, as they are written. */
+  /** The distinct file names, as they are written in the graph. */
   readonly names: ReadonlySet<string>
   /** Distinct folders whose files belong to the graph. */
   readonly folders: ReadonlySet<string>
@@ -85,7 +85,7 @@ interface KnownFiles {
   hasFolder(folder: string): boolean
 }
 
-/** The word of the file-loading nodes: a file that the caller does not have is invalid. */
+/** The check of the nodes that load files: a file that the caller does not have is invalid. */
 export function createFileCheck({ inputs, folderInputs }: FileNames, known: KnownFiles): CheckInput {
   return (classType, path, value) => {
     if (folderInputs.has(inputKey(classType, path))) {

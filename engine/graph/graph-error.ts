@@ -1,4 +1,4 @@
-/** Why a graph cannot be run: a first line that a person can act on, and everything that is wrong, node by node. */
+/** Why a graph cannot be run: a message that says what to mend first, and every fault by node. */
 
 export type GraphProblem =
   | 'ui_format' // the format in which the editor saves, instead of the API format

@@ -4,9 +4,9 @@ import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
 export interface GraphNode {
   readonly classType: string
   readonly inputs: JsonObject
-  /** What errors call it; out of `meta`. */
+  /** The title that error messages use, from `meta`. */
   readonly title: string | null
-  /** What came as `_meta`, whatever it was; absent when nothing did. It is shown again and means nothing to a run. */
+  /** The value of `_meta` as it was submitted; absent when there was none. It is given back to readers; a run ignores it. */
   readonly meta?: JsonValue
 }
 

@@ -1,6 +1,6 @@
 /**
- * A node definition, read once: its declared inputs in a form that validation can walk without looking at raw declarations
- * again. Kept per definition object, since a catalog hands out the same objects for every graph.
+ * The declared inputs of a node class in a form that validation can use directly. Each definition is read once and cached by its
+ * object, since a catalog returns the same objects for every graph.
  */
 import type { InputOptions, InputSpec, NodeDefinition } from './node-catalog.ts'
 
@@ -24,11 +24,11 @@ export type InputGroup = Readonly<Partial<Record<InputCategory, Readonly<Record<
 
 export interface NodeSpec {
   readonly inputs: readonly DeclaredInput[]
-  /** Some input declares others depending on what is given; see dynamic-inputs.ts. */
+  /** Whether some input declares others depending on the given values; see dynamic-inputs.ts. */
   readonly isDynamic: boolean
   readonly outputTypes: readonly unknown[]
   readonly isOutput: boolean
-  /** Schema-style classes keep their output types in a list, old ones in a tuple: error texts differ by that word. */
+  /** Schema-style classes keep their output types in a list, older ones in a tuple; Python's error texts name the type. */
   readonly outputSequence: 'list' | 'tuple'
 }
 
@@ -53,10 +53,10 @@ function readUpload(options: InputOptions): string | null {
 
 export function declareInput(
   spec: InputSpec,
-  place: { readonly path: string; readonly name: string; readonly category: InputCategory },
+  identity: { readonly path: string; readonly name: string; readonly category: InputCategory },
 ): DeclaredInput {
   const [type, options = NO_OPTIONS] = spec
-  return { ...place, type, options, config: [type, options], upload: readUpload(options) }
+  return { ...identity, type, options, config: [type, options], upload: readUpload(options) }
 }
 
 /** The inputs of a group in the order of their declaration, required ones first. */

@@ -1,4 +1,4 @@
-/** What a node that runs a model of a provider asks for, and what it is given. Who runs it is left to the engine's owner. */
+/** The request of a node that runs a provider's model, and the answer. The owner of the engine decides how models are run. */
 import type { JsonValue } from '../../lib/json/lossless-json.ts'
 
 export interface ModelCall {
@@ -7,7 +7,7 @@ export interface ModelCall {
   readonly input: JsonValue
   /** PNG files that belong to the input. */
   readonly images: readonly Uint8Array<ArrayBuffer>[]
-  /** Which call of the run this is: the same whenever the same graph is run again, so that no repetition pays twice. */
+  /** Identifies the call within the run. It is the same when the graph is run again, so that a repeated run does not pay twice. */
   readonly key: string
 }
 

@@ -1,11 +1,11 @@
-/** The nodes of a graph that have a partner's model do their work: they cost money of their own and need a right of their own. */
+/** Finds the nodes of a graph that run a partner's model: these cost extra and need a scope of their own. */
 import type { Graph } from './graph.ts'
 
 export const RUN_MODEL_CLASS = 'RunModel'
 
 export interface ModelNode {
   readonly nodeId: string
-  /** null: another node says which, while the graph runs. */
+  /** null: the id comes from another node while the graph runs. */
   readonly model: string | null
 }
 

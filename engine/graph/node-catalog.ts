@@ -1,6 +1,6 @@
 /**
- * What an engine can run, in ComfyUI's own `object_info` form: the contract between engines, validation and the legacy
- * surface. What a declaration cannot say (a file must exist) is judged by the `checkInput` that validation is given.
+ * The node classes that an engine can run, in ComfyUI's own `object_info` form, which engines, validation and the legacy surface
+ * share. What a declaration cannot express (a file must exist) is checked by the `checkInput` that validation is given.
  */
 export type InputOptions = Readonly<Record<string, unknown>>
 /** `[TYPE, options?]` or, for an old-style combo, `[[choice, …], options?]`. */
@@ -28,7 +28,7 @@ export interface NodeDefinition {
 export interface NodeCatalog {
   find(classType: string): NodeDefinition | null
   classTypes(): readonly string[]
-  /** Inputs whose value the node itself judges, such as file names: min, max and combo checks do not apply to them. */
+  /** Self-checked inputs: the node itself checks their value, such as a file name, so min, max and combo checks do not apply. */
   selfCheckedInputs(classType: string): readonly string[]
   /**
    * The self-checked inputs that name a file without declaring an upload option, such as LoadLatent.latent. Absent: all of
@@ -36,8 +36,8 @@ export interface NodeCatalog {
    */
   fileInputs?(classType: string): readonly string[]
   /**
-   * Whether the class may judge values and links by rules of its own, which its description does not tell: then what the
-   * description says about choices, bounds and link types is no ground for a refusal. Absent: no class does.
+   * Whether the class may have validation rules of its own that its description does not show. If so, its declared choices,
+   * bounds and link types are no reason to refuse a graph. Absent: no class has such rules.
    */
   judgesItself?(classType: string): boolean
   /** The self-checked inputs that name a folder: every file of the caller that lies directly in it belongs to the job. */

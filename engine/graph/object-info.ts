@@ -1,10 +1,10 @@
 /**
- * A catalog from ComfyUI's own description of its nodes. The description does not say which inputs a node judges by itself
- * (validators are code), so the known ones of its own classes stand here. A class of another author may judge any of them.
+ * Makes a catalog from ComfyUI's `object_info`. That does not say which inputs a node checks itself (validators are code), so
+ * those of ComfyUI's own classes are listed here. A class of another author may check any of its inputs.
  */
 import type { NodeCatalog, NodeDefinition } from './node-catalog.ts'
 
-/** By class. */
+/** Inputs by class. */
 export type ObjectInfo = Readonly<Record<string, NodeDefinition>>
 
 const NONE: readonly string[] = []
@@ -20,12 +20,12 @@ const SELF_CHECKED: ReadonlyMap<string, readonly string[]> = new Map([
   ['CustomCombo', ['choice', 'index']],
 ])
 
-/** Classes of ComfyUI whose validator looks at more than values: at what is linked, or at several inputs together. */
+/** Classes of ComfyUI whose validator checks more than single values: links, or several inputs together. */
 const OWN_JUDGES: ReadonlySet<string> = new Set(['ComfySwitchNode', 'CustomCombo'])
 /** Where ComfyUI's own classes come from; those that call partner services have validators of many kinds. */
 const OWN_MODULE = /^(?:nodes|comfy_extras(?:\..+)?)$/
 
-/** Self-checked, but no file of anybody. */
+/** Self-checked inputs that name no file. */
 const NO_FILES: ReadonlySet<string> = new Set(['CustomCombo'])
 
 export function catalogOf(info: ObjectInfo): NodeCatalog {
@@ -40,7 +40,7 @@ export function catalogOf(info: ObjectInfo): NodeCatalog {
   }
 }
 
-/** A server that does not say where its classes come from is taken to have none but its own. */
+/** If a server does not say where its classes come from, all of them are taken to be ComfyUI's own. */
 function isForeign(definition: NodeDefinition | null): boolean {
   const module = definition?.['python_module']
   return typeof module === 'string' && !OWN_MODULE.test(module)

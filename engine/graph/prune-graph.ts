@@ -10,6 +10,6 @@ export function pruneGraph(graph: Graph, outputs: readonly string[]): Graph {
     kept.add(id)
     for (const value of Object.values(node.inputs)) if (isLink(value)) waiting.push(value[0])
   }
-  // In the order of the document: some of it decides what runs first.
+  // Kept in the order of the document, which partly decides what runs first.
   return new Map([...graph].filter(([id]): boolean => kept.has(id)) as [string, GraphNode][])
 }

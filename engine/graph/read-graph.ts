@@ -1,6 +1,6 @@
 /**
- * Reads a parsed workflow into a Graph and checks its format, shape and size, nothing else: which classes exist and whether the
- * inputs make sense is decided in validate.ts. Everything that later code walks over is bounded here.
+ * Reads a parsed workflow into a Graph and checks only its format, shape and size. Whether classes exist and inputs are valid is
+ * decided in validate.ts. The bounds here keep later walks over the graph cheap.
  */
 import { isJsonObject, type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
 import { finishNow, type Work } from '../../lib/waiting/turns.ts'
@@ -8,10 +8,10 @@ import type { Graph, GraphNode } from './graph.ts'
 import { GraphError } from './graph-error.ts'
 
 const MAX_NODES = 20_000
-// Real ids are short, also those of flattened sub-graphs (`12:7:3`).
+// Real ids are short, even those of flattened sub-graphs (`12:7:3`).
 const MAX_ID_LENGTH = 256
 const MAX_CLASS_LENGTH = 512
-// Far above any widget value, far below what recursion over values could not take.
+// Far above any widget value, and far below the depth at which recursion would fail.
 const MAX_DEPTH = 64
 // Characters plus a flat charge per value: 64 Mi units is more than any real graph and still cheap to walk.
 const MAX_SIZE = 67_108_864
@@ -34,7 +34,7 @@ export function readGraph(value: JsonValue): Graph {
   return finishNow(readGraphSteps(value))
 }
 
-/** The same in steps, for graphs that others should not wait for. */
+/** The same in steps, so that a large graph does not hold up other work on this thread. */
 export function* readGraphSteps(value: JsonValue): Work<Graph> {
   if (isUiFormat(value)) throw new GraphError('ui_format', UI_FORMAT)
   if (!isJsonObject(value)) refuse('workflow must be an object that maps node ids to nodes (API format)')
@@ -56,8 +56,8 @@ export function* readGraphSteps(value: JsonValue): Work<Graph> {
 const UI_FORMAT = 'this is a workflow as the editor saves it; export it in API format ("Export (API)") and send that'
 
 /**
- * An export of the editor lists its nodes in an array; it cannot be run, and the usual errors of nodes would only confuse whoever
- * sent it. Newer editors leave `last_node_id` out.
+ * The editor's own save format lists nodes in an array and cannot be run. It is recognised here, because errors about single
+ * nodes would be confusing. Newer editors leave out `last_node_id`.
  */
 export function isUiFormat(value: JsonValue | undefined): boolean {
   if (!isJsonObject(value) || !Array.isArray(value.nodes)) return false

@@ -80,7 +80,7 @@ const REPLACEMENTS: ReadonlyMap<string, Replacement> = new Map<string, Replaceme
   ['ConditioningAverage ', renamed('ConditioningAverage')],
 ])
 
-/** The table in the form in which editors read it. */
+/** The table in the form that editors expect. */
 export function describeReplacements(): object {
   const entries = Array.from(REPLACEMENTS, ([oldClass, { newClass, inputs, outputs, oldWidgetIds }]) => {
     const description = {
@@ -107,7 +107,7 @@ function findReplacement(catalog: NodeCatalog, classType: string): Replacement |
   return replacement !== undefined && catalog.find(replacement.newClass) !== null ? replacement : null
 }
 
-/** The same graph when nothing had to be replaced. */
+/** Returns the same object when nothing has to be replaced. */
 export function replaceClasses(graph: Graph, catalog: NodeCatalog): Graph {
   const replaced = new Map<string, Replacement>()
   for (const [id, node] of graph) {

@@ -1,10 +1,9 @@
 import type { GraphRefusal } from './validate/validation-result.ts'
 
 /**
- * The one vocabulary in which engines speak upward. A run yields `started` first and exactly one of `succeeded`, `failed`
- * and `interrupted` last; a failure is an event, not an exception. A run that the engine refuses never starts: all it yields is
- * a failure with a `refusal`. An iterator that throws means that the engine itself is
- * gone: the attempt is lost, not the job.
+ * The events of a run, the same for every engine. A run yields `started` first and exactly one of `succeeded`, `failed` and
+ * `interrupted` last; a failure is an event, not an exception. A run that the engine refuses never starts: it yields only a
+ * failure with a `refusal`. An iterator that throws means that the engine itself is gone: the attempt is lost, not the job.
  */
 export interface NodeRef {
   readonly nodeId: string
@@ -20,9 +19,9 @@ export interface ReportedFile {
   readonly filename: string
   readonly subfolder: string
   readonly folder: 'output' | 'temp' | 'input'
-  /** From the engine when it says so, else null. */
+  /** As the engine reports it; null when it does not. */
   readonly contentType: string | null
-  /** Set when the bytes lie in our own memory until they are read. */
+  /** Set when the bytes are held in this process until they are read. */
   readonly heldBytes?: number
   read(): AsyncIterable<Uint8Array>
 }
@@ -39,7 +38,7 @@ export type ReportedItem = ReportedFile | ReportedValue
 export type NodeReport = Readonly<Record<string, readonly ReportedItem[]>>
 
 export interface EngineFailure {
-  /** A stable word for `job.error.code`, such as `node_execution_error`. */
+  /** A stable code, such as `node_execution_error`. */
   readonly code: string
   readonly message: string
   readonly nodeId: string | null
@@ -49,9 +48,9 @@ export interface EngineFailure {
   readonly exceptionType: string
   /** What the failing node was given, as text or plain values, by input. Never a hidden input: those may be credentials. */
   readonly currentInputs?: Readonly<Record<string, readonly unknown[]>>
-  /** Nodes that the engine holds results of. */
+  /** Nodes whose results the engine has in its cache. */
   readonly currentOutputs?: readonly string[]
-  /** Nodes that this run itself finished before. */
+  /** Nodes that this run had finished before the failure. */
   readonly executed?: readonly string[]
   /** The engine refused the graph, so nothing of it ran: what it found, with names as they stand in the submitted graph. */
   readonly refusal?: GraphRefusal
@@ -62,7 +61,7 @@ export type EngineEvent =
   | { readonly type: 'started'; readonly nodesTotal: number }
   | { readonly type: 'cached'; readonly nodeIds: readonly string[] }
   | ({ readonly type: 'node_started' } & NodeRef)
-  /** isOwn: a step of our own making, worth a progress bar but not among those that the node is known to report. */
+  /** isOwn: a step that the engine adds for progress bars, beyond those that the node reports in ComfyUI. */
   | ({
       readonly type: 'node_progress'
       readonly value: number
@@ -71,8 +70,8 @@ export type EngineEvent =
     } & NodeRef)
   | ({ readonly type: 'node_finished' } & NodeRef)
   /**
-   * Belongs to the progress of its node that it follows. isResult: not a glimpse but what the node delivers, and no other
-   * copy exists; it must reach everybody who keeps up.
+   * Belongs to the preceding progress of its node. isResult: the picture is the result of the node, not a preview, and the only
+   * copy, so readers that keep up must get it.
    */
   | ({
       readonly type: 'preview'

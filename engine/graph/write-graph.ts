@@ -4,7 +4,7 @@ import { writeJsonSteps } from '../../lib/json/write-json-steps.ts'
 import { finishNow, type Work } from '../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from './graph.ts'
 
-// What is written in one go, and about how much of it between two steps.
+// How many values are written in one call, and about how many between two steps.
 const SMALL_VALUES = 500
 const STEP_VALUES = 2000
 
@@ -12,7 +12,7 @@ export function writeGraph(graph: Graph): string {
   return finishNow(writeGraphSteps(graph))
 }
 
-/** The same in steps, for graphs that others should not wait for. */
+/** The same in steps, so that a large graph does not hold up other work on this thread. */
 export function* writeGraphSteps(graph: Graph): Work<string> {
   const pieces: string[] = []
   let members: string[] = []
@@ -44,7 +44,7 @@ function toDocument({ classType, inputs, meta }: GraphNode): JsonObject {
   return meta === undefined ? node : { ...node, _meta: meta }
 }
 
-/** At least 1; a long text counts as many. Stops counting above `enough`. */
+/** The number of values, at least 1; a long text counts as several. Stops counting above `enough`. */
 function countValues(value: JsonValue, enough: number): number {
   if (typeof value === 'string') return 1 + Math.floor(value.length / 1000)
   if (typeof value !== 'object' || value === null || value instanceof NumberText) return 1

@@ -57,7 +57,7 @@ const ROWS: ReadonlyArray<readonly [type: string, ...extensions: string[]]> = [
   ['application/octet-stream', 'bin'],
 ]
 
-/** Other names in use for types of the table. */
+/** Other names of types in the table. */
 const ALIASES: Readonly<Record<string, string>> = {
   'image/jpg': 'image/jpeg',
   'image/pjpeg': 'image/jpeg',
@@ -127,7 +127,7 @@ export function extensionOf(name: string): string | null {
   return found?.[1]?.toLowerCase() ?? null
 }
 
-/** null when the name does not tell. */
+/** null when the name has no known extension. */
 export function typeFromName(name: string): string | null {
   const extension = extensionOf(name)
   return extension === null ? null : (TYPE_BY_EXTENSION.get(extension) ?? null)

@@ -20,7 +20,7 @@ test('chunks that are written are read back, with the bytes they take in the fil
   assert.equal(writeChunk(end).toString('hex'), '0000000049454e44ae426082')
 })
 
-test('a chunk that is cut off is left out, and what is no PNG has none', () => {
+test('a truncated chunk is left out, and a file that is no PNG has no chunks', () => {
   const file = writeChunks([text, end])
   assert.deepEqual(
     readChunks(file.subarray(0, -1)).map(({ type }) => type),

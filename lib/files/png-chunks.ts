@@ -6,7 +6,7 @@ export interface PngChunk {
   readonly body: Uint8Array
 }
 
-/** A chunk as it stands in a file. */
+/** A chunk as it is stored in a file. */
 interface FoundChunk extends PngChunk {
   /** With its head and its checksum. */
   readonly whole: Uint8Array
@@ -17,7 +17,7 @@ export const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x
 export const CHUNK_HEAD_BYTES = 8
 export const CHUNK_CHECKSUM_BYTES = 4
 
-/** Views into the file, no copies. Empty when the file is no PNG; a last chunk that is cut off is left out. */
+/** Views into the file, no copies. Empty when the file is no PNG; a truncated last chunk is left out. */
 export function readChunks(png: Uint8Array): FoundChunk[] {
   const file = Buffer.from(png.buffer, png.byteOffset, png.byteLength)
   if (!file.subarray(0, PNG_SIGNATURE.length).equals(PNG_SIGNATURE)) return []
@@ -35,7 +35,7 @@ export function readChunks(png: Uint8Array): FoundChunk[] {
 
 const sizeOf = ({ body }: PngChunk) => CHUNK_HEAD_BYTES + body.length + CHUNK_CHECKSUM_BYTES
 
-/** Answers with where the chunk ends. */
+/** Returns the offset at which the chunk ends. */
 function putChunk(target: Buffer, at: number, { type, body }: PngChunk): number {
   const bodyEnd = at + CHUNK_HEAD_BYTES + body.length
   target.writeUInt32BE(body.length, at)

@@ -1,4 +1,4 @@
-/** What a file is by its first bytes, for the media that models take and give. Names and headers may lie; these do not. */
+/** The media type of a file by its first bytes, for the media that models take and give. Names and headers may be wrong. */
 const SIGNATURES: readonly (readonly [type: string, offset: number, bytes: string])[] = [
   ['image/png', 0, '\x89PNG\r\n\x1a\n'],
   ['image/jpeg', 0, '\xff\xd8\xff'],
@@ -26,7 +26,7 @@ const SIGNATURES: readonly (readonly [type: string, offset: number, bytes: strin
 /** How many bytes from the start are enough. */
 export const SNIFF_BYTES = 512
 
-/** null when the beginning is none that is known. */
+/** null when the first bytes match no known type. */
 export function sniffType(start: Uint8Array): string | null {
   const text = Buffer.from(start.buffer, start.byteOffset, Math.min(start.byteLength, SNIFF_BYTES)).toString('latin1')
   const found = SIGNATURES.find(([, offset, bytes]) => text.startsWith(bytes, offset))

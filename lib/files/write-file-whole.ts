@@ -1,9 +1,9 @@
-/** Replaces a small file in one step: whoever reads it finds the old text or the new one, never a part of either. */
+/** Replaces a small file in one step: a reader finds the old text or the new one, never a part of either. */
 import { open, rename } from 'node:fs/promises'
 
 interface WriteFileOptions {
   readonly mode: number
-  /** The bytes are on the disk before the file gets its name, so that a power cut cannot leave an empty file under it. */
+  /** Syncs the bytes before the file gets its name, so that a power cut cannot leave an empty file under that name. */
   readonly isDurable: boolean
 }
 
@@ -11,7 +11,7 @@ export async function writeFileWhole(path: string, text: string, { mode, isDurab
   const aside = `${path}.new`
   const file = await open(aside, 'w', mode)
   try {
-    // A file that a crash left under this name keeps its own mode when it is opened.
+    // A file that a crash left under this name would keep its old mode.
     await file.chmod(mode)
     await file.writeFile(text)
     if (isDurable) await file.sync()

@@ -28,7 +28,7 @@ function isRefused(text: string): boolean {
   }
 }
 
-test('whatever JSON.parse reads is read the same, and written the same', () => {
+test('reads what JSON.parse reads and writes what JSON.stringify writes', () => {
   fc.assert(
     fc.property(fc.jsonValue({ depthSize: 'large' }), fc.constantFrom(undefined, 2, '\t'), (value, space) => {
       const text = JSON.stringify(value, null, space)
@@ -40,7 +40,7 @@ test('whatever JSON.parse reads is read the same, and written the same', () => {
   )
 })
 
-test('whatever JSON.parse refuses is refused', () => {
+test('refuses what JSON.parse refuses', () => {
   const pieces = fc.constantFrom(
     '{',
     '}',
@@ -77,7 +77,7 @@ test('whatever JSON.parse refuses is refused', () => {
   )
 })
 
-test('long texts keep every character, whatever stands where a piece ends', () => {
+test('long strings keep every character, wherever a chunk ends', () => {
   for (const unit of ['x', 'é', '😀', '\\', '"', '\n', 'a\ud83d', '\u2028']) {
     for (const shift of [0, 1, 3]) {
       const text = '-'.repeat(shift) + unit.repeat(300_000)
@@ -100,7 +100,7 @@ test('numbers keep their digits', () => {
   assert.equal(stringifyLosslessJson(read as JsonValue), text)
 })
 
-test('a member called __proto__ is a member', () => {
+test('a member called __proto__ is an ordinary member', () => {
   const read = parse('{"__proto__":{"a":1},"b":2}') as object
   assert.deepEqual(Object.keys(read), ['__proto__', 'b'])
   assert.equal(Object.getPrototypeOf(read), Object.prototype)
@@ -116,7 +116,7 @@ const BEYOND: Readonly<Record<JsonFault, string>> = {
   too_much_space: ' '.repeat(1_048_577),
 }
 
-test('every limit is found on the way, before the end of the text', () => {
+test('every limit is enforced before the end of the text', () => {
   const limits = { ...WIDE, maxValues: 1000, maxMembers: 100 }
   for (const [fault, text] of Object.entries(BEYOND)) {
     assert.throws(

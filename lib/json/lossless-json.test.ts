@@ -17,7 +17,7 @@ test('any value that JSON.stringify writes reads as JSON.parse reads it', () => 
   )
 })
 
-test('a damaged text is refused exactly when JSON.parse refuses it', () => {
+test('a malformed text is refused exactly when JSON.parse refuses it', () => {
   const isJson = (text: string) => {
     try {
       JSON.parse(text)
@@ -34,8 +34,8 @@ test('a damaged text is refused exactly when JSON.parse refuses it', () => {
       fc.constantFrom(...'{}[],:"\\0-.eE+ \n\tutrue\u0001'),
     )
     .map(([text, at, cut, put]) => {
-      const place = at % (text.length + 1)
-      return text.slice(0, place) + put + text.slice(place + cut)
+      const position = at % (text.length + 1)
+      return text.slice(0, position) + put + text.slice(position + cut)
     })
   fc.assert(
     fc.property(damaged, (text) => assert.equal(asDouble(text) !== null, isJson(text), text)),
@@ -83,7 +83,7 @@ test('numbers keep their digits, and a malformed text names its fault', () => {
     assert.throws(() => parseLosslessJson(bad), SyntaxError, bad)
 })
 
-test('a member called __proto__ is a member and nothing more', () => {
+test('a member called __proto__ is an ordinary member', () => {
   const value = parseLosslessJson('{"__proto__":{"polluted":1.0},"a":{"__proto__":1.0}}') as Record<string, unknown>
   assert.deepEqual(Object.keys(value), ['__proto__', 'a'])
   assert.equal(Object.getPrototypeOf(value), Object.prototype)

@@ -41,7 +41,7 @@ export function keepNumber(source: string): number | bigint | NumberText {
 /** Throws SyntaxError like JSON.parse, and RangeError when the nesting is deeper than the stack. */
 export function parseLosslessJson(text: string): JsonValue {
   const read = MAY_HOLD_RARE_NUMBER.test(text) ? readJson(text, keepNumber) : null
-  // What it cannot read is malformed; the parser of the platform says so best.
+  // The text is malformed; JSON.parse throws with the better message.
   return read === null ? (JSON.parse(text) as JsonValue) : read.value
 }
 

@@ -1,7 +1,7 @@
 /**
- * Reads a large JSON text in steps, from its bytes, within limits that are checked on the way. What parsing costs depends on
- * the number of values far more than on the bytes, and later code walks over whole objects in one go: so depth, values, members
- * of one object and digits all have a bound. The bytes must be valid UTF-8. Throws SyntaxError or JsonLimitError.
+ * Reads a large JSON text in steps, from its bytes, within limits that are checked while reading. The cost of parsing depends on
+ * the number of values far more than on the bytes, and later code processes whole objects at once: so depth, values, members of
+ * one object and digits are all bounded. The bytes must be valid UTF-8. Throws SyntaxError or JsonLimitError.
  */
 
 import type { Work } from '../waiting/turns.ts'
@@ -23,7 +23,7 @@ export interface JsonLimits {
   readonly maxValues: number
   /** Members of any one object. */
   readonly maxMembers: number
-  /** Of all numbers that are longer than any seed, together: reading those takes time by the square of their length. */
+  /** Total digits of all numbers that are longer than any seed: reading those takes time quadratic in their length. */
   readonly maxLongDigits: number
 }
 
@@ -53,7 +53,7 @@ type Container<T> = { [key: string]: Read<T> } | Read<T>[]
 
 interface Frame<T> {
   readonly container: Container<T>
-  /** Of the member whose value comes next; null in a list. */
+  /** The name of the member whose value comes next; null in a list. */
   key: string | null
   members: number
 }
@@ -61,7 +61,7 @@ interface Frame<T> {
 // About a millisecond of work between two yields.
 const STEP_VALUES = 2000
 const STEP_BYTES = 262_144
-// Between two values; no way of printing JSON comes near.
+// The most white space between two values; no formatter of JSON comes near it.
 export const MAX_SPACE = 1_048_576
 export const MAX_NAME_BYTES = 65_536
 // As many digits as 2^64 - 1 has.
@@ -102,7 +102,7 @@ class StepReader<T> {
     this.#skipSpace()
   }
 
-  /** A text that is worth a step of its own, or several, begins here. */
+  /** Whether a string begins here that is long enough for steps of its own. */
   atLongString(): boolean {
     const { length } = this.#bytes
     if (this.#bytes[this.#at] !== QUOTE || length - this.#at < STEP_BYTES) return false
@@ -110,7 +110,7 @@ class StepReader<T> {
     return end === -1 || end - this.#at > STEP_BYTES || this.#bytes[end - 1] === BACKSLASH
   }
 
-  /** One value, which may open a container, and whatever it completes. True at the end. `string`: the value, read already. */
+  /** Reads one value, which may open a container, and closes the containers that it completes. True at the end of the text. `string`: the value, if it was read already. */
   take(string: string | null): boolean {
     this.#values++
     if (this.#values > this.#limits.maxValues) throw new JsonLimitError('too_many_values')
@@ -134,7 +134,7 @@ class StepReader<T> {
     return false
   }
 
-  /** Gives a complete value to the container that it stands in, and closes what ends behind it. */
+  /** Adds a complete value to its container, and closes the containers that end after it. */
   #put(complete: Read<T>): boolean {
     let value = complete
     for (;;) {
@@ -164,7 +164,7 @@ class StepReader<T> {
   #add(frame: Frame<T>, value: Read<T>): void {
     const { container, key } = frame
     if (key === null) (container as Read<T>[]).push(value)
-    // Assigned, this one name would change what the object inherits from.
+    // Assigning this one name would change the prototype of the object.
     else if (key === '__proto__') {
       Object.defineProperty(container, key, { value, enumerable: true, configurable: true, writable: true })
     } else (container as { [key: string]: Read<T> })[key] = value
@@ -194,7 +194,7 @@ class StepReader<T> {
         hasEscapes = true
         at++
       } else if (byte >= NOT_ASCII) isAscii = false
-      // Past the end there is no byte, and `undefined` fails this as well.
+      // Past the end the byte is `undefined`, which fails this comparison as well.
       else if (!(byte >= 0x20)) throw malformed()
     }
     this.#at = at + 1
@@ -202,7 +202,7 @@ class StepReader<T> {
     return bytes.toString(isAscii ? 'latin1' : 'utf8', start + 1, at)
   }
 
-  /** Piece by piece; a piece ends neither inside an escape nor inside a character. */
+  /** Reads a string in chunks; a chunk ends neither inside an escape nor inside a character. */
   *readLongString(): Work<string> {
     let text = ''
     let from = this.#at + 1
@@ -228,7 +228,7 @@ class StepReader<T> {
     return until
   }
 
-  /** A number, or one of the three words. */
+  /** A number, or one of `true`, `false` and `null`. */
   #readWord(): Read<T> {
     const bytes = this.#bytes
     const start = this.#at
@@ -258,7 +258,7 @@ class StepReader<T> {
   }
 }
 
-/** The quote that ends the string, or the first place behind `until` that is not inside an escape. */
+/** The index of the quote that ends the string, or the first index after `until` that is not inside an escape. */
 function endOfEscapes(bytes: Buffer, from: number, until: number): number {
   let at = from
   while (at < until && bytes[at] !== QUOTE) {
@@ -268,7 +268,7 @@ function endOfEscapes(bytes: Buffer, from: number, until: number): number {
   return at
 }
 
-/** Letters, digits, signs and the point: whatever may stand in a number or a word. */
+/** Letters, digits, signs and the point: the characters of numbers and of `true`, `false` and `null`. */
 function isWordByte(byte: number | undefined): boolean {
   return byte !== undefined && byte > 0x20 && byte !== COMMA && byte !== CLOSING_BRACE && byte !== CLOSING_BRACKET
 }

@@ -1,10 +1,10 @@
-/** Writes a large value as JSON text in steps, losslessly like `stringifyLosslessJson`, and never more of it at once than a step. */
+/** Writes a large value as JSON text in steps, losslessly like `stringifyLosslessJson`. */
 
 import type { Work } from '../waiting/turns.ts'
 import { type JsonValue, NumberText } from './lossless-json.ts'
 
 interface Frame {
-  /** What stands before each value: '' in a list, otherwise the names of the members. */
+  /** What is written before each value: '' in a list, the member's name in an object. */
   readonly names: readonly string[] | null
   readonly values: readonly JsonValue[]
   next: number
@@ -29,11 +29,11 @@ export function* writeJsonSteps(value: JsonValue): Work<string> {
 }
 
 /**
- * Collects the parts of a step and joins them at its end. A string that grows by small additions is a tree of them until
- * somebody reads it, and then the whole tree is walked in one go.
+ * Collects the parts of a step and joins them at its end. The runtime keeps a string that grows by small additions as a tree,
+ * and flattens the whole tree at once when it is first read, which would take too long.
  */
 class StepWriter {
-  /** Of what was added since the last flush. */
+  /** The length of what was added since the last flush. */
   length = 0
   readonly #stack: Frame[] = []
   #text = ''
@@ -44,7 +44,7 @@ class StepWriter {
     this.length += part.length
   }
 
-  /** A scalar, or the beginning of a container; then whatever ends here. */
+  /** Writes a scalar or the beginning of a container, and then closes the containers that end here. */
   write(value: JsonValue | undefined): void {
     if (value !== undefined && isContainer(value)) {
       const frame = openFrame(value)
@@ -86,7 +86,7 @@ function isContainer(value: JsonValue): value is JsonValue[] | { [key: string]: 
   return typeof value === 'object' && value !== null && !(value instanceof NumberText)
 }
 
-/** Like JSON.stringify: a member without a value is none. */
+/** Like JSON.stringify, leaves out members whose value is undefined. */
 function openFrame(container: JsonValue[] | { [key: string]: JsonValue }): Frame {
   if (Array.isArray(container)) return { names: null, values: container, next: 0 }
   const names = Object.keys(container)
@@ -105,7 +105,7 @@ function* writeLongString(string: string): Work<string> {
   let text = '"'
   for (let from = 0; from < string.length; ) {
     let end = Math.min(from + STEP_LENGTH, string.length)
-    // Half a character would be escaped.
+    // A lone surrogate would be escaped, so a cut must not split a pair.
     if (end < string.length && isHighSurrogate(string.charCodeAt(end - 1))) end++
     text += JSON.stringify(string.slice(from, end)).slice(1, -1)
     from = end

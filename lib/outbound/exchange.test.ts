@@ -28,7 +28,7 @@ function isFault(fault: string, more: object = {}) {
   }
 }
 
-test('an answer that announces ten gibibytes is cut before its first byte', async () => {
+test('an answer that announces ten gibibytes is aborted before its first byte', async () => {
   await using fake = await startHttpFake((_request, response) => {
     response.writeHead(200, { 'content-length': String(10 * 2 ** 30) })
     response.flushHeaders()
@@ -36,7 +36,7 @@ test('an answer that announces ten gibibytes is cut before its first byte', asyn
   await assert.rejects(send(fake.url), isFault('too_large'))
 })
 
-test('an endless answer is cut at its limit, and the sender is let go of', async () => {
+test('an endless answer is aborted at its limit, and the connection is closed', async () => {
   let written = 0
   const closed = Promise.withResolvers<void>()
   await using fake = await startHttpFake((_request, response) => {
@@ -53,7 +53,7 @@ test('an endless answer is cut at its limit, and the sender is let go of', async
   assert.ok(written < 20_000_000, `${written}`)
 })
 
-test('an answer that drips is cut when its time is over', async () => {
+test('an answer that arrives too slowly is aborted at its time limit', async () => {
   await using fake = await startHttpFake((_request, response) => {
     const timer = setInterval(() => response.write('.'), 5)
     response.on('close', () => clearInterval(timer))
@@ -61,12 +61,12 @@ test('an answer that drips is cut when its time is over', async () => {
   await assert.rejects(send(fake.url, { bodyTimeMs: 60 }), isFault('timeout'))
 })
 
-test('a server that never answers is given up', async () => {
+test('a server that never answers ends in a timeout', async () => {
   await using fake = await startHttpFake(() => {})
   await assert.rejects(send(fake.url, { headTimeMs: 50 }), isFault('timeout', { status: null }))
 })
 
-test('an end from outside stops the exchange at once', async () => {
+test('an abort signal stops the exchange at once', async () => {
   await using fake = await startHttpFake(() => {})
   const ending = new AbortController()
   const sending = send(fake.url, { signal: ending.signal })
@@ -75,7 +75,7 @@ test('an end from outside stops the exchange at once', async () => {
   await assert.rejects(send(fake.url, { signal: ending.signal }), isFault('aborted', { wasSent: false, status: null }))
 })
 
-test('whether a request had begun to leave is known: a refused connection has sent nothing, a broken one may have', async () => {
+test('an error tells whether anything was sent: nothing over a refused connection, perhaps something over a broken one', async () => {
   const gone = await startHttpFake(() => {})
   await gone[Symbol.asyncDispose]()
   await assert.rejects(send(gone.url), isFault('unreachable', { wasSent: false, status: null }))
@@ -83,7 +83,7 @@ test('whether a request had begun to leave is known: a refused connection has se
   await assert.rejects(send(fake.url, {}, { method: 'POST', body: 'x' }), isFault('broken', { status: null }))
 })
 
-test('a large answer is handed on as it comes: the sender waits for the reader', async () => {
+test('a large answer is streamed as it arrives: the sender waits for the reader', async () => {
   let written = 0
   await using fake = await startHttpFake((_request, response) => {
     const chunk = Buffer.alloc(65_536)
@@ -105,7 +105,7 @@ test('a large answer is handed on as it comes: the sender waits for the reader',
   await once(stream, 'close')
 })
 
-test('a stream that breaks off ends in an error, never as if it were whole', async () => {
+test('a stream that breaks off ends in an error, never like a complete one', async () => {
   await using fake = await startHttpFake((_request, response) => {
     response.writeHead(200, { 'content-length': '1000' })
     response.write('half')

@@ -1,7 +1,7 @@
 /**
- * One HTTP request and its answer, with every bound that a partner's server could overstep: time until the answer begins,
- * time for the whole body, silence within it, and size. A body is either gathered (bounded) or handed on as a stream that
- * holds only a few chunks. An error says whether the request had begun to leave: only then may something have happened.
+ * One HTTP request and its answer, within bounds: time until the answer begins, time for the whole body, silence within it, and
+ * size. A body is either collected or passed on as a stream that buffers only a few chunks. An error says whether any of the
+ * request was sent, because only then may the server have acted on it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
@@ -18,14 +18,14 @@ export interface ExchangeRequest {
 interface CommonLimits {
   readonly signal?: AbortSignal
   readonly maxBytes: number
-  /** Bodies for which it says yes are handed on as a stream instead of being gathered. */
+  /** Answers for which it returns true are passed on as a stream instead of being collected. */
   readonly mayStream?: (status: number, headers: IncomingHttpHeaders) => boolean
 }
 
 export interface PhaseLimits extends CommonLimits {
-  /** Until the answer's head is there. A model may think for minutes before it says anything. */
+  /** Time until the headers of the answer arrive. A model may take minutes before it answers. */
   readonly headTimeMs: number
-  /** For the whole body once the head is there: what ends a body that drips. */
+  /** Time for the whole body after the headers: ends a body that arrives too slowly. */
   readonly bodyTimeMs: number
 }
 
@@ -34,7 +34,7 @@ export interface TotalLimits extends CommonLimits {
   readonly totalTimeMs: number
 }
 
-/** For bodies of any length: only silence ends them. Waiting for a free connection is no silence. */
+/** For bodies of any length: only silence ends them. Waiting for a free connection does not count as silence. */
 interface SilenceLimits extends CommonLimits {
   readonly silentHeadMs: number
   readonly silentBodyMs: number
@@ -53,7 +53,7 @@ type ExchangeFault = 'unreachable' | 'broken' | 'timeout' | 'too_large' | 'abort
 
 export class ExchangeError extends Error {
   readonly fault: ExchangeFault
-  /** False: not a byte of the request left, so trying again is safe whatever it asks for. */
+  /** False: nothing of the request was sent, so it is always safe to try again. */
   readonly wasSent: boolean
   /** The answer's status where it had begun. */
   readonly status: number | null
@@ -90,7 +90,7 @@ export function exchange(
         method: request.method,
         headers: request.headers,
         body: request.body ?? null,
-        // Where the handler's own timers rule, the transport's are off: they would end a model that thinks for six minutes.
+        // The timers of this handler replace those of the transport, which would abort a model that takes six minutes.
         headersTimeout: 'silentHeadMs' in limits ? limits.silentHeadMs : 0,
         bodyTimeout: 'silentBodyMs' in limits ? limits.silentBodyMs : 0,
       },
@@ -197,7 +197,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     const failure = new ExchangeError(fault, message, { wasSent: this.#controller !== null, status: this.#status })
     this.#failure = failure
     this.#controller?.abort(failure)
-    // A request that still waits for its connection hears of it when that comes; nobody waits for it here.
+    // A request that still waits for its connection is aborted when it gets one; nothing here waits for that.
     this.#fail(failure)
   }
 

@@ -1,6 +1,6 @@
 /**
- * The one way out over HTTP: kept connections, and requests whose every phase is bounded (see exchange.ts). Redirects are
- * answers like any other: whoever may follow one decides that for itself.
+ * The client for all outgoing HTTP: keeps connections open, and bounds every phase of a request (see exchange.ts). It follows no
+ * redirects: callers get them as answers and decide themselves.
  */
 import { Agent, type buildConnector } from 'undici'
 import {
@@ -11,17 +11,17 @@ import {
   type TotalLimits,
 } from './exchange.ts'
 
-// A server or proxy between us may close an idle connection at any moment; a young one is hardly ever hit.
+// A server or proxy may close an idle connection at any moment; after a short idle time that is unlikely.
 const KEEP_ALIVE_MS = 4_000
 
 export interface OutboundClient extends AsyncDisposable {
-  /** Any status is an answer. Throws ExchangeError when no whole answer came within the limits. */
+  /** Resolves with any status. Throws ExchangeError when no complete answer arrived within the limits. */
   send(request: ExchangeRequest, limits: ExchangeLimits): Promise<ExchangeAnswer>
 }
 
 interface OutboundClientOptions {
   readonly connectionsPerHost: number
-  /** How connections are made: how long that may take, or a function that makes them. Absent: the transport's default. */
+  /** The time limit for connecting, or a function that makes connections. Absent: the transport's default. */
   readonly connect?: { readonly timeout: number } | buildConnector.connector
 }
 
@@ -41,7 +41,7 @@ export function openOutboundClient({ connectionsPerHost, connect }: OutboundClie
 
 interface OnceRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
   readonly url: string
-  /** False: only the head of the answer counts, and its body comes back empty, however long it is. */
+  /** False: only status and headers are needed; the body is not read and comes back empty. */
   readonly wantsBody: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
- * Is this IP address one of the public internet? Everything that leads back into our own network is not: private, loopback,
- * link-local, shared (carrier) space, multicast, documentation, and every IPv6 form that wraps an IPv4 address, because such
- * a wrapper could carry any of the others past a check of the outer address.
+ * Whether an IP address belongs to the public internet. Not public are private, loopback, link-local, shared (carrier), multicast
+ * and documentation addresses, and every IPv6 form that wraps an IPv4 address, because it could carry any of the others past a
+ * check of the outer address.
  */
 import { BlockList, isIP } from 'node:net'
 
@@ -23,7 +23,7 @@ const NOT_PUBLIC_V4 = [
   ['240.0.0.0', 4], // reserved, and broadcast
 ] as const
 
-// Inside the one block that is given out for global use.
+// Exceptions inside 2000::/3, the block of global unicast addresses.
 const NOT_PUBLIC_V6 = [
   ['2001::', 23], // protocol assignments: Teredo wraps IPv4
   ['2001:db8::', 32], // documentation
@@ -39,11 +39,11 @@ for (const [net, prefix] of NOT_PUBLIC_V6) refused.addSubnet(net, prefix, 'ipv6'
 const globalV6 = new BlockList()
 globalV6.addSubnet('2000::', 3, 'ipv6')
 
-/** False for everything that is not an IP address as well. */
+/** Also false for everything that is not an IP address. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address)
   if (family === 4) return !refused.check(address, 'ipv4')
-  // A zone only makes sense on a link of this machine.
+  // An address with a zone belongs to a local link.
   if (family !== 6 || address.includes('%')) return false
   return globalV6.check(address, 'ipv6') && !refused.check(address, 'ipv6')
 }

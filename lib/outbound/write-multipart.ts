@@ -40,14 +40,14 @@ export function writeMultipart(parts: readonly FormPart[]): MultipartBody {
 
 const LINE_END = Buffer.from('\r\n')
 
-/** For a field the value is in it: values are short. */
+/** The header of a part. For a field it includes the value, which is short. */
 function headOf(part: FormPart, boundary: string): string {
   const start = `--${boundary}\r\nContent-Disposition: form-data; name="${quote(part.name)}"`
   if ('value' in part) return `${start}\r\n\r\n${part.value}\r\n`
   return `${start}; filename="${quote(part.filename)}"\r\nContent-Type: ${part.contentType}\r\n\r\n`
 }
 
-/** As browsers do it: nothing in a name can end the header. */
+/** Escapes as browsers do, so that nothing in a name can end the header. */
 function quote(text: string): string {
   return text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
 }

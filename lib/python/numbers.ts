@@ -21,7 +21,7 @@ export class PythonError extends Error {
 // CPython refuses longer decimal texts because reading them takes quadratic time.
 const MAX_INT_DIGITS = 4300
 const INT_TEXT = /^[+-]?\d+(?:_\d+)*$/
-// Written so that no digit can be matched in two ways: a long text that is no number must not take quadratic time.
+// No digit can match in two ways, so that a long text that is no number does not take quadratic time.
 const FLOAT_TEXT = /^[+-]?(?:\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d+(?:_\d+)*)?$/
 const SPECIAL_FLOAT_TEXT = /^([+-]?)(inf|infinity|nan)$/i
 
@@ -125,7 +125,7 @@ export function roundPython(value: PythonNumber): bigint {
   return divideHalfToEven(numerator, denominator)
 }
 
-/** The same for a float that fits a float again. */
+/** The same with a float as the result. */
 export function roundHalfEven(value: number): number {
   return Number(roundPython(value))
 }
@@ -168,7 +168,7 @@ export function floorDividePython(dividend: PythonNumber, divisor: PythonNumber)
   const towardZero = (a - rest) / b
   const quotient = rest !== 0 && rest < 0 !== b < 0 ? towardZero - 1 : towardZero
   if (quotient === 0) return a / b < 0 || Object.is(a / b, -0) ? -0 : 0
-  // The division above may land a hair below the whole number it stands for.
+  // Rounding may leave the quotient slightly below the whole number it should be.
   const floor = Math.floor(quotient)
   return quotient - floor > 0.5 ? floor + 1 : floor
 }

@@ -1,4 +1,4 @@
-/** How long a text is by the contracts: in characters, of which one beyond the basic plane is one and not two. */
+/** Whether a text has at most this many characters, counted in code points as the API contracts do, not in UTF-16 units. */
 export function hasAtMost(text: string, characters: number): boolean {
   if (text.length <= characters) return true
   if (text.length > 2 * characters) return false

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { closestWord, editDistance } from './closest-word.ts'
 
-test('letters that are swapped, left out or too many count', () => {
+test('added, missing and replaced letters count as distance', () => {
   assert.deepEqual(
     [editDistance('', 'abc'), editDistance('returns', 'retruns'), editDistance('same', 'same')],
     [3, 2, 0],
@@ -21,7 +21,7 @@ test('two letters that changed places are found in a short word too', () => {
   assert.equal(closestWord('prot', ['host', 'port', 'kind']), 'port')
 })
 
-test('of two words that are as near the first one counts, and very long texts match nothing', () => {
+test('of two equally near words the first is taken, and very long texts match nothing', () => {
   assert.equal(closestWord('sort', ['port', 'sore']), 'port')
   assert.equal(closestWord('p'.repeat(100_000), ['port']), null)
 })

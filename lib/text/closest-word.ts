@@ -1,6 +1,6 @@
-/** Which of several words a mistyped one was meant to be. */
+/** Finds the word that a mistyped one was meant to be. */
 
-/** How many letters have to be added, removed or replaced to make one text of the other. */
+/** How many letters have to be added, removed or replaced to turn one text into the other. */
 export function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {
@@ -14,13 +14,13 @@ export function editDistance(a: string, b: string): number {
   return row[b.length]
 }
 
-// The cost grows with the square of the length, and nobody mistypes that much.
+// The cost grows with the square of the length, and no name is that long.
 const MAX_LENGTH = 64
 
-// Two letters that changed places count as two, and a short word may have them too.
+// Two swapped letters count as two, and must be allowed in short words too.
 const ALWAYS_TOLERATED = 2
 
-/** null when none is near: a third of the letters may differ, at least two, and never all of them. */
+/** null when no word is near. A third of the letters may differ, or two if that is more, but never all of them. */
 export function closestWord(word: string, words: Iterable<string>): string | null {
   const text = word.toLowerCase().slice(0, MAX_LENGTH)
   let best: string | null = null

@@ -13,7 +13,7 @@ test('a cut never splits a character', () => {
   assert.equal(keepHead('😀xx', 1), '')
 })
 
-test('what fits is given back as it is, half a character included', () => {
+test('a text that fits is returned unchanged, lone surrogates included', () => {
   assert.equal(keepTail('a\ud83d', 10), 'a\ud83d')
   assert.equal(keepHead('a\ud83d', 10), 'a\ud83d')
 })

@@ -1,8 +1,8 @@
-/** Texts cut to so many bytes of UTF-8, between characters. What fits is given back as it is. */
+/** Cuts texts to a number of UTF-8 bytes without splitting a character. A text that fits is returned unchanged. */
 
 /** The beginning of the text. */
 export function keepHead(text: string, maxBytes: number): string {
-  // A UTF-16 unit never takes less than a byte: cutting by units first spares the encoding of a huge text.
+  // A UTF-16 unit takes at least one byte, so cutting by units first avoids encoding a huge text.
   const candidate = text.length > maxBytes ? text.slice(0, maxBytes) : text
   const bytes = Buffer.from(candidate)
   if (bytes.length <= maxBytes) return candidate

@@ -13,7 +13,7 @@ test('dollars are read exactly or not at all', () => {
   }
 })
 
-test('what is written is read back', () => {
+test('a written amount reads back as the same amount', () => {
   assert.deepEqual([12_500_000, 1, -3_000_000, 0, 100].map(writeUsd), ['12.50', '0.000001', '-3.00', '0.00', '0.0001'])
   fc.assert(
     fc.property(fc.integer({ min: -MAX_MICROS + 1, max: MAX_MICROS - 1 }), (micros) => {

@@ -14,7 +14,7 @@ function fakeRuntime(state: { heap: number; busy: number; live: number }): HeapR
   }
 }
 
-test('a thread at rest gives back what a busy time left behind, once', () => {
+test('an idle thread is collected once after a busy time', () => {
   const state = { heap: 300 * MIB, busy: 0, live: 60 * MIB }
   const collect = createIdleCollection(fakeRuntime(state))
   assert.equal(collect(), true)
@@ -24,7 +24,7 @@ test('a thread at rest gives back what a busy time left behind, once', () => {
   assert.equal(collect(), false)
 })
 
-test('a busy thread is left alone, and has its turn when it rests', () => {
+test('a busy thread is not collected until it is idle', () => {
   const state = { heap: 300 * MIB, busy: 0.4, live: 60 * MIB }
   const collect = createIdleCollection(fakeRuntime(state))
   assert.equal(collect(), false)
@@ -32,6 +32,6 @@ test('a busy thread is left alone, and has its turn when it rests', () => {
   assert.equal(collect(), true)
 })
 
-test('this very thread can be collected', () => {
+test('the heap of this thread can be collected', () => {
   assert.equal(typeof createIdleCollection()(), 'boolean')
 })

@@ -1,6 +1,6 @@
 /**
- * Gives memory back while nobody needs this thread. The runtime collects when the heap has grown by a share of its size,
- * never because time passes: after a busy hour a service at rest would keep what that hour left behind for good.
+ * Gives memory back while this thread is idle. The runtime collects only when the heap has grown by a share of its size, never
+ * because time passes, so after a busy hour an idle service would keep the garbage of that hour for good.
  */
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
@@ -8,19 +8,19 @@ import { collectGarbage } from './garbage.ts'
 
 export interface HeapRuntime {
   heapBytes(): number
-  /** The share of the time since the last question in which this thread was at work, 0 to 1. */
+  /** The share of the time since the last call in which this thread was busy, 0 to 1. */
   busyShare(): number
   collect(): void
 }
 
-// How often to ask: a thread that rests gives back what it holds within about this time.
+// How often to check: an idle thread gives memory back within about this time.
 export const IDLE_CHECK_MS = 15_000
-// A collection takes about a millisecond for each 1.5 MB that stay: nobody must be waiting for an answer meanwhile.
+// A collection takes about a millisecond per 1.5 MB of live data, so it must not delay an answer.
 const IDLE_SHARE = 0.05
 // Less than this is not worth a pause.
 const WORTHWHILE_BYTES = 4 * 1024 * 1024
 
-/** What it returns is to be called every `IDLE_CHECK_MS`; it answers whether it collected. */
+/** Returns a function to be called every `IDLE_CHECK_MS`, which returns whether it collected. */
 export function createIdleCollection(runtime: HeapRuntime = threadRuntime()): () => boolean {
   let settledBytes = 0
   return () => {
@@ -31,11 +31,11 @@ export function createIdleCollection(runtime: HeapRuntime = threadRuntime()): ()
   }
 }
 
-/** The heap of the thread that asks. */
+/** The heap of the current thread. */
 function threadRuntime(): HeapRuntime {
   let last = performance.eventLoopUtilization()
   return {
-    // What the heap occupies, not what is used of it: pages that a collection gives back are what this is about.
+    // The size of the heap, not the used part of it: the aim is to give pages back.
     heapBytes: () => getHeapStatistics().total_physical_size,
     busyShare() {
       const now = performance.eventLoopUtilization()

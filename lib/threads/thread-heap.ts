@@ -1,7 +1,7 @@
 /**
- * Limits of a thread's heap, such that a thread which runs out of it ends alone. The runtime lets such a thread go 16 MB over
- * its limit while it ends, and aborts the whole process when that is not enough; so what one collection can move over from
- * the young objects at once must be less.
+ * Limits of a thread's heap, chosen so that a thread that runs out of memory ends alone. The runtime lets such a thread exceed its
+ * limit by 16 MB while it ends, and aborts the whole process when that is not enough. So the young generation, which one
+ * collection may promote at once, must be smaller than that.
  */
 import type { ResourceLimits } from 'node:worker_threads'
 

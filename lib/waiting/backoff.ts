@@ -1,4 +1,4 @@
-/** Growing pauses with jitter, so that many who failed together do not come back together. */
+/** Growing pauses with jitter, so that many clients that failed at the same time do not retry at the same time. */
 export interface Backoff {
   /** The pause before the next try. */
   nextMs(): number

@@ -4,7 +4,7 @@
  */
 export interface Doorbell {
   ring(): void
-  /** Forgets a ring that nobody waited for, for a loop that is about to look anyway. */
+  /** Forgets a remembered ring, for a loop that is about to look anyway. */
   forget(): void
   /** Resolves at the next ring (or at once after a remembered one), after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<void>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createKeyedLock } from './keyed-lock.ts'
 
-test('work under one key runs one after the other, in the order of asking; other keys do not wait', async () => {
+test('work under one key runs in sequence, in the order of the calls; other keys do not wait', async () => {
   const locks = createKeyedLock()
   const steps: string[] = []
   const gate = Promise.withResolvers<void>()
@@ -23,7 +23,7 @@ test('work under one key runs one after the other, in the order of asking; other
   assert.deepEqual(locks.held(), [])
 })
 
-test('a failure is told to whoever asked, and the next in line runs', async () => {
+test('a failure reaches its own caller, and the next in line runs', async () => {
   const locks = createKeyedLock()
   const failing = locks.run('a', () => Promise.reject(new Error('broken')))
   const next = locks.run('a', async () => 7)
@@ -31,7 +31,7 @@ test('a failure is told to whoever asked, and the next in line runs', async () =
   assert.equal(await next, 7)
 })
 
-test('settled waits for what was asked before it and for nothing after', async () => {
+test('settled waits for earlier work and not for later work', async () => {
   const locks = createKeyedLock()
   const gate = Promise.withResolvers<void>()
   const work = locks.run('a', () => gate.promise)

@@ -1,8 +1,8 @@
-/** One piece of work at a time per key, in the order of asking. Keys that nobody holds take no memory. */
+/** Runs one piece of work at a time per key, in the order of the calls. Keys that are not held take no memory. */
 export interface KeyedLock {
-  /** A failure is the caller's own: whoever waits behind it comes next all the same. */
+  /** Rejects as the work does. A failure does not stop the work that waits behind it. */
   run<Result>(key: string, action: () => Promise<Result>): Promise<Result>
-  /** Resolves when everything asked for so far under this key is over. */
+  /** Resolves when all work that was started so far under this key is over. */
   settled(key: string): Promise<void>
   /** The keys that are held at present. */
   held(): readonly string[]

@@ -1,4 +1,4 @@
-/** Bounds how much goes on at a time. Whoever finds no room waits in line, in the order of arrival. */
+/** Bounds how much work runs at a time. Work that finds no room waits in the order of arrival. */
 export interface Semaphore {
   /** Runs the work as soon as there is room for it. */
   run<T>(work: () => Promise<T>): Promise<T>

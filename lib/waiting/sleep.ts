@@ -1,6 +1,6 @@
-/** Waits that end early: a sleep never rejects, so a loop simply looks at its signal afterwards. */
+/** Waits that a signal can end early. A sleep never rejects, so a loop checks its signal afterwards. */
 
-// A timer that is set for longer goes off at once.
+// A timer with a longer delay would fire at once.
 export const MAX_TIMER_MS = 2_147_483_647
 
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
@@ -25,7 +25,7 @@ export async function settlesWithin(work: Promise<unknown>, ms: number): Promise
   )
   const late = sleep(Math.max(0, ms), over.signal).then(() => false)
   const inTime = await Promise.race([settled, late])
-  // With a reason of its own: the default one records a stack, which costs more than the whole wait.
+  // With an explicit reason: the default one records a stack, which costs more than the whole wait.
   over.abort(null)
   return inTime
 }

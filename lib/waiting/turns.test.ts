@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTurns, finishNow, inOneStep, type Work } from './turns.ts'
 
-/** Every step takes a millisecond of a clock that only work moves. */
+/** Every step takes one millisecond of a clock that only work advances. */
 function createClock() {
   let nowMs = 0
   function* work(name: string, steps: number, told: string[] = []): Work<string> {
@@ -43,7 +43,7 @@ test('long work lets the loop turn after every slice', async () => {
   assert.ok((await countTurns(turns.run(work('a', 800)))) >= 99)
 })
 
-test('many works together get no more of a turn than one, and take it in order', async () => {
+test('many pieces of work together get one slice per turn, and are served in order', async () => {
   const { nowMs, work } = createClock()
   const turns = createTurns({ sliceMs: 8, nowMs })
   const told: string[] = []
@@ -58,7 +58,7 @@ test('many works together get no more of a turn than one, and take it in order',
   assert.equal(told.join(''), 'aaaaaaaaaaaaaaaabbbbbbbbccccccccbbbbbbbbcccccccc')
 })
 
-test('masses of short works share the slice of a turn as well', async () => {
+test('many short pieces of work share the slice of a turn as well', async () => {
   let nowMs = 0
   const turns = createTurns({ sliceMs: 8, nowMs: () => nowMs })
   const all = Array.from({ length: 80 }, () => turns.run(inOneStep(() => ++nowMs)))
@@ -66,7 +66,7 @@ test('masses of short works share the slice of a turn as well', async () => {
   assert.ok((await countTurns(Promise.all(all))) >= 9)
 })
 
-test('work that throws rejects and holds nobody else up', async () => {
+test('work that throws rejects and does not hold up other work', async () => {
   const { nowMs, work } = createClock()
   const turns = createTurns({ sliceMs: 2, nowMs })
   const failing = turns.run(

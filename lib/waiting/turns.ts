@@ -1,26 +1,26 @@
 /**
- * Long work on the thread that serves everybody, done in slices. Work is a generator that yields wherever it may be interrupted;
- * between slices the loop turns and others are served. All work that shares one `Turns` shares its slices: in one turn of the
- * loop the works together get one slice, so a hundred of them hold nobody up longer than one does. They take turns in order.
+ * Runs long work on the main thread in slices. Work is a generator that yields wherever it may be interrupted; between slices the
+ * event loop turns and serves others. All work of one `Turns` shares its slices: in one turn of the event loop, all pieces of
+ * work together get one slice, so a hundred of them delay others no longer than one does. They are served in order.
  */
 export type Work<Result> = Generator<void, Result, void>
 
 export interface Turns {
-  /** Begins at once where nobody waits; work that fits into the slice is then done before this returns. */
+  /** Begins at once when no other work waits; work that fits into the slice is then done before this returns. */
   run<Result>(work: Work<Result>): Promise<Result>
 }
 
 interface TurnsOptions {
-  /** How long all works together may hold the thread in one turn of the loop. */
+  /** How long all work together may hold the thread in one turn of the event loop. */
   readonly sliceMs?: number
   readonly nowMs?: () => number
 }
 
-// Far below what anybody notices, and long enough that the turns themselves cost little.
+// Too short to be noticed, and long enough that switching costs little.
 const SLICE_MS = 8
 
 interface Task {
-  /** Goes on until the time is up; true when nothing is left to do. */
+  /** Works until the time is up; true when nothing is left to do. */
   advance(untilMs: number): boolean
 }
 
@@ -29,7 +29,7 @@ export function createTurns({ sliceMs = SLICE_MS, nowMs = () => performance.now(
   let leftMs = sliceMs
   let isScheduled = false
 
-  /** Also when nothing waits: whoever comes in the next turn finds a whole slice. */
+  /** Called also when no work waits, so that work in the next turn gets a whole slice. */
   function schedule(): void {
     if (isScheduled) return
     isScheduled = true
@@ -80,7 +80,7 @@ export function createTurns({ sliceMs = SLICE_MS, nowMs = () => performance.now(
   }
 }
 
-/** The whole work at once, for callers that hold nobody up: tests, commands, threads of their own. */
+/** Runs all of the work at once, for callers that do not delay others: tests, commands, threads of their own. */
 export function finishNow<Result>(work: Work<Result>): Result {
   for (;;) {
     const step = work.next()
@@ -88,7 +88,7 @@ export function finishNow<Result>(work: Work<Result>): Result {
   }
 }
 
-/** Work that is short by itself and comes in masses. */
+/** Work of one step, for short work that comes in large numbers. */
 // biome-ignore lint/correctness/useYield: it is one step
 export function* inOneStep<Result>(act: () => Result): Work<Result> {
   return act()

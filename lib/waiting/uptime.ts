@@ -1,12 +1,12 @@
-/** Milliseconds on the monotonic time that timers run on: for pacing and intervals, never for dates. */
+/** Milliseconds of the monotonic clock that timers use: for pacing and intervals, never for dates. */
 export function uptimeMs(): number {
   return performance.now()
 }
 
-/** Passing time for things that happen again and again; tests move it by hand. */
+/** A clock with repeated calls; tests advance it by hand. */
 export interface Ticker {
   now(): number
-  /** Returns the end of it. */
+  /** Returns a function that ends it. */
   every(intervalMs: number, run: () => void): () => void
 }
 

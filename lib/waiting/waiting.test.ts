@@ -6,7 +6,7 @@ import { createDoorbell } from './doorbell.ts'
 import { createSemaphore } from './semaphore.ts'
 import { settlesWithin, sleep } from './sleep.ts'
 
-test('a sleep ends early when its signal says so, also when it said so before', async () => {
+test('a sleep ends early when its signal is aborted, also when it was aborted before', async () => {
   const ending = new AbortController()
   const sleeping = sleep(1_000_000, ending.signal)
   ending.abort()
@@ -20,7 +20,7 @@ test('settlesWithin tells whether work ended in time, however it ended', async (
   assert.equal(await settlesWithin(new Promise(() => {}), 1), false)
 })
 
-test('a bell rung while nobody waits wakes the next who does, once, unless the ring was forgotten', async () => {
+test('a ring while nobody waits wakes the next waiter once, unless it was forgotten', async () => {
   const bell = createDoorbell()
   const ending = new AbortController()
   bell.ring()
@@ -47,7 +47,7 @@ test('a bell rung while nobody waits wakes the next who does, once, unless the r
   await bell.wait(1_000_000, ending.signal)
 })
 
-test('a semaphore lets no more than its width in, and lets the next in after a failure', async () => {
+test('a semaphore runs no more than its width at a time, and continues after a failure', async () => {
   const semaphore = createSemaphore(2)
   let active = 0
   let most = 0
@@ -65,7 +65,7 @@ test('a semaphore lets no more than its width in, and lets the next in after a f
   assert.equal(results.filter((result) => result.status === 'fulfilled').length, 8)
 })
 
-test('room that is taken counts until it is given back, once, and a signal takes its owner out of the line', async () => {
+test('room that is taken counts until it is given back once, and an aborted waiter leaves the line', async () => {
   const semaphore = createSemaphore(1)
   const giveBack = await semaphore.take()
   const leaving = new AbortController()
@@ -82,7 +82,7 @@ test('room that is taken counts until it is given back, once, and a signal takes
   assert.equal(semaphore.free, 1)
 })
 
-test('room that is taken anyway goes beyond the width, and others wait until all of it is back', async () => {
+test('room that is taken without waiting may exceed the width, and others wait until it is given back', async () => {
   const semaphore = createSemaphore(1)
   const [first, second] = [semaphore.takeAnyway(), semaphore.takeAnyway()]
   assert.deepEqual([semaphore.taken, semaphore.free], [2, 0])
@@ -106,7 +106,7 @@ test('pauses double up to a bound, with jitter, and start over', () => {
   assert.equal(createBackoff({ firstMs: 100, maxMs: 300, random: () => 0 }).nextMs(), 50)
 })
 
-test('a wait beyond what a timer holds is still a wait', async () => {
+test('a delay longer than a timer supports still waits', async () => {
   const ending = new AbortController()
   let isOver = false
   const sleeping = sleep(Number.MAX_SAFE_INTEGER, ending.signal).then(() => {

@@ -1,6 +1,6 @@
 /**
- * `atelier start`, `stop` and `status`: the service without a terminal. What runs is the ordinary `serve` in a session of its
- * own; whether it runs is decided by the lock of the data folder, never by a process id alone.
+ * `atelier start`, `stop` and `status`: the service in the background. The process is an ordinary `serve` in a session of its
+ * own. The lock of the data folder decides whether it runs, never a process id alone.
  */
 import { spawn } from 'node:child_process'
 import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync } from 'node:fs'
@@ -15,12 +15,12 @@ import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable 
 
 const LOG_NAME = 'service.log'
 const OWNER_ONLY = 0o600
-// One older log is kept beside the present one.
+// Beyond this size a start begins a new log file and keeps one older.
 const MAX_LOG_BYTES = 16 * 2 ** 20
 const LOOK_EVERY_MS = 50
-// Migrations of a large store, custom nodes, engines that are waited for.
+// Enough for migrations of a large store, custom nodes, and engines that the start waits for.
 const START_WITHIN_MS = 120_000
-// On top of the time that jobs may take to finish.
+// Added to the time that running jobs may take to finish.
 const STOP_GRACE_MS = 15_000
 const SHOWN_LOG_BYTES = 4096
 
@@ -42,16 +42,19 @@ export function addBackground(program: Command, terminal: Terminal, finish: Fini
 }
 
 async function startService(options: Options, terminal: Terminal): Promise<number> {
-  // What is wrong with the settings is said here, in this terminal.
+  // Read here first, so that mistakes in the settings are reported in this terminal.
   const { config } = loadFromCommandLine(options, terminal)
   const { directory } = config.store
   const found = findService(config.store)
   if (found.state === 'running')
-    throw new CommandError(`it runs already: ${describe(found.address)}; stop it with: atelier stop`, EXIT.failed)
+    throw new CommandError(
+      `the service runs already: ${describe(found.address)}; stop it with: atelier stop`,
+      EXIT.failed,
+    )
   if (found.state !== 'none') throw new CommandError(toReason(found, directory), EXIT.failed)
   const log = openLogFile(directory)
   try {
-    // The flags as they were given; settings of the environment and of the file are found again in the same folder.
+    // The flags as they were given. The new process has the same environment and working directory, so it finds the other settings.
     const flags = terminal.args.slice(terminal.args.indexOf('start') + 1)
     const child = spawn(process.execPath, [terminal.program, 'serve', ...flags], {
       cwd: terminal.cwd,
@@ -98,7 +101,7 @@ async function report({ config, pid, ended, log }: Started, terminal: Terminal):
   return EXIT.ok
 }
 
-/** The file alone is looked at: trying the lock could get in the way of the process that is about to take it. */
+/** Reads the file only: trying the lock could get in the way of the process that is about to take it. */
 async function untilAnnounced(
   directory: string,
   pid: number | undefined,
@@ -122,7 +125,10 @@ async function stopService(options: Options, terminal: Terminal): Promise<number
   if (found.state !== 'running') throw new CommandError(toReason(found, config.store.directory), EXIT.failed)
   const { address } = found
   if (address.host !== hostname())
-    throw new CommandError(`it runs on ${toPrintable(address.host)}, not here; stop it there`, EXIT.failed)
+    throw new CommandError(
+      `the service runs on ${toPrintable(address.host)}, not on this machine; stop it there`,
+      EXIT.failed,
+    )
   signal(address.pid, 'SIGTERM')
   const withinMs = config.jobs.drainTimeoutMs + STOP_GRACE_MS
   for (let waitedMs = 0; waitedMs < withinMs; waitedMs += LOOK_EVERY_MS) {
@@ -132,7 +138,7 @@ async function stopService(options: Options, terminal: Terminal): Promise<number
     }
     await sleep(LOOK_EVERY_MS)
   }
-  throw new CommandError(`process ${address.pid} still ends its work after ${withinMs / 1000} s`, EXIT.failed)
+  throw new CommandError(`process ${address.pid} has not ended after ${withinMs / 1000} s`, EXIT.failed)
 }
 
 function showStatus(options: Options, terminal: Terminal): number {
@@ -150,8 +156,8 @@ function showStatus(options: Options, terminal: Terminal): number {
 }
 
 function describe({ baseUrl, pid, host }: ServiceAddress): string {
-  const place = host === hostname() ? '' : ` on ${toPrintable(host)}`
-  return `${baseUrl} (process ${pid}${place})`
+  const machine = host === hostname() ? '' : ` on ${toPrintable(host)}`
+  return `${baseUrl} (process ${pid}${machine})`
 }
 
 function toReason(
@@ -160,7 +166,7 @@ function toReason(
 ): string {
   return found.state === 'unusable'
     ? `cannot open the data folder: ${found.message}`
-    : `${directory} is in use: a service starts or ends there, or another command works; try again`
+    : `${directory} is in use: a service is starting or stopping, or another command uses it; try again`
 }
 
 /** false: there is no such process. */
@@ -177,7 +183,7 @@ function signal(pid: number, which: NodeJS.Signals | 0): boolean {
 interface LogFile {
   readonly path: string
   readonly descriptor: number
-  /** What was written since it was opened, the end of it. */
+  /** The end of what was written since the file was opened. */
   tail(): string
 }
 

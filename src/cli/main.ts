@@ -1,6 +1,6 @@
 /**
- * The command line as a whole: which commands there are, and how their ends become exit codes. 0 is success, 1 a failure,
- * 2 a mistake in how the command was called or configured, 3 a server that could not be reached.
+ * The command line: registers the commands and turns how they end into exit codes. 0 is success, 1 a failure, 2 a mistake in
+ * the arguments or the configuration, 3 a server that could not be reached.
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
@@ -40,7 +40,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .configureOutput({
       writeOut: (text) => void terminal.stdout.write(text),
       writeErr: (text) => void terminal.stderr.write(text),
-      // One line, as every refusal: commander puts its suggestion on a second.
+      // Errors are one line; commander puts its suggestion on a second one.
       outputError: (text, write) =>
         write(
           `${text
@@ -70,7 +70,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
 
 function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof CommanderError) {
-    // Help and version end this way too, with code 0; commander has already written what there is to say.
+    // Help and version end this way too, with code 0. Commander has already printed its output.
     return error.exitCode === 0 ? EXIT.ok : EXIT.usage
   }
   if (error instanceof ConfigError) {
@@ -81,7 +81,7 @@ function explain(error: unknown, terminal: Terminal): number {
     printLine(terminal.stderr, `atelier: ${error.message}`)
     return error.exitCode
   }
-  // A defect: the stack is what its report needs.
+  // A defect: a bug report needs the stack.
   printLine(terminal.stderr, `atelier: unexpected failure\n${error instanceof Error ? error.stack : String(error)}`)
   return EXIT.failed
 }

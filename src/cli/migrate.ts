@@ -1,4 +1,4 @@
-/** `atelier migrate`: brings the data folder to this version's schema, or only says what that would do. */
+/** `atelier migrate`: migrates the data folder to this version's schema, or with `--dry-run` lists the pending migrations. */
 import type { Command } from 'commander'
 import { type MigrationStatus, migrateStore } from '../compose/storage/migrate-store.ts'
 import type { StoreConfig } from '../config/config.ts'

@@ -1,4 +1,4 @@
-/** `atelier models lint|list`: judges folders of model files, and shows which models a service would have. */
+/** `atelier models lint|list`: checks folders of model files, and lists the models that a service with these settings would have. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type InspectedCatalog, inspectCatalog } from '../compose/router/inspect-catalog.ts'

@@ -1,14 +1,14 @@
 /**
- * `atelier serve`: starts the service, says where it is, and ends it well. The first SIGTERM or Ctrl-C drains (no new work,
- * running jobs finish or go back to the queue), a second one ends the process at once. One that comes while the service still
- * starts ends it within seconds.
+ * `atelier serve`: starts the service, prints its address, and shuts it down. The first SIGTERM or Ctrl-C drains (no new work,
+ * running jobs finish or go back to the queue), a second one ends the process at once. A signal during the start ends it within
+ * seconds.
  */
 import type { Command } from 'commander'
 import type { Log } from '../../lib/log.ts'
 import { settlesWithin } from '../../lib/waiting/sleep.ts'
 import type { App } from '../app.ts'
 import type { Config } from '../config/config.ts'
-import { openLog } from './log.ts'
+import { openLog } from './open-log.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { readVersion } from './version.ts'
@@ -29,13 +29,13 @@ async function serve(options: Readonly<Record<string, unknown>>, terminal: Termi
   const { log } = service
   const stop = listenForStop(terminal)
   try {
-    // Loaded only here: the other commands start faster, and the doctor works where a native module does not load.
+    // Loaded only here, so that other commands start faster and the doctor works where a native module does not load.
     const { startApp } = await import('../app.ts')
     const starting = startApp(config, secrets, { log, version: readVersion() })
     if (await isStoppedEarly(starting, stop.requested)) {
       log.info({}, 'stopped before the start was complete')
       const ended = starting.then((app) => app[Symbol.asyncDispose]())
-      // Whatever the start still waits for: nothing has been accepted, and the disk stands every sudden end.
+      // Safe whatever the start still waits for: no work has been accepted, and the data folder survives a sudden end.
       if (!(await settlesWithin(ended, END_START_WITHIN_MS))) terminal.exitNow(EXIT.ok)
       return EXIT.ok
     }
@@ -56,7 +56,7 @@ async function serve(options: Readonly<Record<string, unknown>>, terminal: Termi
   }
 }
 
-/** Whether the stop came first. A start that failed is for its own catch. */
+/** Whether the stop came before the start was complete. A failed start is handled by its own catch. */
 function isStoppedEarly(starting: Promise<App>, requested: Promise<string>): Promise<boolean> {
   const started = starting.then(
     () => false,
@@ -65,7 +65,7 @@ function isStoppedEarly(starting: Promise<App>, requested: Promise<string>): Pro
   return Promise.race([started, requested.then(() => true)])
 }
 
-/** SIGHUP reads the catalogue of models again. What is wrong with it is logged, and the old one stays. */
+/** SIGHUP reads the model catalogue again. A faulty one is logged, and the present one stays. */
 function listenForReload(app: App, { terminal, log }: { terminal: Terminal; log: Log }): Disposable {
   const end = terminal.onHangup(() => {
     app
@@ -98,16 +98,16 @@ const HINTS: Readonly<Record<string, string>> = {
   EEXIST: 'the data folder is a file: choose another with --data-dir',
 }
 
-// What a setting names cannot be used: like any other setting that stops the start.
+// What a setting names cannot be used, so this is a configuration error.
 const MISTAKES: readonly string[] = ['NodeModuleError', 'CommandError', 'CatalogError', 'ProviderSettingsError']
 
-/** Failures that an operator can mend become one line; anything else is a defect and keeps its stack. */
+/** Turns failures that an operator can mend into one line; anything else is a defect and keeps its stack. */
 function explainStart(error: unknown): never {
   if (error instanceof Error) {
     const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
     const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : null
     if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
-    // The store's own refusals are written for the operator (locked, newer schema, unusable).
+    // The store's own errors (locked, newer schema, unusable) are already written for the operator.
     if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
     if (MISTAKES.includes(error.name)) throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
   }
@@ -126,7 +126,7 @@ function toEngineLine({ fleet }: App): string {
 }
 
 function toBanner(app: App, config: Config, needsToken: boolean): string {
-  // Where there are accounts, a caller shows a key of one: atelier keys create.
+  // Where there are accounts, callers use the API keys of those (atelier keys create).
   const credential = config.kind === 'local' ? '$ATELIER_TOKEN' : '$KEY'
   const header = needsToken || config.kind !== 'local' ? ` -H "Authorization: Bearer ${credential}"` : ''
   const base = `${app.url}${config.http.mountPrefix}`

@@ -1,11 +1,11 @@
-/** Gives a command one flag per setting, straight from the table of settings. */
+/** Adds one flag per setting to a command, from the table of settings. */
 import { type Command, Option } from 'commander'
 import { type LoadedConfig, loadConfig } from '../config/config.ts'
 import type { SettingName } from '../config/env.ts'
 import { envOf, flagOf, SETTING_NAMES, SETTINGS } from '../config/settings/settings.ts'
 import type { Terminal } from './terminal.ts'
 
-/** Values stay texts here: the config reads and refuses them all in one way, wherever they come from. */
+/** Values stay texts here: the configuration parses and checks the values of every source in the same way. */
 export function addSettingFlags(command: Command, names: readonly SettingName[] = SETTING_NAMES): Command {
   command.addOption(
     new Option('--config <file>', 'the config file (env ATELIER_CONFIG; default atelier.config.json, if it is there)'),

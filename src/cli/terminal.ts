@@ -1,10 +1,10 @@
-/** Everything a command touches of its process, as one record: the entry point hands in the real one. */
+/** Everything that a command uses of its process, as one record. The entry point passes in the real process. */
 import type { Environment } from '../config/env.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM'
 
 export interface Terminal {
-  /** The file that was started, for a command that starts another process of it. */
+  /** The script of this process, for the command that starts a second process with it. */
   readonly program: string
   readonly args: readonly string[]
   readonly env: Environment
@@ -13,13 +13,13 @@ export interface Terminal {
   readonly stderr: NodeJS.WriteStream & { readonly fd: number }
   /** Calls back on Ctrl-C and on SIGTERM, which then no longer end the process by themselves. */
   onSignal(listener: (signal: StopSignal) => void): () => void
-  /** Calls back on SIGHUP, the usual sign to read files again. */
+  /** Calls back on SIGHUP, the usual signal to read files again. */
   onHangup(listener: () => void): () => void
   /** For the second Ctrl-C only: everything else ends by returning. */
   exitNow(code: number): never
 }
 
-/** A command's way to say how it ended. */
+/** Exit codes. */
 export type Finish = (code: number) => void
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const
@@ -39,11 +39,11 @@ export function printLine(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${text}\n`)
 }
 
-// C0 and C1 controls, which drive a terminal, but not the line end and the tab.
+// C0 and C1 control characters, which can control a terminal, except line end and tab.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point.
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 
-/** Text from a server, a file or a workflow as it may be printed: it cannot move the cursor or change colours. */
+/** Text from a server, a file or a workflow, made safe to print: it cannot move the cursor or change colours. */
 export function toPrintable(text: string): string {
   return text.replaceAll(CONTROLS, '\ufffd')
 }

@@ -1,4 +1,4 @@
-/** `atelier verify`: reads everything in a data folder and says what is damaged or missing. */
+/** `atelier verify`: reads everything in a data folder and reports what is damaged or missing. */
 import type { Command } from 'commander'
 import { type DataFault, hasData, verifyData } from '../compose/storage/verify-data.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'

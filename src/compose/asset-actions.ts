@@ -1,4 +1,4 @@
-/** Everything that can be done with assets, over one store and one blob store. */
+/** Builds the operations on assets over one store and one blob store. */
 
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
@@ -23,7 +23,7 @@ interface AssetParts {
   readonly store: Store
   readonly opened: Blobs
   readonly maxUploadBytes: PerAccount
-  /** What an account may keep; null: as much as it likes. */
+  /** How much an account may store; null: no limit. */
   readonly storageLimitOf: (accountId: string) => number | null
   readonly clock: Clock
   readonly log: Log
@@ -65,7 +65,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
 // 16384 by 4096, or 8192 by 8192: as much as the hosted service takes.
 const MAX_PICTURE_PIXELS = 67_108_864
 
-/** Work on pictures outside of workflows: what a client asks of a stored picture. */
+/** Operations on stored pictures that clients ask for outside of workflows. */
 export function openPictures(): Pictures {
   return openSharpPictures({ maxPixels: MAX_PICTURE_PIXELS })
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readOpenFileLimit, toConnectionLimit } from './connection-limit.ts'
 
-test('connections leave files for stored bytes, whatever the system allows', () => {
+test('connections leave file descriptors for stored files, whatever the limit of the system', () => {
   assert.equal(toConnectionLimit(null), 20_000)
   assert.equal(toConnectionLimit(1_048_576), 20_000)
   for (const openFiles of [256, 1024, 4096, 20_000]) {

@@ -1,11 +1,11 @@
 /**
- * How many connections the listener takes. Every one needs a file descriptor, and whoever opens as many as the system gives
- * one process would leave none for stored bytes: running jobs could not keep their outputs. So a share stays ours.
+ * How many connections the listener accepts. Each needs a file descriptor, and clients that take all descriptors of the process
+ * would leave none for stored files, so that running jobs could not write their outputs. A share is therefore reserved.
  */
 import { readFileSync } from 'node:fs'
 
 const MAX_CONNECTIONS = 20_000
-// Databases, threads, modules and outputs, whatever clients do.
+// For databases, threads, modules and outputs.
 const RESERVED_FILES = 128
 // An upload and a download hold a file beside their connection; most connections do not.
 const SHARE = 0.75

@@ -1,4 +1,4 @@
-/** Everything that can be done with jobs, and what goes on by itself: the worker and the chores. */
+/** Builds the operations on jobs, the workers and the periodic chores. */
 
 import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -45,13 +45,13 @@ interface JobParts {
   readonly sealer: Sealer | null
   /** null: the local kind, where nothing is limited by account. */
   readonly rules: AccountRules | null
-  /** Throws where a deployment takes no jobs now; left out: there are none. */
+  /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
   readonly mustTakeJobs?: (pool: string) => void
   readonly mustRunModels: NodeModels['mustRun']
-  /** Of other parts, done beside those of jobs. */
+  /** Chores of other parts, which run beside those of jobs. */
   readonly chores: readonly Chore[]
   readonly observer: JobObserver
-  /** Shared by all long work on the main thread. */
+  /** Slices long work on the main thread; all of it shares these slices. */
   readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
@@ -172,7 +172,7 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
   }
 }
 
-/** A worker hears of work in its own pool only: otherwise every submit would wake the workers of every deployment. */
+/** A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. */
 function toPoolBus(bus: EventBus<EngineEvent>, pool: string): EventBus<EngineEvent> {
   return {
     ...bus,

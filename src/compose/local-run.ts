@@ -1,4 +1,4 @@
-/** What the events of a run mean without a service: the progress, the outputs and the end that a job of the same graph has. */
+/** Reads the events of a run without a service: gives the same progress, outputs and end as a job with the same graph. */
 import type { Graph } from '../../engine/graph/graph.ts'
 import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Progress } from '../domain/jobs/job.ts'

@@ -1,6 +1,6 @@
 /**
- * Everything about who calls and who pays. The local kind has one account that nothing is asked of; the others have accounts
- * with tiers, keys, tokens, rates and prices. Both look the same to whoever uses them.
+ * Accounts: who calls and who pays. The local kind has one account without limits or prices; the other kinds have accounts with
+ * tiers, keys, tokens, rates and prices. Both offer the same interface.
  */
 import { readFile, stat } from 'node:fs/promises'
 import type { Clock } from '../../lib/clock.ts'
@@ -22,7 +22,7 @@ import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { NodeRules } from '../domain/workflows/node-rules.ts'
 import type { Store } from './storage/open-store.ts'
 
-/** What an account may use, for whoever enforces it. */
+/** The limits of an account. */
 export interface AccountRules {
   limitsOf(accountId: string): AccountLimits
   nodeRules(accountId: string): NodeRules | null
@@ -35,13 +35,13 @@ export interface AccountRules {
 export interface SharedAccounts extends AccountRules {
   readonly accounts: Accounts
   readonly apiKeys: ApiKeys
-  /** Knows the caller and counts the request against its rate. */
+  /** Authenticates the caller and counts the request against its rate. */
   readonly authenticate: Authenticate
-  /** The same without counting it. */
+  /** The same without counting the request. */
   readonly identify: Authenticate
   readonly isWelcome: IsWelcome
   readonly chores: readonly Chore[]
-  /** Writes what is only in memory. */
+  /** Writes state that is only in memory to the store. */
   flush(): Promise<void>
 }
 
@@ -89,7 +89,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
   }
 }
 
-/** What is wrong in a block of settings stops the start with one line, as with any other setting. */
+/** A fault in a block of settings stops the start with one line, like that of any other setting. */
 function readSetting<Value>(name: string, read: () => Value): Value {
   try {
     return read()
@@ -110,7 +110,7 @@ function toRate({ requestsPerMinute, requestBurst }: AccountLimits) {
   return requestsPerMinute === null ? null : { perMinute: requestsPerMinute, burst: requestBurst }
 }
 
-/** The rate is counted as soon as it is known who calls, before anything is looked up: a 429 reveals nothing. */
+/** The rate is checked as soon as the caller is known, before anything is looked up, so that a 429 reveals nothing. */
 function withRate(identify: Authenticate, limiter: RateLimiter): Authenticate {
   function count(caller: Caller): Caller | Promise<Caller> {
     const taken = limiter.take(caller.accountId)
@@ -122,7 +122,7 @@ function withRate(identify: Authenticate, limiter: RateLimiter): Authenticate {
   }
 }
 
-/** Sets are made once per set of limits, which stays the same object until something changes. */
+/** The sets are built once per limits object, which stays the same object until something changes. */
 function createNodeRules(limitsOf: (accountId: string) => AccountLimits): AccountRules['nodeRules'] {
   const made = new WeakMap<AccountLimits, NodeRules>()
   return (accountId) => {
@@ -137,7 +137,7 @@ function createNodeRules(limitsOf: (accountId: string) => AccountLimits): Accoun
   }
 }
 
-/** Tiers that stand in a file of their own are read again when it changes. A file that is wrong changes nothing. */
+/** Tiers in a file of their own are read again when it changes. A faulty file changes nothing. */
 function createTiersChore(path: string | null, { accounts, log }: { accounts: Accounts; log: Log }): Chore[] {
   if (path === null) return []
   let seen: string | null = null

@@ -1,5 +1,4 @@
-/** One process needs no more than this; a fleet of processes brings its own. */
-
+/** The event bus of the service. One process serves a data folder, so a bus within the process is enough. */
 import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Log } from '../../lib/log.ts'
 import { createLocalBus } from '../adapters/bus/local.ts'

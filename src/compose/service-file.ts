@@ -1,7 +1,7 @@
 /**
- * Where the service that holds a data folder can be reached: a small file in the folder, for the commands on the same machine.
- * The lock on the folder decides whether there is such a service; the file is believed only while somebody holds the lock, and
- * whoever takes the lock removes what a killed process left. It holds no secret.
+ * A small file in the data folder with the address of the service that holds the folder, for commands on the same machine. The
+ * lock of the folder decides whether a service runs: the file counts only while the lock is held, and the next process that
+ * takes the lock removes the file of a killed one. It holds no secret.
  */
 import { readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
@@ -16,9 +16,9 @@ const OWNER_ONLY = 0o600
 const MAX_URL_LENGTH = 2048
 
 export interface ServiceAddress {
-  /** The root of the listener: there are the admin API and the health routes. */
+  /** The root of the listener, with the admin API and the health routes. */
   readonly url: string
-  /** Below it: the APIs for callers. */
+  /** The base of the APIs for callers. */
   readonly baseUrl: string
   readonly pid: number
   /** The machine (or container) that the pid belongs to. */
@@ -27,7 +27,7 @@ export interface ServiceAddress {
 
 type ServiceCondition =
   | { readonly state: 'none' }
-  /** It starts or ends, or another command has the folder for a moment. */
+  /** A service is starting or stopping, or another command uses the folder for a moment. */
   | { readonly state: 'held' }
   | { readonly state: 'running'; readonly address: ServiceAddress }
   | { readonly state: 'unusable'; readonly message: string }
@@ -56,12 +56,12 @@ export async function openServiceFile(directory: string): Promise<ServiceFile> {
   }
 }
 
-/** Nobody connects to "every address of this machine". */
+/** A client cannot connect to the wildcard address, so loopback takes its place. */
 function toReachable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
-/** Also beside a running service: the lock is tried for an instant, nothing else is touched. */
+/** Safe while a service runs: tries the lock for an instant and touches nothing else. */
 export function findService(store: StoreConfig): ServiceCondition {
   const condition = inspectStore(store)
   if (condition.state === 'unusable') return condition
@@ -70,7 +70,7 @@ export function findService(store: StoreConfig): ServiceCondition {
   return address === null ? { state: 'held' } : { state: 'running', address }
 }
 
-/** As the file has it, whoever wrote it: `findService` says whether it counts. */
+/** The content of the file, even of a dead service: `findService` decides whether it counts. */
 export function readServiceAddress(directory: string): ServiceAddress | null {
   try {
     const value = JSON.parse(readFileSync(join(directory, FILE_NAME), 'utf8')) as Record<string, unknown>

@@ -1,7 +1,7 @@
 /**
- * Notices that files are no longer what was last read of them, however they were saved: it looks again and again, and compares
- * what they hold. (The operating system's own notices follow one inode: they stop when an editor or a deployment puts a new
- * file or a new folder in the place of the old one.)
+ * Notices that files have changed since they were last read, however they were saved: it polls them and compares their content.
+ * (Notifications of the operating system follow one inode: they stop when an editor or a deployment replaces a file or folder
+ * with a new one.)
  */
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
@@ -9,23 +9,23 @@ import type { Clock } from '../../lib/clock.ts'
 import { sleep } from '../../lib/waiting/sleep.ts'
 
 const LOOK_EVERY_MS = 500
-// A look at ten thousand files takes a while: it may take this part of the time, not more.
+// Checking ten thousand files takes a while. It may take at most this share of the time.
 const LOOK_SHARE = 20
-// Some file systems keep times of two seconds: younger files may change without a new time, so they are read again.
+// Some file systems store times to two seconds, so a younger file may change without a new time and is read again.
 const YOUNG_MS = 3000
-// Larger ones are refused by whoever reads them: that their size or time changes is enough to know.
+// Larger files are refused by their readers, so only their size and time are compared.
 const MAX_DIGESTED_BYTES = 1024 * 1024
 
 interface WatchOptions {
-  /** The files as they are now. What is thrown counts as a state of its own: a folder that is gone is a change too. */
+  /** Lists the files. An error counts as a state of its own, because a folder that disappears is a change too. */
   readonly list: () => Promise<readonly string[]>
-  /** Called when something differs from what was noted, and has stayed the same for one look. */
+  /** Called when something has changed and then stayed the same for one check. */
   readonly onChanged: () => void
   readonly clock: Clock
 }
 
 interface PathWatch extends AsyncDisposable {
-  /** Call it right before everything is read. Resolves with what has changed since it was called last. */
+  /** To be called right before everything is read. Resolves with what has changed since the last call. */
   note(): Promise<readonly string[]>
   start(): void
 }
@@ -70,7 +70,7 @@ export function createWatch({ list, onChanged, clock }: WatchOptions): PathWatch
       if (ending.signal.aborted) return
       const startedAt = performance.now()
       const now = await look()
-      // An editor writes a file in several steps, and a deployment writes many files: what still moves is left alone.
+      // An editor writes a file in several steps, and a deployment writes many files: wait until nothing changes any more.
       if (differences(before, now).length === 0 && differences(noted, now).length > 0) onChanged()
       before = now
       pauseMs = Math.max(LOOK_EVERY_MS, (performance.now() - startedAt) * LOOK_SHARE)
@@ -93,13 +93,13 @@ export function createWatch({ list, onChanged, clock }: WatchOptions): PathWatch
   }
 }
 
-/** Digests by file; the empty name stands for what kept the files from being listed. */
+/** Digests by file; the empty name holds the error that kept the files from being listed. */
 type Look = ReadonlyMap<string, string>
 
 interface Known {
   readonly state: string
   readonly digest: string
-  /** The file was old enough when it was read: while its state is the same, so is what it holds. */
+  /** The file was old enough when it was read that a later change must change its time or size. */
   readonly isSettled: boolean
 }
 

@@ -23,7 +23,7 @@ test('a launched engine gets what it needs for its card and its weights, and no 
   })
 })
 
-test('threads of the engine and their programs get no more than a place to be found in', () => {
+test('threads of the engine and the programs they start get only the variables for finding programs and libraries', () => {
   assert.deepEqual(readThreadEnvironment({ ...ENVIRONMENT, NODE_COMPILE_CACHE: '/cache' }), {
     PATH: '/bin',
     LC_ALL: 'C',

@@ -1,7 +1,7 @@
 /**
- * What processes and threads that we start get of our environment: what a program needs to be found, to speak a language and to
- * find its libraries and graphics cards. Everything else stays here, because any variable may hold a secret: our own settings,
- * and whatever the operator's platform put beside them.
+ * The environment variables that processes and threads inherit from the service: those for finding programs, libraries and
+ * graphics cards, and for the language. All others are withheld, because any variable may hold a secret: the service's own
+ * settings, and whatever the operator's platform has set.
  */
 const NAMES: ReadonlySet<string> = new Set([
   'PATH',
@@ -28,7 +28,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'LOCALAPPDATA',
 ])
 const NAME_STARTS = ['LC_', 'XDG_'] as const
-/** Of an engine with a graphics card: its drivers, its Python, where its weights are kept. */
+/** For an engine with a graphics card: drivers, Python, and the folders of weights. */
 const ENGINE_NAME_STARTS = [
   ...['CUDA', 'NVIDIA_', 'NCCL_', 'CUBLAS_', 'CUDNN_', 'HIP_', 'HSA_', 'ROCR_', 'ROCM_', 'MIOPEN_', 'GPU_', 'ONEAPI_'],
   ...['PYTHON', 'PYTORCH_', 'TORCH', 'TRITON_', 'XFORMERS_', 'CONDA_', 'OMP_', 'MKL_', 'OPENBLAS_'],
@@ -47,12 +47,12 @@ function pick(environment: Environment, starts: readonly string[], names: Readon
   )
 }
 
-/** For an engine that we launch. Whatever else it needs can stand in its command: `env NAME=value program`. */
+/** For an engine that the service launches. Further variables can be set in its command: `env NAME=value program`. */
 export function readChildEnvironment(environment: Environment = process.env): NodeJS.ProcessEnv {
   return pick(environment, [...NAME_STARTS, ...ENGINE_NAME_STARTS], NAMES)
 }
 
-/** For threads of the built-in engine and the programs that they start. Threads find their compiled code by the last name. */
+/** For threads of the built-in engine and the programs that they start. The last name lets threads use the compile cache. */
 export function readThreadEnvironment(environment: Environment = process.env): NodeJS.ProcessEnv {
   return pick(environment, NAME_STARTS, new Set([...NAMES, 'NODE_COMPILE_CACHE']))
 }

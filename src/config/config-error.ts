@@ -1,4 +1,4 @@
-/** A setting that stops the start. The message is one line: which setting, where it came from, what is wrong, how to mend it. */
+/** A fault in the settings that stops the start. The message is one line: the setting, its source, what is wrong, and the remedy. */
 export class ConfigError extends Error {
   constructor(message: string) {
     super(message)
@@ -9,8 +9,8 @@ export class ConfigError extends Error {
 const MAX_SHOWN = 80
 
 /**
- * A value as it may stand in a one-line message: quoted, so that neither a line end nor an escape sequence gets through, and
- * without the credentials that an address may carry.
+ * A value as a one-line message may show it: quoted, so that neither a line end nor an escape sequence gets through, and without
+ * the credentials that an address may contain.
  */
 export function quote(given: string): string {
   const text = given.replaceAll(/\/\/[^/@\s]*@/g, '//…@')
@@ -18,8 +18,8 @@ export function quote(given: string): string {
   return JSON.stringify(shown)
 }
 
-/** Where the fault is, if that was said; nothing else of the message, because it may quote a secret of the file. */
-export function placeIn(error: unknown): string {
-  const place = /line \d+ column \d+/.exec((error as Error).message)?.[0]
-  return place === undefined ? '' : ` (${place})`
+/** The line and column of a JSON error, if it has them. The rest of its message may quote a secret and is not shown. */
+export function positionIn(error: unknown): string {
+  const position = /line \d+ column \d+/.exec((error as Error).message)?.[0]
+  return position === undefined ? '' : ` (${position})`
 }

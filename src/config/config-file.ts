@@ -1,16 +1,16 @@
 /**
- * Reads atelier.config.json into texts, one per setting. A file that is not JSON, or that has a key nobody knows, stops the
- * start: a setting that is silently ignored is worse than none.
+ * Reads atelier.config.json into texts, one per setting. A file that is not JSON or has an unknown key stops the start: a setting
+ * that is silently ignored is worse than none.
  */
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { ConfigError, placeIn, quote } from './config-error.ts'
+import { ConfigError, positionIn, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import { suggest } from './readers/read-choice.ts'
 import { SETTING_NAMES, SETTINGS, separatorOf } from './settings/settings.ts'
 
 const CONFIG_FILE_NAME = 'atelier.config.json'
-// A hundred times what all settings together need.
+// About a hundred times the size of a file with every setting.
 const MAX_FILE_BYTES = 1_048_576
 
 export interface ConfigFile {
@@ -37,7 +37,7 @@ function parseObject(text: string, file: string): Readonly<Record<string, unknow
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new ConfigError(`config file ${quote(file)} is not valid JSON${placeIn(error)}; mend it or remove it`)
+    throw new ConfigError(`config file ${quote(file)} is not valid JSON${positionIn(error)}; mend it or remove it`)
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new ConfigError(`config file ${quote(file)} must hold one JSON object, such as {"port": 8189}`)

@@ -83,7 +83,7 @@ describe('precedence', () => {
     }
   })
 
-  test('a relative folder counts from where it was written', () => {
+  test('a relative folder is resolved against the config file or the working directory that names it', () => {
     const folder = inFolder({ dataDir: 'here' })
     const asked = path.join(folder, 'atelier.config.json')
     assert.equal(load({ flags: { config: asked } }).config.store.directory, path.join(folder, 'here'))
@@ -103,7 +103,7 @@ describe('precedence', () => {
   })
 })
 
-describe('refusals name the setting, its source and the remedy', () => {
+describe('an error names the setting, its source and the remedy', () => {
   const cases: readonly [SettingName, string][] = [
     ['port', '65536'],
     ['port', '-1'],
@@ -166,7 +166,7 @@ describe('refusals name the setting, its source and the remedy', () => {
     })
   }
 
-  test('a hostile value cannot break out of its line', () => {
+  test('a value with line ends or escape sequences stays on one line', () => {
     const message = refusal({ flags: { port: `1\n\u001b[31m${'x'.repeat(500)}` } })
     assert.ok(!message.includes('\u001b'))
     assert.ok(message.length < 300)
@@ -192,7 +192,7 @@ describe('listening beyond this machine', () => {
   })
 })
 
-test('the names under which the service is known to be reached are allowed in Host', () => {
+test('the configured names of the service are allowed in Host', () => {
   const flags = {
     host: 'box.lan',
     token: 'x',
@@ -210,7 +210,7 @@ describe('the config file', () => {
     assert.match(refusal({ cwd: inFolder('{"__proto__": {"port": 1}}') }), /unknown setting "__proto__"/)
   })
 
-  test('broken JSON, something that is no object, and a missing file are refused', () => {
+  test('malformed JSON, a value that is not an object, and a missing file are refused', () => {
     assert.match(refusal({ cwd: inFolder('{"port": }') }), /is not valid JSON/)
     assert.match(refusal({ cwd: inFolder('[]') }), /must hold one JSON object/)
     assert.match(refusal({ flags: { config: 'nowhere.json' } }), /does not exist/)
@@ -219,14 +219,14 @@ describe('the config file', () => {
     assert.match(refusal({ cwd: folder }), /is not a file/)
   })
 
-  test('a value of the wrong form is refused', () => {
+  test('a value of the wrong type is refused', () => {
     assert.match(refusal({ cwd: inFolder({ port: null }) }), /^port in .* has "null"/)
     assert.match(refusal({ cwd: inFolder({ brand: [1] }) }), /^brand in /)
   })
 })
 
 describe('folders of custom nodes', () => {
-  test('count from where they are named, and the flag may be repeated', () => {
+  test('are resolved like other folders, and the flag may be repeated', () => {
     const folder = inFolder({ nodes: ['mine', '/elsewhere'], nodeTimeout: '90s' })
     const { engine } = load({ cwd: folder }).config
     assert.deepEqual([engine.nodeFolders, engine.nodeTimeoutMs], [[path.join(folder, 'mine'), '/elsewhere'], 90_000])
@@ -239,7 +239,7 @@ describe('folders of custom nodes', () => {
 describe('the kinds that many accounts share', () => {
   const jwt = { jwtKeys: 'keys.json', jwtIssuer: 'https://login.example', jwtAudience: 'atelier' }
 
-  test('start without anything else, also beyond this machine', () => {
+  test('need no other setting, also when they listen beyond this machine', () => {
     for (const kind of ['cloud', 'serverless']) {
       const { config, warnings } = load({ flags: { kind, host: '0.0.0.0' } })
       assert.equal(config.kind, kind)
@@ -303,7 +303,7 @@ describe('the kinds that many accounts share', () => {
 describe('signing keys', () => {
   const [one, two] = [Buffer.alloc(32, 1).toString('base64'), '02'.repeat(16)]
 
-  test('may be several, with or without a name, and never show', () => {
+  test('may be several, with or without a name, and are never printed', () => {
     const loaded = load({ env: { [ENV.signingKeys]: `june:${one}, ${two}` } })
     const keys = loaded.secrets.signingKeys.map(({ name, secret }) => [name, secret.reveal().length])
     assert.deepEqual(keys, [
@@ -313,7 +313,7 @@ describe('signing keys', () => {
     assert.ok(!inspect(loaded, { depth: 9 }).includes(one))
   })
 
-  test('are refused when short, broken or of one name, without being repeated', () => {
+  test('that are short, malformed or share a name are refused, and the error does not repeat them', () => {
     for (const bad of ['c2hvcnQ=', `a:${one},a:${two}`, `${one},`, 'a b c d e f g h i j k l m']) {
       const message = refusal({ env: { [ENV.signingKeys]: bad } })
       assert.match(message, /^signingKeys \(from ATELIER_SIGNING_KEYS\)/)
@@ -326,7 +326,7 @@ describe('secrets', () => {
   const token = 'tok-very-secret-1234'
   const key = Buffer.alloc(32, 7).toString('base64')
 
-  test('are given only when asked', () => {
+  test('are revealed only on request', () => {
     const { secrets } = load({ env: { [ENV.token]: token, [ENV.secretKey]: key } })
     assert.equal(secrets.token?.reveal(), token)
     assert.deepEqual(secrets.secretKey?.reveal(), new Uint8Array(32).fill(7))
@@ -336,7 +336,7 @@ describe('secrets', () => {
     )
   })
 
-  test('show in no spelling of what was loaded', () => {
+  test('appear in no printed form of the loaded configuration', () => {
     const loaded = load({ env: { [ENV.token]: token, [ENV.secretKey]: key } })
     const texts = [
       JSON.stringify(loaded),
@@ -351,7 +351,7 @@ describe('secrets', () => {
     }
   })
 
-  test('show in no refusal, not even when they are malformed', () => {
+  test('appear in no error, not even when they are malformed', () => {
     for (const bad of ['hush hush', '', `${'x'.repeat(2000)}`, 'umlaut-ü']) {
       const message = refusal({ flags: { token: bad } })
       assert.match(message, /^token \(from --token\)/)
@@ -366,7 +366,7 @@ describe('secrets', () => {
   test('the secret key has no flag', () => assert.equal(flagOf('secretKey'), null))
 })
 
-test('a variable that looks like ours but is none is warned about', () => {
+test('an unknown ATELIER_ variable causes a warning', () => {
   assert.match(
     load({ env: { ATELIER_PROT: '1', OTHER: '2' } }).warnings.join(),
     /^the environment variable ATELIER_PROT /,

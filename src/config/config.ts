@@ -1,7 +1,7 @@
 /**
- * From flags, environment and config file to one typed configuration and the secrets beside it. Flags win over the
- * environment, that over the file, that over the defaults. Everything is checked here, contradictions included; whoever gets a
- * slice can trust it. Pure but for reading the file and asking how large this machine is.
+ * Reads flags, environment and config file into one typed configuration and its secrets. Flags win over the environment, the
+ * environment over the file, the file over the defaults. Everything is checked here, contradictions included, so that the rest
+ * of the code can trust its part. Pure except for reading the file and the size of this machine.
  */
 import { isIP } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
@@ -35,10 +35,10 @@ interface HttpConfig {
   readonly port: number
   /** Whether only this machine can reach the listener. */
   readonly isLoopback: boolean
-  /** Lower case, without port, the names of `host` and `publicUrl` included. Loopback names are for the guard to add. */
+  /** Lower case, without port, with the names of `host` and `publicUrl`. The guard adds the loopback names. */
   readonly allowedHosts: readonly string[]
   readonly corsOrigins: readonly string[]
-  /** Base of absolute links; null: what the request says. */
+  /** Base of absolute links; null: the origin of the request. */
   readonly publicUrl: string | null
   /** '' or '/some/prefix'. */
   readonly mountPrefix: string
@@ -46,7 +46,7 @@ interface HttpConfig {
   readonly absoluteUrls: boolean
   readonly trustedProxies: readonly Cidr[]
   readonly maxBodyBytes: number
-  /** Of all bodies together, and of one account's. */
+  /** Limits for all bodies together, and for those of one account. */
   readonly maxBodiesBytes: number
   readonly maxBodiesPerCallerBytes: number
   readonly maxStreams: number
@@ -74,18 +74,18 @@ export interface AssetsConfig {
   readonly retentionMs: number | null
   /** How long bytes stay after their last record is gone. */
   readonly blobGraceMs: number
-  /** Absolute; null: uploads cannot be placed as models. */
+  /** Absolute; null: uploads cannot be stored as models. */
   readonly modelsDirectory: string | null
-  /** Absolute: files below them may become assets where they lie. */
+  /** Absolute. Files below these folders can be imported as assets. */
   readonly importDirectories: readonly string[]
   /** How long a signed address works. */
   readonly urlLifetimeMs: number
 }
 
-/** Who may call where there are many accounts. What stands in the blocks is checked by whoever knows it. */
+/** Settings of the kinds with many accounts. The content of the blocks is checked by the code that uses them. */
 export interface AccountsConfig {
   readonly tiers: object | null
-  /** The file that they stand in, absolute, so that it can be read again; null: they stand elsewhere. */
+  /** The absolute path of the tiers' own file, which is read again when it changes; null: they have none. */
   readonly tiersFile: string | null
   readonly prices: object | null
   /** null: API keys only. */
@@ -156,7 +156,7 @@ export interface Config {
 export interface LoadedConfig {
   readonly config: Config
   readonly secrets: Secrets
-  /** Things that are allowed but look like a mistake; one line each. */
+  /** Settings that are allowed but look like a mistake; one line each. */
   readonly warnings: readonly string[]
   /** The config file that was read, if any. */
   readonly file: string | null
@@ -166,14 +166,14 @@ export interface ConfigSources {
   readonly flags: Flags
   readonly env: Environment
   readonly cwd: string
-  /** For commands that change accounts: they may do so before anybody says which kind will serve them. */
+  /** For commands that change accounts, which may run before the kind of the service is configured. */
   readonly isForAccounts?: boolean
 }
 
 interface Source {
   readonly from: 'flag' | 'environment' | 'file' | 'default'
   readonly text: string
-  /** How a message names it. */
+  /** How messages name the source. */
   readonly label: string
 }
 
@@ -223,14 +223,14 @@ function readValue(name: SettingName, source: Source): unknown {
   try {
     return SETTINGS[name].read(source.text)
   } catch (error) {
-    // A secret that is merely misspelled is still a secret.
+    // A malformed secret may still reveal the real one, so it is not shown.
     const shown = 'isSecret' in SETTINGS[name] ? '' : ` = ${quote(source.text)}`
     throw new ConfigError(`${name}${shown} (from ${source.label}) ${(error as Error).message}`)
   }
 }
 
 function baseOf(source: Source, { cwd }: ConfigSources, file: ConfigFile | null): string {
-  // The default folder lies beside the config file too, so that a service has one home wherever it is started from.
+  // The default folder is relative to the config file too, so that it does not depend on where the service is started.
   const besideFile = file !== null && (source.from === 'file' || source.from === 'default')
   return besideFile ? path.dirname(file.path) : cwd
 }

@@ -5,10 +5,10 @@ import { isLoopback } from './readers/read-network.ts'
 import type { SettingValues } from './settings/settings.ts'
 
 interface SettingOrigins {
-  /** How a message names the place that a setting came from. */
+  /** How messages name the source of a setting. */
   readonly where: (name: SettingName) => string
   readonly isSet: (name: SettingName) => boolean
-  /** Settings about accounts mean something: in the kinds that have them, and to commands that change them. */
+  /** Whether settings about accounts apply: in the kinds that have accounts, and for commands that change them. */
   readonly hasAccounts: boolean
 }
 

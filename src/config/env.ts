@@ -1,4 +1,4 @@
-/** Every environment variable that Atelier reads, once. No other place spells one. */
+/** The names of all environment variables that Atelier reads. They are written nowhere else. */
 export const ENV = {
   kind: 'ATELIER_KIND',
   host: 'ATELIER_HOST',
@@ -97,7 +97,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 const KNOWN: ReadonlySet<string> = new Set([...Object.values(ENV), ...Object.values(OTHER_ENV)])
 
-/** Names that look like ours and are not: most likely a typing mistake that would otherwise go unseen. */
+/** Names with our prefix that are no setting: most likely typing mistakes. */
 export function findUnknownNames(env: Environment): string[] {
   return Object.keys(env).filter((name) => name.startsWith('ATELIER_') && !KNOWN.has(name))
 }

@@ -18,12 +18,12 @@ function refusal(flags: Readonly<Record<string, unknown>>): string {
 }
 
 describe('a fleet', () => {
-  test('is the built-in engine alone when nothing is said', () => {
+  test('is the built-in engine alone when nothing is configured', () => {
     const { fleet } = load({})
     assert.deepEqual([fleet.urls, fleet.launches, fleet.hasEmbedded], [[], [], true])
   })
 
-  test('is the servers that are named, and as many workers as they take together', () => {
+  test('is the named servers, with as many workers as they take jobs together', () => {
     const { fleet, jobs } = load({ comfyui: ['http://gpu1:8188/', 'https://gpu2/comfy'], comfyuiConcurrency: '2' })
     assert.deepEqual(fleet.urls, ['http://gpu1:8188', 'https://gpu2/comfy'])
     assert.equal(fleet.hasEmbedded, false)
@@ -31,7 +31,7 @@ describe('a fleet', () => {
     assert.equal(load({ comfyui: 'http://gpu1:8188', embedded: 'on' }).fleet.hasEmbedded, true)
   })
 
-  test('is started from commands, each as often as was asked for; a command may hold commas', () => {
+  test('is launched from commands, each as often as configured; a command may contain commas', () => {
     const command = 'python main.py --port {port} --cuda-device {index} --args a,b'
     const { fleet } = load({ comfyuiLaunch: [command, 'other {port}'], comfyuiCount: '2' })
     assert.deepEqual(fleet.launches, [
@@ -43,7 +43,7 @@ describe('a fleet', () => {
     assert.equal(load({}, { ATELIER_COMFYUI_LAUNCH: `${command}\nother {port}` }).fleet.launches.length, 2)
   })
 
-  test('is refused with one line that says what to do when it cannot be meant', () => {
+  test('with settings that contradict each other is refused with one line that says what to do', () => {
     assert.match(refusal({ comfyui: 'gpu1:8188' }), /no http\(s\) address; give for example http:\/\/gpu1:8188/)
     const leaky = refusal({ comfyui: 'http://me:secret@gpu1:8188' })
     assert.match(leaky, /user name or password/)

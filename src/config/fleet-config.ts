@@ -1,8 +1,8 @@
-/** Which engines of other processes there are, and how they are treated. */
+/** The configuration of the fleet: ComfyUI servers, their bounds, and whether the built-in engine takes part. */
 import { availableParallelism } from 'node:os'
 import type { SettingValues } from './settings/settings.ts'
 
-/** Engines of other processes. */
+/** ComfyUI servers, and how they are supervised. */
 export interface FleetConfig {
   /** Base addresses, each once. */
   readonly urls: readonly string[]

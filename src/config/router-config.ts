@@ -1,11 +1,11 @@
-/** The bounds of the Model Router, and where its catalogue lies. */
+/** The bounds of the Model Router, and the folders of its catalogue. */
 import type { SettingName } from './env.ts'
 import type { SettingValues } from './settings/settings.ts'
 
 export interface RouterConfig {
   /** Absolute. */
   readonly catalogs: readonly string[]
-  /** Absolute: where keys and settings of providers stand; null: not in a file of their own. */
+  /** Absolute path of the file with keys and settings of providers; null: they have no file of their own. */
   readonly providersFile: string | null
   readonly deadlineMs: number
   readonly maxBodyBytes: number

@@ -1,6 +1,6 @@
 /**
- * Values that must never be seen. They travel in a type of their own whose every accidental spelling (a template, JSON, a log
- * line, an inspection) is a placeholder; only `reveal` gives the value, and it is easy to search for.
+ * Values that must never be printed. They have a type of their own that shows a placeholder wherever it is printed by accident (a
+ * template, JSON, a log line, an inspection). Only `reveal` returns the value, and its uses are easy to find.
  */
 import { inspect } from 'node:util'
 
@@ -30,7 +30,7 @@ export class Secret<Value extends string | Uint8Array> {
   }
 }
 
-/** A key that signs content addresses. Without a name it is called after its secret. */
+/** A key that signs content addresses. Without a name, one is derived from its secret. */
 export interface SigningSecret {
   readonly name: string | null
   readonly secret: Secret<Uint8Array>
@@ -41,7 +41,7 @@ export interface Secrets {
   readonly token: Secret<string> | null
   /** 32 bytes that seal the credentials of jobs until they end; null: they live in memory only. */
   readonly secretKey: Secret<Uint8Array> | null
-  /** Of the admin API; null: there is none. */
+  /** The token of the admin API; null: there is no admin API. */
   readonly adminToken: Secret<string> | null
   /** Newest first; none: one is made and kept in the data folder. */
   readonly signingKeys: readonly SigningSecret[]

@@ -8,7 +8,7 @@ import { isTest, project, readSources } from './sources.ts'
 const sources = readSources('lib/**/*.ts', 'engine/**/*.ts', 'src/**/*.ts')
 const ownFiles = sources.filter((source) => !isTest(source))
 
-test('the arrows of the design hold', () => {
+test('every import follows the rules of the architecture', () => {
   const wrong = ownFiles.flatMap(({ file, imports }) =>
     imports.flatMap((to) => {
       const reason = to.file !== null ? refuseArrow(file, to.file) : null
@@ -18,7 +18,7 @@ test('the arrows of the design hold', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('the arrow rules refuse what they should', () => {
+test('the rules refuse forbidden imports', () => {
   const refused: [string, string][] = [
     ['src/domain/jobs/a.ts', 'src/surfaces/kit/b.ts'],
     ['src/domain/jobs/a.ts', 'src/adapters/blobs/fs.ts'],
@@ -61,7 +61,7 @@ test('the arrow rules refuse what they should', () => {
   for (const [from, to] of allowed) assert.equal(refuseArrow(from, to), null, `${from} -> ${to}`)
 })
 
-test('nothing imports itself by a detour', () => {
+test('there is no import cycle', () => {
   const graph = new Map(ownFiles.map(({ file, imports }) => [file, imports.flatMap((to) => to.file ?? [])]))
   assert.equal(findCycle(graph)?.join(' -> ') ?? null, null)
   const planted = new Map([
@@ -88,7 +88,7 @@ test('every relative import names a file that exists, with its ending', () => {
   assert.deepEqual(missing, [])
 })
 
-test('every source file stands in a known layer', () => {
+test('every source file belongs to a known layer', () => {
   assert.deepEqual(
     sources.filter(({ file }) => layerOf(file) === null).map(({ file }) => file),
     [],

@@ -1,7 +1,7 @@
 /**
- * The rules of who may import whom, as pure functions over file names, so that a test can show that they bite. There are two
- * houses, the engine and the service in `src`, on one ground, `lib`. The service knows the engine's language (`engine/graph`)
- * and its door (`engine/index.ts`); the engine knows nothing of the service.
+ * The rules of which file may import which, as pure functions of file names, so that a test can show what they refuse. The engine
+ * (`engine`) and the service (`src`) both build on `lib`. The service uses the graph language (`engine/graph`) and the engine's
+ * entry (`engine/index.ts`); the engine imports nothing of the service.
  */
 
 export type Layer =
@@ -43,7 +43,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['jobs', 'models', 'deployments'],
 ]
 
-/** Neighbours in one row that may know each other all the same, in this direction only. */
+/** Exceptions: imports within one row that are allowed, in this direction only. */
 const ALLOWED_NEIGHBOURS: Readonly<Record<string, string>> = {
   assets: 'idempotency', // an upload claims its key in the transaction that mints the asset
 }

@@ -16,7 +16,7 @@ test('every export is imported by somebody', () => {
   assert.deepEqual(findDeadExports(owners, everybody), [])
 })
 
-test('a dead export is found, however its neighbours are taken', () => {
+test('an unused export is found, however its neighbours are imported', () => {
   const source = (file: string, text: string): Source => ({ file, text, imports: [] })
   const owner = source(
     'lib/a.ts',

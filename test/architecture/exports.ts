@@ -1,4 +1,4 @@
-/** What files export and what others take of it, by name: an export that nobody takes is a promise to nobody. */
+/** Finds exports that no other file imports, by name. */
 import path from 'node:path'
 import type { Source } from './sources.ts'
 

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { codeLines, isTest, project, readSources, type Source } from './sources.ts'
 
-// Written in pieces, so that this file does not find itself.
+// Written in parts, so that this file does not match itself.
 const OUTSIDE_WORDS = [`../${'shared'}/`, `/${'work'}/`, `/${'root'}/`, `/${'home'}/`, `registry${'.'}npm`]
 const WARN_LINES = 400
 const MAX_LINES = 500
@@ -59,7 +59,7 @@ test('no file has grown beyond one idea', (t) => {
   )
 })
 
-test('no home without a meaning', () => {
+test('no file or folder has a name without meaning', () => {
   const vague = sources.filter(({ file }) => /(^|\/)(utils?|helpers?|common|misc|types)(\.ts|\/)/.test(file))
   assert.deepEqual(
     vague.map(({ file }) => file),
@@ -67,7 +67,7 @@ test('no home without a meaning', () => {
   )
 })
 
-test('nothing refers to the machine it was written on', () => {
+test('nothing refers to the machine that it was written on', () => {
   const documents = readSources(
     '*.md',
     'docs/**/*.md',

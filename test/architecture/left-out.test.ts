@@ -1,6 +1,6 @@
 /**
- * Surfaces that may be left out really may: a copy of the project without them compiles, and starts, and answers on the
- * others. Their tests live with them, so nothing else has to go.
+ * Optional surfaces can really be left out: a copy of the project without them compiles, starts, and answers on the other
+ * surfaces. Their tests are in their folders, so nothing else has to be removed.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

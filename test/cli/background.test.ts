@@ -1,4 +1,4 @@
-/** The service in the background: started, found, stopped, and never mixed up with something that only has its number. */
+/** The service in the background: started, found, stopped, and never confused with another process that has got its id. */
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -24,7 +24,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('start comes back when it serves, a second one is refused, stop waits for the end, kills leave nothing behind', async () => {
+test('start returns when the service answers, a second start is refused, stop waits for the end, a kill leaves nothing behind', async () => {
   const data = ['--data-dir', path.join(folder, 'data')]
   const flags = [...data, '--port', '0', '--workers', '0']
   const status = () => runAtelier(['status', ...data])
@@ -40,7 +40,7 @@ test('start comes back when it serves, a second one is refused, stop waits for t
     assert.deepEqual([running.code, running.stdout], [0, `running: ${url} (process ${pid})\n`])
     const second = await runAtelier(['start', ...flags])
     assert.deepEqual([second.code, second.stdout], [1, ''])
-    assert.match(second.stderr, new RegExp(`^atelier: it runs already: .*process ${pid}\\).*\\n$`))
+    assert.match(second.stderr, new RegExp(`^atelier: the service runs already: .*process ${pid}\\).*\\n$`))
     const log = path.join(folder, 'data', 'service.log')
     assert.equal(statSync(log).mode & 0o777, 0o600)
     assert.ok(!readFileSync(log, 'utf8').includes('hush'))
@@ -52,7 +52,7 @@ test('start comes back when it serves, a second one is refused, stop waits for t
   }
 })
 
-test('a number that another process has by now is neither believed nor signalled', async () => {
+test('a process id that belongs to another process by now is neither believed nor signalled', async () => {
   const directory = path.join(folder, 'stale')
   const data = ['--data-dir', directory]
   const flags = [...data, '--port', '0', '--workers', '0']

@@ -100,7 +100,7 @@ describe('atelier run', () => {
     assert.ok(!result.stderr.includes('\u001b'))
   })
 
-  test('exit 1 when the workflow is refused, with every complaint', async () => {
+  test('exit 1 when the workflow is refused, with every error', async () => {
     const details = { node_errors: { 3: [{ field: 'seed', reason: 'missing_input' }] } }
     const body = { error: { code: 'invalid_workflow', message: 'not good', details } }
     await using server = await startStubServer({ jobs: [], refusals: [[422, body]] })

@@ -130,7 +130,7 @@ describe('scripts/atelier.js', () => {
     assert.equal(await new Promise((resolve) => child.on('close', resolve)), 9)
   })
 
-  test('`npx atelier` warns of no Node that will do', async (t) => {
+  test('`npx atelier` prints no warning about a Node version that works', async (t) => {
     const old = findOldNode()
     const npx = old === null ? null : path.join(path.dirname(old), 'npx')
     if (npx === null || !existsSync(npx))

@@ -1,4 +1,4 @@
-/** Values that break exactly one promise of a schema, each with a word about which. */
+/** Values that violate exactly one rule of a schema, each with the name of the rule. */
 import type { Schema, ServedDocument } from './served-document.ts'
 
 export interface Broken {

@@ -1,6 +1,6 @@
 /**
- * The service and its served documents say the same: requests made of the documents are judged as these promise, in every
- * kind. `npm run test:contract` sends many more of them.
+ * The service does what its served documents say: requests that are generated from the documents are answered as these promise,
+ * in every kind. `npm run test:contract` sends many more of them.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -44,7 +44,7 @@ for (const kind of KINDS) {
       assert.deepEqual([...heard].sort(), HEARD)
     })
 
-    test('requests made of the served documents are answered as these promise', async () => {
+    test('requests generated from the served documents are answered as these promise', async () => {
       const { findings, requests } = await runConformance(service, OPTIONS)
       assert.deepEqual(findings, [])
       assert.ok(requests > OPTIONS.requests)

@@ -1,9 +1,9 @@
-/** What an answer breaks of what its document promises. */
+/** Finds where an answer differs from what its document promises. */
 import type { Answer } from '../support/clients/call.ts'
 import type { GeneratedRequest } from './requests.ts'
 import type { DeclaredAnswer, Operation, ServedDocument } from './served-document.ts'
 
-/** Whether a refusal says that the request itself was wrong, rather than what it asked for. */
+/** Whether a refusal means that the request itself was malformed, not that what it asked for is impossible. */
 export type IsMalformed = (answer: Answer) => boolean
 
 export function judge(

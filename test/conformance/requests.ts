@@ -1,4 +1,4 @@
-/** Requests of one operation: those that its declaration allows, and those that break one promise of it. */
+/** Requests for one operation: those that its declaration allows, and those that violate one rule of it. */
 import fc from 'fast-check'
 import type { CallOptions } from '../support/clients/call.ts'
 import { type Broken, breakValue } from './broken-values.ts'
@@ -8,7 +8,7 @@ import { type KnownValues, type ValueOptions, validValues } from './valid-values
 export interface GeneratedRequest extends CallOptions {
   readonly method: string
   readonly path: string
-  /** null: everything is as declared; else what is not. */
+  /** null: the request is as declared; otherwise what is wrong with it. */
   readonly broken: string | null
 }
 
@@ -36,7 +36,7 @@ export interface RequestSource {
 
 export interface OperationRequests {
   readonly valid: fc.Arbitrary<GeneratedRequest>
-  /** null when the operation promises nothing that a request could break. */
+  /** null when the operation has no rule that a request could violate. */
   readonly broken: fc.Arbitrary<GeneratedRequest> | null
 }
 

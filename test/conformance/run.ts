@@ -1,4 +1,4 @@
-/** Drives one kind of the service with what its own documents say, and collects where the two disagree. */
+/** Sends requests that are generated from its own documents to one kind of the service, and collects disagreements. */
 import { Agent } from 'node:http'
 import fc from 'fast-check'
 import { type Answer, type CallOptions, call } from '../support/clients/call.ts'

@@ -1,4 +1,4 @@
-/** One kind of the service with something in it to ask for, and the words by which each of its surfaces refuses. */
+/** One kind of the service with data to ask for, and the error codes with which each of its surfaces refuses. */
 import assert from 'node:assert/strict'
 import { startTestApp } from '../support/app/start-app.ts'
 import { MODELS } from '../support/app/start-router.ts'

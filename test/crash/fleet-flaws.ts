@@ -1,4 +1,4 @@
-/** What a run with dying engines must not show, in words. */
+/** Describes everything that went wrong in a run with dying engines. */
 import type { FleetKillsReport } from './fleet-kills.ts'
 
 export const LEASE_MS = 30_000

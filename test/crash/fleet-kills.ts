@@ -108,12 +108,12 @@ class Trial {
     return this.#toReport(performance.now() - startedAt)
   }
 
-  /** In even time, however long a new process takes to start: that is waited for only when its turn comes again. */
+  /** Kills at even intervals. The start of a new process is awaited only before that engine is killed again. */
   async #killOneAfterTheOther(over: AbortSignal): Promise<void> {
     const restarts = this.#engines.map(() => Promise.resolve())
-    for (let turn = 0; ; turn++) {
+    for (let kill = 0; ; kill++) {
       await sleep(this.#options.killEveryMs, over)
-      const at = turn % this.#engines.length
+      const at = kill % this.#engines.length
       await restarts[at]
       if (over.aborted) break
       restarts[at] = this.#killAndRestart(this.#engines[at] as FakeComfyChild, over)

@@ -1,4 +1,4 @@
-/** The data folder after the last crash, looked at from outside: the database is whole, counters equal rows, no secret is left. */
+/** Inspects the data folder after the last crash: the database is intact, counters match rows, and no secret is left. */
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Kills the server without warning, again and again, at random moments under load, and then holds everything that was
- * acknowledged against what is left: jobs, assets, keys, output bytes, counters, the database itself.
+ * Kills the server without warning at random moments under load, again and again, and then checks that everything that was
+ * acknowledged is still there: jobs, assets, keys, output bytes, counters, the database itself.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** What the service has acknowledged. Whatever stands here must be there after any number of crashes. */
+/** Records what the service has acknowledged. All of it must still be there after any number of crashes. */
 import { createHash } from 'node:crypto'
 
 export interface AcknowledgedJob {

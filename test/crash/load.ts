@@ -1,6 +1,6 @@
 /**
- * Clients that do a bit of everything until the server dies under them. Only what was answered enters the ledger; a request
- * without an answer has an unknown outcome and claims nothing.
+ * Clients that use every operation until the server is killed. Only what was answered enters the ledger; a request without an
+ * answer has an unknown outcome and is not recorded.
  */
 import { randomUUID } from 'node:crypto'
 import type { SeededRandom } from '../support/seeded-random.ts'

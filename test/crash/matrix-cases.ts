@@ -1,7 +1,7 @@
 /**
- * Every way a call can be cut off, by the shape of the call. Providers are the shipped rules against fakes that make a new
- * generation of every submit, so that only what the service itself remembers keeps it from paying twice. Of one provider a
- * lost task can be asked for by a reference of ours.
+ * Every way in which a model call can be cut off, for each kind of call. The shipped provider rules run against fakes that make a
+ * new generation for every submit, so that only the records of the service keep it from paying twice. One provider lets us look
+ * up a lost task by our own reference.
  */
 export type CutShape = 'polled' | 'found again' | 'direct' | 'with own key' | 'queued' | 'queued with a picture'
 

@@ -1,6 +1,6 @@
 /**
- * The service in a process of its own, in which every call of the matrix stands still at its step until the parent kills it.
- * Started without steps it is the service as it is.
+ * The service in a process of its own, in which every call of the matrix stops at its step until the parent kills the process.
+ * Started without steps it is the ordinary service.
  */
 
 import { silentLog } from '../../lib/log.ts'

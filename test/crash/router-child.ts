@@ -1,7 +1,7 @@
 /**
- * The service in a process of its own that kills itself, without warning, at the step of a model call that its parent chose.
- * The provider is the parent's: plain HTTP, with a key of ours that makes a repeated submit harmless. With `jobs` as its third
- * argument it runs workflows, too.
+ * The service in a process of its own that kills itself, without warning, at the step of a model call that its parent chose. The
+ * provider runs in the parent and is called over plain HTTP, with a key that makes a repeated submit harmless. With `jobs` as the
+ * third argument the service runs workflows, too.
  */
 
 import { silentLog } from '../../lib/log.ts'

@@ -176,7 +176,7 @@ async function check(matrix: Matrix, url: string, cut: Cut): Promise<void> {
   assert.equal(answer.headers['retry-after'], undefined, cut.name)
 }
 
-test('wherever a call is cut off, one generation is made, one charge at most, and a lost name is told honestly', async () => {
+test('wherever a call is cut off, one generation is made, one charge at most, and a lost task is reported as unknown', async () => {
   await using matrix = await Matrix.open()
   matrix.holdAnswers()
   const first = await matrix.start('cut')

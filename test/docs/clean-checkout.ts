@@ -1,6 +1,6 @@
 /**
- * What a reader has before the first command of a page: a checkout that nothing has run in, with its packages installed, and the
- * port of the pages free. `npx` finds the command of that checkout; tools that this machine lacks have stand-ins.
+ * What a reader has before the first command of a page: a fresh checkout with its packages installed, and the port of the pages
+ * free. `npx` finds the command of that checkout; tools that this machine lacks are replaced by stand-ins.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,7 +27,7 @@ import { runAtelier } from '../support/cli/atelier.ts'
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
 const COPIED = ['scripts', 'examples', 'package.json', 'package-lock.json']
-// Nothing that a page does changes these.
+// Shared by all checkouts, because no page changes them.
 const LINKED = ['engine', 'exports', 'lib', 'src', 'spec', 'models', 'migrations', 'node_modules']
 const STAND_INS = ['jq', 'sqlite3']
 // A page takes a few seconds; on a machine that does much else, several times that.
@@ -109,7 +109,7 @@ function writeCommands(bin: string): string {
   // `run` looks at the port of the pages; the other commands find the service by its data folder.
   const base = '[ "$1" = run ] && export ATELIER_BASE_URL="$SERVICE_URL"'
   writeCommand(bin, 'npx', `[ "$1" = atelier ] || exit 127; shift; ${base}; exec node "$PWD/scripts/atelier.js" "$@"`)
-  // ComfyUI's own command line, before a server that behaves as it does.
+  // Takes ComfyUI's command line and starts a fake server that behaves like ComfyUI.
   const comfy = path.join(project, 'test/support/engines/fake-comfyui/main.ts')
   writeCommand(bin, 'python', `[ "$1" = main.py ] || exit 127; shift; exec node ${comfy} "$@"`)
   for (const name of STAND_INS) {

@@ -13,8 +13,8 @@ const PUT_ASIDE = 'put_aside_service'
 const END_OF_TEXT = 'END_OF_THE_BLOCK'
 
 const PREAMBLE = `set -euo pipefail
-trap 'echo "$place: exit $?: $BASH_COMMAND" >&2' ERR
-place=start
+trap 'echo "$block: exit $?: $BASH_COMMAND" >&2' ERR
+block=start
 
 ${PUT_ASIDE}() {
   end_service
@@ -42,7 +42,7 @@ must_print() {
   local stated=$1 printed=$2
   printf '%s\\n' "$printed"
   if [ "$printed" != "$stated" ]; then
-    echo "$place: states \\"$stated\\", and prints \\"$printed\\"" >&2
+    echo "$block: states \\"$stated\\", and prints \\"$printed\\"" >&2
     return 1
   fi
 }
@@ -57,7 +57,7 @@ export function toScript(page: string, blocks: readonly Block[], { isRepeated = 
   const parts = blocks.flatMap((block) => {
     const commands = toCommands(block)
     if (commands === null) return []
-    const part = `place=${quote(`${page}:${block.line}`)}\n${commands}`
+    const part = `block=${quote(`${page}:${block.line}`)}\n${commands}`
     return isRepeated && !commands.includes(PUT_ASIDE) ? [part, part] : [part]
   })
   return [PREAMBLE, ...parts, 'end_service', ''].join('\n')

@@ -1,4 +1,4 @@
-/** Every block of every page, in order, as one pasted script in a clean checkout. */
+/** Runs all blocks of every page, in order, as one script in a clean checkout. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { toScript } from './page-script.ts'
 
 const PAGES = [...globSync(['*.md', 'docs/*.md', 'engine/*.md'], { cwd: project })].sort()
 const REPEATED = ['README.md', 'docs/router.md']
-// Tools of the pages that neither come along nor have a stand-in.
+// Tools that the pages use, that are not installed with the project and have no stand-in.
 const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm']
 const missing = TOOLS.filter((name) => findInPath(name) === null)
 const skip = missing.length === 0 ? false : `this machine has no ${missing.join(', ')}`
@@ -70,7 +70,7 @@ function readAsConfig(text: string, kind: string): void {
   }
 }
 
-test('a page that is not true fails, and says where', { skip }, async () => {
+test('a page with a false statement fails and names the line', { skip }, async () => {
   await using checkout = await openCleanCheckout()
   const failures: [block: string, said: RegExp][] = [
     ['false | cat', /page\.md:2: exit 1: cat/],

@@ -1,4 +1,4 @@
-/** What pages say beside their blocks: links lead somewhere, and commands that are named exist, with the flags that are named. */
+/** What pages say outside of their code blocks is true: links lead somewhere, and files, scripts, commands and flags exist. */
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import type { Terminal } from '../../src/cli/terminal.ts'
 import { project, readPage } from './clean-checkout.ts'
 
 const PAGES = globSync(['*.md', 'docs/*.md', 'docs/decisions/*.md', 'engine/*.md'], { cwd: project }).sort()
-// The others tell of what was.
+// Decisions and the changelog describe the past.
 const CURRENT = PAGES.filter((page) => !page.includes('decisions') && page !== 'CHANGELOG.md')
 const FENCED = /^ *(`{3,})[\s\S]*?^ *\1\s*$/gm
 
@@ -42,6 +42,39 @@ function anchorsOf(markdown: string): string[] {
       .replaceAll(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
   )
+}
+
+// Folders of the project, those of `src` that pages name without it, and what the benches write.
+const FOLDERS = /^(bench|docs|engine|examples|exports|lib|models|scripts|spec|src|test)\//
+const SOURCE_FOLDERS = /^(adapters|cli|compose|config|domain|surfaces)\//
+const MADE_AT_RUN_TIME = ['bench/results']
+
+test('every file and folder of the project that a page names exists', () => {
+  const missing = CURRENT.flatMap((page) =>
+    namedPaths(readPage(page).replaceAll(FENCED, ''))
+      .filter((named) => !MADE_AT_RUN_TIME.some((folder) => named.startsWith(folder)))
+      .filter((named) => globSync(named, { cwd: project }).length === 0)
+      .map((named) => `${page}: ${named}`),
+  )
+  assert.deepEqual(missing, [])
+})
+
+test('a path that does not exist is found, alone and inside of a command', () => {
+  assert.deepEqual(namedPaths('see `src/gone.ts`, `node scripts/gone.ts --all` and `test/gone`; not `/docs/admin`'), [
+    'src/gone.ts',
+    'scripts/gone.ts',
+    'test/gone',
+  ])
+})
+
+/** Paths in backticks, from the root of the project, and names of source files anywhere in it. */
+function namedPaths(markdown: string): string[] {
+  return [...markdown.matchAll(/`([^`\n]+)`/g)]
+    .flatMap(([, code]) => code.split(/[\s,()"']+/))
+    .map((word) => (SOURCE_FOLDERS.test(word) ? `src/${word}` : word))
+    .filter((word) => FOLDERS.test(word) || /^[\w-]+\.ts$/.test(word))
+    .map((word) => (word.includes('/') ? word.replace(/\/$/, '') : `{bench,engine,lib,scripts,src,test}/**/${word}`))
+    .map((word) => word.replaceAll(/<[^>]+>|…/g, '*'))
 }
 
 test('every script of npm that a page names exists, in blocks that nobody runs too', () => {

@@ -1,4 +1,4 @@
-/** Bodies in memory have one budget, per caller and in total: whoever does not come to an end keeps nobody else out for long. */
+/** Bodies in memory have a budget per caller and in total, so that unfinished bodies cannot block other callers for long. */
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'

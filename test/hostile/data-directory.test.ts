@@ -1,4 +1,4 @@
-/** What an operator may find in the data folder one morning: the service says what is wrong, and never makes it worse. */
+/** Damaged or mixed-up data folders: the service says what is wrong, and never makes it worse. */
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

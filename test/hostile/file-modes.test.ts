@@ -1,4 +1,4 @@
-/** Other users of the machine: nothing in the data folder is theirs to read, whatever the service has written there. */
+/** Other users of the machine cannot read anything that the service writes into the data folder. */
 import assert from 'node:assert/strict'
 import { chmod, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -56,7 +56,7 @@ test('on a full disk cancels and deletes go on, submits are refused, and all is 
     const filler = join('/proc', String(server.pid), 'root', directory, 'filler')
     fill(filler)
     let refused = await submit()
-    // What the log has room for from before is still taken.
+    // The WAL may have room from before, so the first submits may still be accepted.
     for (let tries = 0; refused.status === 201 && tries < 2_000; tries++) refused = await submit()
     const { error } = (await refused.json()) as { error: { code: string; details: { reason: string } } }
     assert.equal(error.code, 'upstream_error')

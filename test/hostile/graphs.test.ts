@@ -1,6 +1,6 @@
 /**
- * Workflows of one account that want more than their share. Each ends with an error of its own; meanwhile and afterwards a
- * neighbour is answered, and its jobs succeed.
+ * Workflows of one account that use too many resources. Each ends with its own error; meanwhile and afterwards other accounts
+ * get answers, and their jobs succeed.
  */
 import assert from 'node:assert/strict'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -126,7 +126,7 @@ test('lists of lists of lists end their own job', async () => {
   assert.match(message, /the list would have 1000000 elements; at most 100000 are allowed/)
 })
 
-test('patterns without end hold the workers for a bounded time, and a third account gets its turn', async () => {
+test('patterns without end hold the workers for a bounded time, and a job of a third account still runs', async () => {
   const pattern = { string: `${'a'.repeat(40)}!`, regex_pattern: '(a+)+$' }
   const flags = { case_insensitive: false, multiline: false, dotall: false }
   const workflow: Nodes = { 1: { class_type: 'RegexMatch', inputs: { ...pattern, ...flags } }, 2: show('1') }

@@ -1,8 +1,8 @@
 /**
- * Whatever one client sends, others are served meanwhile. The works of the service run in slices; here each work is stopped
- * after its first steps until a canary, another client, has been answered: its `/healthz` and its job list. A work that is not
- * cut into steps, or does not come this way at all, leaves no room for canaries. That slices let the loop turn is the business
- * of lib/waiting/turns.test.ts; how long they are is measured by `npm run bench stalls`.
+ * Whatever one client sends, others are served meanwhile. Long work runs in slices; here each piece of work is stopped after its
+ * first steps until another client (the canary) has been answered: its `/healthz` and its job list. Work that is not cut into
+ * steps leaves no room for canaries and fails the test. That the event loop turns between slices is tested in
+ * lib/waiting/turns.test.ts; how long slices are is measured by `npm run bench stalls`.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -113,7 +113,7 @@ for (const [name, [act, status]] of Object.entries(DOORS)) {
   })
 }
 
-test('every event of a run is a work of its own, so that thousands in a row hold nobody up', async () => {
+test('every event of a run is a separate piece of work, so that thousands in a row hold up nobody', async () => {
   const nodes = 300
   const { json: job } = await post('/api/v2/jobs', `{"workflow":${chain(nodes, 2)}}`)()
   const { text } = await call(app.url, `/api/v2/jobs/${job.id}/events`)
@@ -121,7 +121,7 @@ test('every event of a run is a work of its own, so that thousands in a row hold
   assert.ok(works > 2 * nodes, `${works} works`)
 })
 
-test('one object has a bound on its members, at every door', async () => {
+test('the members of one object are bounded, on every surface', async () => {
   const many = object(Array.from({ length: 30_000 }, (_, index) => [`k${index}`, 1]))
   const bodies = {
     '/api/v2/jobs': `{"workflow":{},"extra_data":${many}}`,

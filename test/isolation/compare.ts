@@ -1,4 +1,4 @@
-/** Answers as they can be compared: what must differ between any two requests is masked, everything else counts. */
+/** Makes answers comparable: masks what differs between any two requests, and keeps everything else. */
 import { type Answer, call } from '../support/clients/call.ts'
 import type { IsolationRequest, IsolationSurface } from './surface.ts'
 import type { World } from './world.ts'

@@ -1,6 +1,6 @@
 /**
- * Nobody sees anybody else's work: for every operation of every surface, whatever names something of another account gets the
- * very answer of something that never existed: the same status, the same headers in the same order, the same bytes.
+ * Accounts are isolated: for every operation of every surface, a request that names something of another account gets exactly the
+ * answer for something that never existed: the same status, the same headers in the same order, the same bytes.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -24,7 +24,7 @@ after(() => world[Symbol.asyncDispose]())
 for (const surface of SURFACES) testIsolation(surface, () => world)
 
 describe('isolation of what is shared by all', () => {
-  test('a place in the queue counts one’s own jobs only', async () => {
+  test('the position in the queue counts only jobs of the same account', async () => {
     const fresh = await world.app.account('latecomer', { requestsPerMinute: null })
     const body = JSON.stringify({ workflow: { '1': { class_type: 'FakeGate', inputs: {} } } })
     const { json } = await fresh.call('/api/v2/jobs', { method: 'POST', body })

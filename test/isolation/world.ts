@@ -1,4 +1,4 @@
-/** Two accounts on one service with everything that there is to own, the deployment of one of them included. */
+/** Two accounts on one service; one of them owns something of every kind, including a deployment. */
 
 import { MODELS } from '../support/app/start-router.ts'
 import { type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'

@@ -13,14 +13,14 @@ import { linkLengthError, linkTypeError, missingNode, readLinkedId, readSlot } f
 import { canLink } from './type-rules.ts'
 import type { NodeError } from './validation-result.ts'
 
-/** The node's own word on a value: true, or what is wrong with it. */
+/** The node's own check of a value: true, or what is wrong with it. */
 export type CheckInput = (classType: string, input: string, value: JsonValue) => true | string
 
 /** What one class needs to be checked, found once per validation. */
 export interface ClassRules {
   readonly spec: NodeSpec
   readonly selfChecked: ReadonlySet<string>
-  /** Choices, bounds and link types are left to the class. */
+  /** The class itself checks choices, bounds and link types. */
   readonly judgesItself: boolean
 }
 
@@ -30,7 +30,7 @@ export interface CheckContext {
   readonly checkInput: CheckInput | null
 }
 
-/** A node being judged. `next` points at the input to look at; a frame that waits for a linked node is resumed there. */
+/** A node being validated. `next` is the input to check next; a frame that waits for a linked node resumes there. */
 export interface NodeFrame {
   readonly id: string
   readonly node: GraphNode
@@ -39,7 +39,7 @@ export interface NodeFrame {
   readonly errors: NodeError[]
   /** Nodes that this one leads to, as far as the walk followed them. */
   readonly followed: string[]
-  /** The node's inputs; a copy as soon as a constant was converted. */
+  /** The node's inputs; copied when the first constant is converted. */
   given: JsonObject
   next: number
   isValid: boolean
@@ -62,7 +62,7 @@ export function openFrame(id: string, node: GraphNode, rules: ClassRules): NodeF
 }
 
 /**
- * Goes on until a link has to be followed and returns the linked node's id, or null when the node is finished.
+ * Continues until a link has to be followed, and returns the linked node's id, or null when the node is finished.
  * Throws PythonError where ComfyUI would raise.
  */
 export function advance(frame: NodeFrame, context: CheckContext): string | null {

@@ -12,7 +12,7 @@ import {
 import type { DeclaredInput } from '../input-specs.ts'
 import type { NodeError } from './validation-result.ts'
 
-// Longer lists are not sent back: they are installed weights, thousands of them.
+// Longer lists are left out of errors: they may name thousands of installed weights.
 const MAX_LISTED_CHOICES = 20
 
 export function conversionError(input: DeclaredInput, value: JsonValue, error: PythonError): NodeError {
@@ -90,7 +90,7 @@ export function choicesOf(input: DeclaredInput): readonly JsonValue[] | null {
 }
 
 function holds(choices: readonly JsonValue[], value: JsonValue): boolean {
-  // A string equals nothing but itself, in either language.
+  // A string equals only the same string, in Python as in JavaScript.
   if (typeof value === 'string') return choices.includes(value)
   return choices.some((choice) => pythonEquals(choice, value))
 }

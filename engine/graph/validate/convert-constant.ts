@@ -1,7 +1,7 @@
 /**
- * What becomes of a constant before it is checked: the `__value__` wrapper (the way to write a list that is no link) comes off,
- * and the four primitive types are converted as Python converts them. A value that already has its type is returned as it is,
- * so that the digits that were submitted survive.
+ * Converts a constant before it is checked: removes the `__value__` wrapper (which marks a list that is not a link), and converts
+ * the four primitive types as Python does. A value that already has its type is returned unchanged, so that a number keeps the
+ * digits that were submitted.
  */
 import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import {
@@ -27,7 +27,7 @@ function toInt(value: JsonValue): JsonValue {
 function toFloat(value: JsonValue): JsonValue {
   if (typeof toPythonNumber(value) === 'number') return value
   const float = pythonFloat(value)
-  // NaN has no JSON number; the text that means it stays and is converted again wherever it is used.
+  // JSON has no NaN, so the text stays and is converted where it is used.
   return Number.isNaN(float) ? 'nan' : fromPythonNumber(float)
 }
 
@@ -38,7 +38,7 @@ const CONVERTERS: Readonly<Record<string, (value: JsonValue) => JsonValue>> = {
   BOOLEAN: pythonBool,
 }
 
-/** Throws PythonError when the value cannot be converted. Other types take any constant: sockets fail at run time, as they must. */
+/** Throws PythonError when the value cannot be converted. Other types accept any constant; a wrong one fails at run time, as in ComfyUI. */
 export function convertConstant(type: unknown, value: JsonValue): JsonValue {
   if (typeof type !== 'string' || !Object.hasOwn(CONVERTERS, type)) return value
   return CONVERTERS[type](value)

@@ -1,4 +1,4 @@
-/** How a cycle is reported: on every node of it, with the way round from where it was entered. */
+/** Reports a cycle on every node in it, with the path around it from the node where it was entered. */
 import type { GraphNode } from '../graph.ts'
 import type { NodeError } from './validation-result.ts'
 
@@ -7,7 +7,7 @@ interface CycleMember {
   readonly node: GraphNode
 }
 
-// The way round stands in the error of each member: unabridged, a long cycle would answer with its length squared.
+// Each member's error holds the path, so without a bound the answer would grow with the square of the length.
 const MAX_SHOWN = 50
 
 /** The members in the order of the walk; returns the error for one of them. */

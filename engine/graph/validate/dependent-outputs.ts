@@ -1,17 +1,17 @@
 /**
- * Which outputs cannot run because of which faulty nodes: those that really lead to them. Every faulty node gets at least the
- * output that found it; the rest is searched within a budget, since many outputs over many faulty nodes would otherwise answer
- * with the product of both.
+ * Finds the outputs that cannot run because of each faulty node: those that depend on it. Every faulty node has at least the
+ * output from which it was found. The others are searched within a budget, since the answer could otherwise grow with the
+ * product of outputs and faulty nodes.
  */
 import type { Work } from '../../../lib/waiting/turns.ts'
 
-// About what a graph of 1,000 nodes with 1,000 outputs costs; larger ones are cut, never slow.
+// About the cost of a graph of 1,000 nodes with 1,000 outputs. In larger ones the search stops here.
 const MAX_STEPS = 1_000_000
 const STEP_NODES = 2000
 
 export interface FailedOutput {
   readonly outputId: string
-  /** Faulty nodes that were found while this output was judged. */
+  /** Faulty nodes that were found while this output was validated. */
   readonly found: readonly string[]
 }
 
@@ -29,7 +29,7 @@ export function* dependentOutputs(
       continue
     }
     const seen = new Set([outputId])
-    // A set hands out what is added while it is iterated, so it is the list of what is left to visit as well.
+    // Iterating a set also yields what is added meanwhile, so it serves as the work list too.
     for (const nodeId of seen) {
       if (isFaulty(nodeId)) add(nodeId, outputId)
       for (const next of followed.get(nodeId) ?? []) seen.add(next)

@@ -1,6 +1,6 @@
 /**
- * Reads a two-element array as a link. A link that leads nowhere is an exception in ComfyUI, not an error of its own; the same
- * words are thrown here as PythonErrors, and validate.ts records them where ComfyUI does.
+ * Reads a two-element array as a link. A link to a missing node or slot raises an exception in ComfyUI instead of being reported
+ * as an error. The same exception is thrown here as a PythonError, and validate.ts records it where ComfyUI does.
  */
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { PythonError } from '../../../lib/python/numbers.ts'

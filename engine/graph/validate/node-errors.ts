@@ -1,6 +1,6 @@
 /**
- * Validation's findings as one GraphError. ANY node error refuses the whole graph here, also when only one of several outputs is
- * bad: whoever runs a graph is promised all of its outputs. Errors stay small whatever was submitted.
+ * Turns the result of validation into one GraphError. Any node error refuses the whole graph, even if only one of several outputs
+ * is affected, because a run promises all of its outputs. The size of errors is bounded whatever was submitted.
  */
 import { type FieldError, GraphError } from '../graph-error.ts'
 import type {
@@ -12,7 +12,7 @@ import type {
   WorkflowError,
 } from './validation-result.ts'
 
-// Values are quoted in messages, and values may be long.
+// Messages quote values, which may be long.
 const MAX_MESSAGE_LENGTH = 500
 export const MAX_REPORTED_NODES = 200
 
@@ -56,7 +56,7 @@ export function toFieldError(error: Finding): FieldError {
   }
 }
 
-/** A word that validation here uses as well. */
+/** Whether validation here uses this error type too. */
 function isOurs(error: Finding): error is NodeError {
   return Object.hasOwn(TEXT, error.type)
 }

@@ -3,14 +3,14 @@ import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { pythonEquals } from '../../../lib/python/values.ts'
 
 const ANY = '*'
-// What may meet there is the editor's concern: the server lets every link of a match type pass.
+// The editor checks match types; the server accepts every link to or from one.
 const MATCH = 'COMFY_MATCHTYPE_V3'
 
 function members(type: string): string[] {
   return type.split(',').map((member) => member.trim())
 }
 
-/** Links are directed, but compatibility needs only one common member. */
+/** Two union types are compatible when they have one member in common. */
 export function canLink(received: unknown, wanted: unknown): boolean {
   if (received === wanted || received === ANY || wanted === ANY || received === MATCH || wanted === MATCH) return true
   // Old nodes may give a list of choices as an output's type.

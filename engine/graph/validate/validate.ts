@@ -1,7 +1,7 @@
 /**
- * ComfyUI 0.33's validation of a whole graph: the classes, then the outputs, then everything that an output leads to. Pure: the
- * graph that comes in is never changed; the result holds the one to execute. What is refused because of it is the surfaces'
- * and the submit's decision.
+ * ComfyUI 0.33's validation of a whole graph: the classes, then the outputs, then every node that an output depends on. Pure: the
+ * given graph is not changed; the result holds the graph to execute. Whether a graph with errors is refused is for callers to
+ * decide.
  */
 
 import { finishNow, type Work } from '../../../lib/waiting/turns.ts'
@@ -18,7 +18,7 @@ export interface ValidateOptions {
   readonly catalog: NodeCatalog
   /** Only these output nodes run; absent: all. An empty list selects none. */
   readonly targets?: readonly string[]
-  /** Judges the values of self-checked and upload inputs; absent: every value passes. */
+  /** Checks the values of self-checked and upload inputs; absent: every value passes. */
   readonly checkInput?: CheckInput
 }
 
@@ -26,7 +26,7 @@ export function validate(submitted: Graph, options: ValidateOptions): Validation
   return finishNow(validateSteps(submitted, options))
 }
 
-/** The same in steps, for graphs that others should not wait for. */
+/** The same in steps, so that a large graph does not hold up other work on this thread. */
 export function* validateSteps(submitted: Graph, options: ValidateOptions): Work<ValidationResult> {
   const { catalog, targets, checkInput } = options
   const graph = replaceClasses(submitted, catalog)
@@ -71,7 +71,7 @@ function readClasses(graph: Graph, catalog: NodeCatalog): Classes {
 
 const known = new WeakMap<NodeDefinition, ClassRules>()
 
-// A definition belongs to one catalog, so what that catalog adds to it may be kept with it.
+// A definition belongs to one catalog, so what the catalog says about it can be cached with it.
 function rulesOfClass(definition: NodeDefinition, classType: string, catalog: NodeCatalog): ClassRules {
   let rules = known.get(definition)
   if (rules === undefined) {
@@ -133,10 +133,10 @@ function* judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk
   return { ok, error, goodOutputs, nodeErrors, graph: applyChanges(graph, walk.changed) }
 }
 
-// The summary repeats what stands with the nodes; of thousands nobody reads all.
+// The summary repeats the errors of the nodes, so its length is bounded.
 const MAX_SUMMED_OUTPUTS = 1000
 
-/** Only the outputs' own errors stand in the summary, so it is empty when the fault lies upstream. */
+/** The summary has only the errors of output nodes, so it is empty when the fault is in a node before them. */
 function outputsFailed(failed: readonly FailedOutput[], walk: GraphWalk): WorkflowError {
   const lines = failed
     .slice(0, MAX_SUMMED_OUTPUTS)
@@ -161,7 +161,7 @@ function* collectErrors(
     nodeId,
     { errors: errorsOf(nodeId), dependent_outputs: outputs, class_type: graph.get(nodeId)?.classType ?? '' },
   ])
-  // Not by assignment: a node may be called `__proto__`.
+  // Defined instead of assigned, because a node may be called `__proto__`.
   return Object.fromEntries(entries)
 }
 

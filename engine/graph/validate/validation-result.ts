@@ -1,6 +1,6 @@
 /**
- * What validation found, in ComfyUI's own words and shapes: the legacy surface serves these bodies as they are, so the names
- * are its wire names. Tracebacks are always empty: the service's own source is nobody's business.
+ * The result of validation in ComfyUI's own shapes. The legacy surface serves these objects unchanged, so their names are its wire
+ * names. Tracebacks are always empty, because they would reveal the service's own source.
  */
 import type { Graph } from '../graph.ts'
 
@@ -38,7 +38,7 @@ export interface WorkflowError {
   readonly extra_info: Readonly<Record<string, unknown>>
 }
 
-/** One complaint, whoever made it: an engine may have words of its own. */
+/** One error of a node, found by this validation or by an engine, which may have error types of its own. */
 export interface Finding {
   readonly type: string
   readonly message: string
@@ -46,7 +46,7 @@ export interface Finding {
   readonly extra_info: Readonly<Record<string, unknown>>
 }
 
-/** Why a graph cannot run, as whoever runs it says it. */
+/** Why a graph cannot run, in the words of the engine that refused it. */
 export interface GraphRefusal {
   readonly error: Finding
   readonly nodeErrors: Readonly<
@@ -62,7 +62,7 @@ export interface GraphRefusal {
 }
 
 export interface ValidationResult {
-  /** At least one output can run. Surfaces that promise all or nothing look at `nodeErrors` as well. */
+  /** At least one output can run. Callers that promise all outputs must check `nodeErrors` as well. */
   readonly ok: boolean
   readonly error: WorkflowError | null
   readonly goodOutputs: readonly string[]

@@ -1,7 +1,7 @@
 /**
- * Validates the nodes that an output leads to, depth first over its links, required and optional, lazy ones included. One memo
- * serves all outputs of a graph. The path is kept in an array instead of on the call stack: a chain may be thousands of nodes
- * long. Exceptions travel one node down the path and are recorded there, on the node that raised, with the consumer's view.
+ * Validates the nodes that an output depends on, depth first over required, optional and lazy links. All outputs of a graph share
+ * one memo. The path is kept in an array instead of on the call stack, because a chain may be thousands of nodes long. An
+ * exception is recorded on the node that raised it, with the message of the node that consumes it, as in ComfyUI.
  */
 import { PythonError } from '../../../lib/python/numbers.ts'
 import type { Work } from '../../../lib/waiting/turns.ts'
@@ -16,14 +16,14 @@ interface Verdict {
 }
 
 export interface GraphWalk {
-  /** Judges an output and everything before it that has not been judged yet, in steps. */
+  /** Validates an output and every node before it that has not been validated yet, in steps. */
   judge(outputId: string): Work<Verdict>
-  /** Of an output that was judged. */
+  /** The verdict on an output that was validated before. */
   verdictOf(outputId: string): Verdict
   readonly verdicts: ReadonlyMap<string, Verdict>
   /** Nodes with errors of their own, in the order in which they were found. */
   readonly faulty: readonly string[]
-  /** Where the walk went from each node. */
+  /** The links that the walk followed from each node. */
   readonly followed: ReadonlyMap<string, readonly string[]>
   /** Nodes whose inputs were converted. */
   readonly changed: ReadonlyMap<string, GraphNode>
@@ -43,7 +43,7 @@ export function createGraphWalk(
   const followed = new Map<string, readonly string[]>()
   const changed = new Map<string, GraphNode>()
   const path: NodeFrame[] = []
-  const places = new Map<string, number>()
+  const positions = new Map<string, number>()
 
   function decide(id: string, verdict: Verdict): void {
     const wasFaulty = (verdicts.get(id)?.errors.length ?? 0) > 0
@@ -55,18 +55,18 @@ export function createGraphWalk(
     const node = graph.get(id)
     const rules = rulesOf(id)
     if (node === undefined || rules === undefined) throw new Error(`node ${id} is not in the graph`)
-    places.set(id, path.length)
+    positions.set(id, path.length)
     path.push(openFrame(id, node, rules))
   }
 
   function leave(frame: NodeFrame): void {
     path.pop()
-    places.delete(frame.id)
+    positions.delete(frame.id)
     followed.set(frame.id, frame.followed)
     if (frame.given !== frame.node.inputs) changed.set(frame.id, { ...frame.node, inputs: frame.given })
   }
 
-  /** The frame at the top has looked at everything. A cycle may have judged it before: its errors come first. */
+  /** The frame at the top has checked all inputs. If a cycle has recorded errors for it before, those come first. */
   function finish(frame: NodeFrame): void {
     const earlier = verdicts.get(frame.id)?.errors ?? []
     const errors = earlier.length === 0 ? frame.errors : [...earlier, ...frame.errors]
@@ -75,7 +75,7 @@ export function createGraphWalk(
     decide(frame.id, isValid ? VALID : { isValid, errors })
   }
 
-  /** The frame at the top raised: whatever it had found is lost, and its consumer says what happened. */
+  /** The frame at the top raised: its own findings are dropped, and its consumer reports the exception. */
   function fail(frame: NodeFrame, error: PythonError): void {
     leave(frame)
     const consumer = path.at(-1)
@@ -87,7 +87,7 @@ export function createGraphWalk(
     const members = path.slice(start)
     const errors = cycleErrors(members)
     for (const member of members) {
-      // A node of two cycles keeps the first one found, which also keeps many overlapping cycles cheap.
+      // A node in two cycles keeps the first one found, which also keeps many overlapping cycles cheap.
       if (member.isInCycle) continue
       member.isInCycle = true
       decide(member.id, { isValid: false, errors: [errors(member.id)] })
@@ -95,8 +95,8 @@ export function createGraphWalk(
   }
 
   function follow(frame: NodeFrame, linked: string): void {
-    const place = places.get(linked)
-    if (!verdicts.has(linked) && place !== undefined) closeCycle(place)
+    const position = positions.get(linked)
+    if (!verdicts.has(linked) && position !== undefined) closeCycle(position)
     const verdict = verdicts.get(linked)
     if (verdict === undefined) enter(linked)
     else settle(frame, verdict)
@@ -119,7 +119,7 @@ export function createGraphWalk(
       if (!(error instanceof PythonError)) throw error
       fail(frame, error)
     }
-    // Whoever waited for this node goes on behind the link that led here.
+    // The frame that waited for this node continues after the link that led here.
     const consumer = path.at(-1)
     const verdict = verdicts.get(frame.id)
     if (consumer !== undefined && verdict !== undefined) settle(consumer, verdict)

@@ -15,7 +15,7 @@ interface Topic<Notice> {
 }
 
 function createTopic<Notice>(name: string, log: Log): Topic<Notice> {
-  // Each subscription is an object of its own: a function that subscribed twice is called twice, and each end ends one.
+  // Each subscription is an object of its own: a function that subscribed twice is called twice, and is unsubscribed one at a time.
   const subscriptions = new Set<{ readonly listener: (notice: Notice) => void }>()
   return {
     publish(notice) {

@@ -1,6 +1,6 @@
 /**
- * Pictures through sharp. Whoever uploads decides what is decoded here, so pixels are bounded before decoding, one picture is
- * decoded at a time per slot, and what the decoder says never reaches a caller.
+ * Pictures through sharp. Uploads are untrusted, so the number of pixels is checked before decoding, few pictures are decoded at
+ * a time, and messages of the decoder never reach a caller.
  */
 import sharp, { type Sharp } from 'sharp'
 import { PNG_SIGNATURE, readChunks } from '../../../lib/files/png-chunks.ts'
@@ -12,7 +12,7 @@ interface PicturesOptions {
   readonly maxPixels: number
 }
 
-// Decoded pixels are large: more at a time would only trade memory for nothing on a machine of few cores.
+// Decoded pictures are large, and more at a time would not be faster on a machine of few cores.
 const AT_A_TIME = 2
 
 export function openPictures({ maxPixels }: PicturesOptions): Pictures {
@@ -96,8 +96,8 @@ function fromRgba(data: Buffer, { width, height }: Size): Sharp {
 const TEXT_TYPES: ReadonlySet<string> = new Set(['tEXt', 'zTXt', 'iTXt'])
 
 /**
- * Carries the text chunks of one PNG over into another: a graph that was saved in a picture survives the mask on it. `to` as
- * it is when `from` is no PNG or has no text.
+ * Copies the text chunks of one PNG into another, so that the graph in a picture is kept when a mask is drawn on it. Returns
+ * `to` unchanged when `from` is no PNG or has no text.
  */
 function copyTexts(from: Uint8Array, to: Uint8Array): Uint8Array {
   const texts = readChunks(from).filter(({ type }) => TEXT_TYPES.has(type))

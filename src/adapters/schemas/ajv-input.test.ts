@@ -29,7 +29,7 @@ const WORDS: [what: string, schema: JsonRecord, value: unknown, type: string, ct
   ['a type', { type: 'string' }, 5, 'value_error'],
 ]
 for (const [what, schema, value, type, ctx] of WORDS) {
-  test(`${what} has its word`, () => {
+  test(`${what} has its error type`, () => {
     const [failure, ...others] = failuresOf({ field: schema }, { field: value } as JsonRecord)
     assert.deepEqual(others, [])
     assert.deepEqual([failure.loc, failure.type, failure.ctx, failure.input], [['body', 'field'], type, ctx, value])
@@ -45,12 +45,12 @@ test('null is allowed where the schema says so, with and without a type', () => 
   assert.deepEqual(failuresOf(properties, { a: null, b: null, c: null }), [])
 })
 
-test('an unknown field is named, and a whole picture is not repeated', () => {
+test('an unknown field is named, and a large value is not repeated in the error', () => {
   const [failure] = failuresOf({}, { surprise: 'x'.repeat(5000) })
   assert.deepEqual([failure.loc, failure.type, 'input' in failure], [['body', 'surprise'], 'value_error', false])
 })
 
-test('of alternatives the nearest one speaks', () => {
+test('of failed alternatives the errors of the nearest one are reported', () => {
   const properties: JsonRecord = {
     image: {
       oneOf: [{ type: 'string' }, { type: 'object', required: ['url'], properties: { url: { type: 'string' } } }],

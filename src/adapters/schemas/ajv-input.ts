@@ -7,7 +7,7 @@ import type { CheckInput, CompileSchema } from '../../domain/models/catalog/chec
 import { isRecord, type Json, type JsonRecord } from '../../domain/models/catalog/model.ts'
 import type { ValidationFailure } from '../../domain/models/router-error.ts'
 
-// An input may hold whole pictures, which an error need not repeat.
+// An input may hold whole pictures, so errors repeat only short values.
 const MAX_ECHO_LENGTH = 1024
 const MAX_FAILURES = 100
 
@@ -33,7 +33,7 @@ const FORMATS: Readonly<Record<string, true | ((text: string) => boolean)>> = {
   url: (text) => URL.canParse(text),
   'date-time': (text) => /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text) && !Number.isNaN(Date.parse(text)),
   uuid: (text) => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
-  // For readers only: they describe size and encoding, and restrict nothing.
+  // Annotations for readers: they restrict nothing.
   binary: true,
   byte: true,
   float: true,

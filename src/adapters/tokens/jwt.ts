@@ -36,7 +36,7 @@ export interface JwtOptions {
   readonly clock: Clock
 }
 
-/** Throws when the keys are to come from a file that holds none. */
+/** Throws when the keys come from a file and the file holds none. */
 export async function openJwtVerifier(options: JwtOptions): Promise<VerifyToken> {
   const { keys, clock, clockSkewMs, accountClaim } = options
   const getKey = keys.kind === 'url' ? createRemoteKeys(keys.url, clock) : await readKeys(keys.path)
@@ -65,14 +65,14 @@ function toVerified(payload: JWTPayload, { accountClaim, scopesClaim, clockSkewM
   return { accountId, scopes: readScopes(payload[scopesClaim]), expiresAt }
 }
 
-/** Scopes that we do not know are left out: they are meant for other services. A token that has only those may do nothing. */
+/** Unknown scopes are left out, since they belong to other services. A token with no other scopes may do nothing. */
 function readScopes(claim: unknown): readonly string[] | null {
   if (claim === undefined) return null
   const scopes: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
   return scopes.filter((scope) => typeof scope === 'string' && isScope(scope)) as string[]
 }
 
-/** Whether the token is at fault; otherwise its keys could not be fetched. */
+/** Whether the token is at fault, and not a fetch of the keys that failed. */
 function isTokenFault(error: unknown): boolean {
   if (error instanceof errors.JWKSTimeout || error instanceof KeysUnavailable) return false
   // A TypeError means that the key does not fit the token's algorithm.
@@ -82,7 +82,7 @@ function isTokenFault(error: unknown): boolean {
 class KeysUnavailable extends Error {}
 
 const FETCH_TIMEOUT_MS = 5_000
-// The shortest pause before an unknown key makes us fetch again, and before a failed fetch is repeated.
+// The shortest time between two fetches, whether for an unknown key or after a failure.
 const FETCH_AGAIN_MS = 30_000
 const FETCH_AFTER_FAILURE_MS = 5_000
 const MAX_JWKS_BYTES = 1_048_576

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
+import type { AccountPage, AccountSummary, AccountWire, EntryWire } from './admin-answers.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
-import type { AccountPage, AccountSummary, AccountWire, EntryWire } from './wire.ts'
 
 export function addAccounts(program: Command, terminal: Terminal, finish: Finish): void {
   const accounts = program.command('accounts').description('accounts of the cloud and serverless kinds')
@@ -77,7 +77,7 @@ async function update(
   if (status !== null) change['status'] = status
   const limits = readLimits(options)
   if (options['clearLimits'] === true) change['limits'] = limits ?? {}
-  // Limits that are not named stay as they are.
+  // Limits that the command does not name keep their values.
   else if (limits !== null)
     change['limits'] = { ...(await client.call<AccountWire>('GET', pathOf(id))).overrides, ...limits }
   if (Object.keys(change).length === 0)
@@ -90,7 +90,7 @@ function namesOf(options: Options): Record<string, string> {
   return { ...(name !== null && { name }), ...(tier !== null && { tier }) }
 }
 
-/** `name=value` with values as in the tiers: numbers, true, false, null, lists in JSON. */
+/** Reads `name=value`. Values are written as in the tiers: numbers, true, false, null, or a JSON list. */
 function readLimits(options: Options): Record<string, unknown> | null {
   const given = (options['limit'] as readonly string[] | undefined) ?? []
   const [allowed, denied] = [textOf(options, 'allowModels'), textOf(options, 'denyModels')]
@@ -114,7 +114,7 @@ function readLimit(text: string): [string, unknown] {
   try {
     if (equals > 0) return [text.slice(0, equals), JSON.parse(text.slice(equals + 1)) as unknown]
   } catch {
-    // Said below.
+    // The error below reports it.
   }
   throw new CommandError(
     `--limit ${JSON.stringify(text)} is not name=value; give for example concurrentJobs=3 or denyNodes=["RunModel"]`,

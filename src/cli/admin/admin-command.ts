@@ -1,4 +1,4 @@
-/** One administrative command: connect, ask, print. */
+/** Runs one administrative command: connects, calls the admin API and prints the answer. */
 import type { Command } from 'commander'
 import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type AdminClient, addAdminFlags, connect } from './connect.ts'

@@ -1,6 +1,6 @@
 /**
- * How the administrative commands reach what they change: the admin API of the service at `--url`, or of the one that holds
- * the data folder; and when nobody holds it, the folder itself, by the same API in this very process.
+ * How the administrative commands reach the admin API: that of the service at `--url`, or of the service that holds the data
+ * folder. When no service holds it, the same API is opened over the folder in this process.
  */
 import { userInfo } from 'node:os'
 import type { Command } from 'commander'
@@ -13,7 +13,7 @@ import { CommandError, EXIT, type Terminal, toPrintable } from '../terminal.ts'
 import { readVersion } from '../version.ts'
 
 export interface AdminClient extends AsyncDisposable {
-  /** Throws CommandError with the service's own words. */
+  /** Throws CommandError with the service's own message. */
   call<Answer extends object>(method: string, path: string, body?: object): Promise<Answer>
 }
 
@@ -25,13 +25,13 @@ export function addAdminFlags(command: Command): Command {
   return addSettingFlags(command, ['dataDir', 'tiers'])
     .option(
       '--url <url>',
-      `the service to talk to (env ${OTHER_ENV.baseUrl}; default: the data folder, or who holds it)`,
+      `the service to talk to (env ${OTHER_ENV.baseUrl}; default: the one that holds the data folder, or the folder itself)`,
     )
     .option('--admin-token <token>', `its admin token (env ${ENV.adminToken}; prefer the variable)`)
     .option('--json', 'print the answer as JSON')
 }
 
-/** Nothing is looked for or opened before the first call: a mistake in what the command was given comes first. */
+/** Connects at the first call, so that a mistake in the arguments is reported before any service is looked for. */
 export function connect(options: Options, terminal: Terminal): AdminClient {
   let opened: Promise<AdminClient> | null = null
   return {
@@ -40,7 +40,7 @@ export function connect(options: Options, terminal: Terminal): AdminClient {
       return (await opened).call<Answer>(method, path, body)
     },
     async [Symbol.asyncDispose]() {
-      // What kept it from opening was thrown by the call.
+      // The call itself has already thrown this error.
       const client = await opened?.catch(() => null)
       await client?.[Symbol.asyncDispose]()
     },
@@ -59,7 +59,7 @@ async function findAdmin(options: Options, terminal: Terminal): Promise<AdminCli
     throw new CommandError(`cannot open the data folder: ${service.message}`, EXIT.failed)
   if (service.state === 'held')
     throw new CommandError(
-      `the data folder ${directory} is in use, and nobody says where: a service starts or ends there, or another command works; try again, or give --url`,
+      `the data folder ${directory} is in use, but has no address yet: a service is starting or stopping, or another command uses it; try again, or give --url`,
       EXIT.failed,
     )
   if (token !== null) return toRemote(service.address.url, token)
@@ -69,7 +69,7 @@ async function findAdmin(options: Options, terminal: Terminal): Promise<AdminCli
   )
 }
 
-/** Not those of the command itself, some of which are called like settings. */
+/** Leaves out the options of the command itself, some of which have the names of settings. */
 function settingsOf({ config, dataDir, tiers }: Options): Options {
   return { config, dataDir, tiers }
 }
@@ -90,7 +90,7 @@ function toRemote(url: string, token: string | null): AdminClient {
     async call<Answer extends object>(method: string, path: string, body?: object) {
       const response = await fetch(`${url}/admin/v1${path}`, {
         method,
-        // One call per connection: the folder's own service must be able to end at once.
+        // One call per connection, so that the API over a data folder can close at once.
         headers: { authorization: `Bearer ${token}`, connection: 'close' },
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: AbortSignal.timeout(CALL_WITHIN_MS),
@@ -110,9 +110,9 @@ async function readAnswer(response: Response): Promise<object> {
   if (response.ok && answer !== null) return answer
   const { type, message } = (answer as Refused | null)?.error ?? {}
   const words = typeof message === 'string' ? message : `the service answered ${response.status}`
-  // Only the admin API itself names a type: something else has answered.
+  // Every error of the admin API has a type; without one, something else has answered.
   const hint = type === undefined ? '; is it served with an adminToken?' : ''
-  // A value that is not allowed is a mistake in the call, wherever it is noticed.
+  // A refused value is a mistake in the call, also when the service is what notices it.
   const isMistake = type === 'invalid_field' || type === 'invalid_request'
   throw new CommandError(toPrintable(words) + hint, isMistake ? EXIT.usage : EXIT.failed)
 }

@@ -1,12 +1,12 @@
-/** `atelier credits`: what accounts have, and whether the books add up. */
+/** `atelier credits`: balances, grants, and a check of the ledger. */
 import type { Command } from 'commander'
 import { readUsdMicros } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf, showEntries } from './accounts.ts'
+import type { AccountWire, GrantWire, LedgerReportWire } from './admin-answers.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
-import type { AccountWire, GrantWire, LedgerReportWire } from './wire.ts'
 
 export function addCredits(program: Command, terminal: Terminal, finish: Finish): void {
   const credits = program.command('credits').description('credits of accounts')
@@ -62,10 +62,10 @@ function withAmount(command: Command): Command {
     .option('--usd <amount>', 'how much, in dollars')
     .option('--micros <amount>', 'how much, in millionths of a dollar')
     .option('--memo <text>', 'what it is for')
-    .option('--id <text>', 'a name of this grant that makes repeating the command harmless')
+    .option('--id <text>', 'an id for this grant: repeating the command with it changes nothing')
 }
 
-/** To the admin API taking back is a grant below zero. */
+/** In the admin API, taking credit back is a grant of a negative amount. */
 function grant(
   client: AdminClient,
   options: Options,

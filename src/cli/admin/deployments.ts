@@ -2,10 +2,10 @@
 import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
+import type { DeploymentWire } from './admin-answers.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
-import type { DeploymentWire } from './wire.ts'
 
 const YEAR_MS = 365 * 86_400_000
 
@@ -63,7 +63,7 @@ export function addDeployments(program: Command, terminal: Terminal, finish: Fin
 
 function withSettings(command: Command): Command {
   return command
-    .option('--workers <count>', 'jobs that run at once; 0: the pool hook is called for workers')
+    .option('--workers <count>', 'jobs that run at once; 0: workers come through the pool hook')
     .option('--idle <duration>', 'after how long without a job its workers go, such as 5m')
 }
 

@@ -1,4 +1,4 @@
-/** `atelier jobs`: what an operator can do about anybody's job, on a running service. */
+/** `atelier jobs`: what an operator can do with a job of any account, on a running service. */
 import type { Command } from 'commander'
 import type { Finish, Terminal } from '../terminal.ts'
 import { addAdminCommand } from './admin-command.ts'

@@ -1,12 +1,12 @@
-/** `atelier keys`: what an account's programs show. A key is printed once, when it is made. */
+/** `atelier keys`: the API keys of accounts. A key is printed once, when it is made. */
 import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf } from './accounts.ts'
+import type { KeyWire, ShownKeyWire } from './admin-answers.ts'
 import { addAdminCommand, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
-import type { KeyWire, ShownKeyWire } from './wire.ts'
 
 const DAY_MS = 86_400_000
 
@@ -37,13 +37,13 @@ export function addKeys(program: Command, terminal: Terminal, finish: Finish): v
       .command('rotate')
       .description('give a key a new secret')
       .argument('<id>', 'the key’s id')
-      .option('--overlap <duration>', 'how long the old secret still counts, such as 1h; default: not at all'),
+      .option('--overlap <duration>', 'how long the old secret still works, such as 1h; default: not at all'),
     { ask: rotate, show: showNew },
     parts,
   )
 
   addAdminCommand(
-    keys.command('revoke').description('refuse a key from now on').argument('<id>', 'the key’s id'),
+    keys.command('revoke').description('revoke a key: it is refused from now on').argument('<id>', 'the key’s id'),
     {
       ask: (client, _options, [id]) => client.call<KeyWire>('POST', `${keyPath(id)}/revoke`),
       show: ({ id }) => `revoked ${id}`,
@@ -56,7 +56,7 @@ function accountOf(options: Options): string {
   return textOf(options, 'account') ?? ''
 }
 
-/** The id, or the whole key that somebody has at hand. */
+/** Accepts the id, or the whole key. */
 function keyPath(given = ''): string {
   return `/keys/${encodeURIComponent(/^atl_([0-9A-Za-z]{12})_/.exec(given)?.[1] ?? given)}`
 }

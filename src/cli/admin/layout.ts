@@ -1,4 +1,4 @@
-/** Answers as a person reads them: pairs below each other, or a table. Pure. */
+/** Formats answers for people: one pair per line, or a table. Pure. */
 
 export function toPairs(pairs: readonly (readonly [name: string, value: unknown])[]): string {
   const width = Math.max(...pairs.map(([name]) => name.length))

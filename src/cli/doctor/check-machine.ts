@@ -1,4 +1,4 @@
-/** Checks of what the service runs on: the runtime, its packages, the native ones among them, optional programs. */
+/** Checks of what the service runs on: the runtime, its packages (native ones included) and optional programs. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
@@ -9,7 +9,7 @@ export function checkRuntime(): Finding {
   return ok('runtime', `Node ${process.version} on ${process.platform}-${process.arch}`)
 }
 
-/** Whether what is installed is what package.json asks for. */
+/** Whether the installed packages are those that package.json asks for. */
 export function checkPackages(): Finding {
   const { dependencies } = readJson(new URL('../../../package.json', import.meta.url)) as {
     dependencies: Record<string, string>
@@ -24,7 +24,7 @@ function readJson(file: string | URL): unknown {
   return JSON.parse(readFileSync(file, 'utf8'))
 }
 
-/** Wherever the package manager put it: beside us when we are installed as a package, below us in a checkout. */
+/** Finds a package where the package manager put it: beside Atelier when that is installed as a package, below it in a checkout. */
 function installedVersion(name: string): string | null {
   try {
     const manifest = findPackageJSON(name, import.meta.url)

@@ -10,7 +10,7 @@ const GIB = 2 ** 30
 const LOW_SPACE = 5 * GIB
 const NO_SPACE = GIB / 4
 
-/** The folder itself, or the nearest one above it that exists: there it would be created. */
+/** The folder itself, or the nearest existing folder above it, in which it would be created. */
 function nearestExisting(directory: string): string {
   const stat = statSync(directory, { throwIfNoEntry: false })
   return stat !== undefined || directory === path.dirname(directory)
@@ -20,24 +20,24 @@ function nearestExisting(directory: string): string {
 
 export function checkDataFolder({ store }: Config): Finding {
   const what = 'data folder'
-  const place = nearestExisting(store.directory)
+  const folder = nearestExisting(store.directory)
   try {
-    if (!statSync(place).isDirectory()) return fail(what, `${place} is a file`, 'choose another with --data-dir')
-    accessSync(place, constants.W_OK | constants.X_OK)
+    if (!statSync(folder).isDirectory()) return fail(what, `${folder} is a file`, 'choose another with --data-dir')
+    accessSync(folder, constants.W_OK | constants.X_OK)
   } catch (error) {
     return fail(
       what,
-      `${place} cannot be written: ${toReason(error)}`,
+      `${folder} cannot be written: ${toReason(error)}`,
       'change its owner, or choose another with --data-dir',
     )
   }
-  if (place !== store.directory) return ok(what, `${store.directory} will be created`)
-  const mode = statSync(place).mode & 0o777
+  if (folder !== store.directory) return ok(what, `${store.directory} will be created`)
+  const mode = statSync(folder).mode & 0o777
   if ((mode & 0o077) !== 0) {
     return warn(
       what,
-      `${place} is open to other users (mode ${mode.toString(8)})`,
-      `chmod 700 ${place}, or start the service, which does so`,
+      `${folder} is open to other users (mode ${mode.toString(8)})`,
+      `chmod 700 ${folder}, or start the service, which does so`,
     )
   }
   return ok(what, store.directory)
@@ -75,7 +75,7 @@ export function checkSafety({ config, secrets, warnings }: LoadedConfig): Findin
 
 const HEALTH_WITHIN_MS = 3000
 
-/** true: an answer of this contract; false: something else answers; null: nobody does. */
+/** true: the health answer of a Jobs API server; false: something else answers; null: no answer. */
 async function askHealth(baseUrl: string): Promise<boolean | null> {
   try {
     const response = await fetch(`${baseUrl}/api/v2/health`, { signal: AbortSignal.timeout(HEALTH_WITHIN_MS) })

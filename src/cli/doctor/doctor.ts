@@ -1,4 +1,4 @@
-/** `atelier doctor`: looks at everything a start depends on and says what to do about each thing that is not right. */
+/** `atelier doctor`: checks everything a start depends on, and says what to do about each problem. */
 import type { Command } from 'commander'
 import type { LoadedConfig } from '../../config/config.ts'
 import { ConfigError } from '../../config/config-error.ts'
@@ -26,7 +26,7 @@ async function examineMachine(): Promise<Finding[]> {
 async function examineService(options: Readonly<Record<string, unknown>>, terminal: Terminal): Promise<Finding[]> {
   const loaded = tryToLoad(options, terminal)
   if (loaded instanceof ConfigError)
-    return [fail('configuration', loaded.message, 'nothing else can be checked before')]
+    return [fail('configuration', loaded.message, 'correct it first; nothing else can be checked without it')]
   const { config } = loaded
   const baseUrl = terminal.env[OTHER_ENV.baseUrl]
   return [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readBaseUrl, resolveLink } from './client.ts'
-import { toErrorLines } from './wire.ts'
+import { toErrorLines } from './job-answers.ts'
 
 test('links are followed as the contract says', () => {
   const base = 'https://host:8443/deployment/x'
@@ -20,7 +20,7 @@ test('a base address is http(s) without query', () => {
   assert.throws(() => readBaseUrl('http://h?x=1'), /is not an http\(s\) address/)
 })
 
-test('a refusal is told with every complaint about a node', () => {
+test('a refusal lists every error of a node', () => {
   const body = {
     error: {
       code: 'invalid_workflow',

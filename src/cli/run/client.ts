@@ -1,6 +1,6 @@
 /**
- * The few calls that `run` makes, over plain fetch, against any server of the Jobs API v2. Links from the server are followed,
- * not built; the token goes to the server's own origin only.
+ * The calls that `run` makes to a server of the Jobs API v2, over plain fetch. It follows the links that the server gives instead
+ * of building addresses, and sends the token to the server's own origin only.
  */
 import { randomUUID } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
@@ -9,7 +9,7 @@ import { typeFromName } from '../../../lib/files/mime.ts'
 import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
-import { type JobView, readJob, toErrorLines, toFields } from './wire.ts'
+import { type JobView, readJob, toErrorLines, toFields } from './job-answers.ts'
 
 export interface ClientOptions {
   readonly baseUrl: string
@@ -40,17 +40,17 @@ export interface RunClient {
   submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView>
   job(link: string, signal: AbortSignal): Promise<JobView>
   cancel(link: string, signal: AbortSignal): Promise<JobView>
-  /** The answer's body is the event stream; refusals are thrown. */
+  /** Resolves to the answer whose body is the event stream; throws refusals. */
   events(link: string, signal: AbortSignal): Promise<Response>
   download(url: string, signal: AbortSignal): Promise<Response>
 }
 
-// A poll or a submit that takes longer than this will not come any more; uploads and downloads have no such limit.
+// A poll or a submit without an answer for this long has failed. Uploads and downloads have no such limit.
 const ANSWER_WITHIN_MS = 30_000
-// What the official clients allow a full queue before they give up.
+// As long as the official clients retry when the queue is full.
 const KEEP_SUBMITTING_MS = 60_000
 
-/** Checks the address once; a wrong one is a mistake of the caller, not an absent server. */
+/** Checks the address before any request: a malformed one is a mistake in the call, not a server that cannot be reached. */
 export function readBaseUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
@@ -62,7 +62,7 @@ export function readBaseUrl(text: string): string {
   return url.href.replace(/\/+$/, '')
 }
 
-/** Absolute as it is; `/…/api/…` against the origin; anything else below the base. */
+/** An absolute link stays as it is; `/…/api/…` is resolved against the origin, anything else against the base. */
 export function resolveLink(link: string, baseUrl: string): string {
   if (URL.canParse(link)) return link
   if (link.startsWith('/') && link.includes('/api/')) return new URL(link, baseUrl).href
@@ -117,7 +117,7 @@ export function createRunClient({ baseUrl, token }: ClientOptions): RunClient {
     const form = new FormData()
     form.set('content_type', contentType)
     form.set('file_path', name)
-    // Backed by the file: it is read while it is sent.
+    // A blob backed by the file, which is read while it is sent.
     form.set('file', await openAsBlob(file, { type: contentType }), name)
     const response = await call('/assets', {
       method: 'POST',

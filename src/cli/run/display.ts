@@ -1,12 +1,12 @@
-/** How a run shows itself: a live bar on a terminal, one line per change elsewhere. All of it goes to standard error. */
+/** Shows the progress of a run on standard error: a live bar on a terminal, one line per change elsewhere. */
 import { Presets, SingleBar } from 'cli-progress'
 import { printLine, type Terminal, toPrintable } from '../terminal.ts'
 import type { FollowDisplay } from './follow.ts'
-import type { ProgressView } from './wire.ts'
+import type { ProgressView } from './job-answers.ts'
 
 export interface RunDisplay extends FollowDisplay {
   say(text: string): void
-  /** Takes the bar away; what was said stays. */
+  /** Removes the bar; the lines that were printed stay. */
   end(): void
 }
 

@@ -1,13 +1,20 @@
 /**
- * Follows a job to its end. The event stream is the quick way, polling the sure one: whenever the stream ends without a
- * terminal status, breaks, stays silent or is refused, the job itself is read, and the stream is tried again. A server that
- * is away for a while (a restart) does not end the wait; one that stays away does.
+ * Follows a job to its end. The event stream is quick, polling is reliable: whenever the stream ends without a terminal status,
+ * breaks, goes silent or is refused, the job itself is read and the stream is tried again. A server that is away for a moment
+ * (a restart) does not end the wait; one that stays away does.
  */
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient, UnreachableError } from './client.ts'
-import { readEvents } from './event-stream.ts'
-import { type JobView, type ProgressView, readOutput, readProgress, TERMINAL_STATUSES, toFields } from './wire.ts'
+import {
+  type JobView,
+  type ProgressView,
+  readOutput,
+  readProgress,
+  TERMINAL_STATUSES,
+  toFields,
+} from './job-answers.ts'
+import { readEvents } from './read-event-stream.ts'
 
 export interface FollowDisplay {
   status(status: string, queuePosition: number | null): void
@@ -63,7 +70,7 @@ async function streamToEnd(client: RunClient, job: JobView, { display, signal }:
     if (signal.aborted) throw error
     if (error instanceof RefusedError && error.status !== 401) return false
     if (error instanceof RefusedError || error instanceof UnreachableError) throw error
-    // The connection broke in the middle, or fell silent: the poll that follows tells how things are.
+    // The connection broke or went silent; the poll that follows finds out the state of the job.
     return false
   }
 }

@@ -1,4 +1,4 @@
-/** What `run` was asked for, and the workflow that it makes of it. */
+/** What `run` was asked to do, and the workflow with its inputs filled in. */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
@@ -12,15 +12,15 @@ export interface RunRequest {
   readonly file: string
   /** `node.field=value` or `node.field=@file`. */
   readonly inputs: readonly string[]
-  /** Where outputs go; null: those of a server are only named, those of this machine go into the current folder. */
+  /** The folder for outputs. null: a remote run only prints their addresses, a local run writes into the current folder. */
   readonly out: string | null
-  /** null: the graph runs here, without a service. */
+  /** null: the graph runs in this process, without a service. */
   readonly server: ClientOptions | null
   readonly timeoutMs: number | null
   readonly json: boolean
 }
 
-/** The reason of an abort that was asked for: a signal, or the end of the time. */
+/** The reason of an abort that the user asked for: a signal, or the timeout. */
 export class StopError extends Error {}
 
 export interface RunContext {
@@ -29,7 +29,7 @@ export interface RunContext {
   readonly signal: AbortSignal
 }
 
-/** The workflow with its inputs set. `toFile` makes of an `@file` what stands for it in the workflow. */
+/** The workflow with its inputs set. `toFile` returns the value that replaces an `@file` in the workflow. */
 export async function prepareWorkflow(
   request: RunRequest,
   cwd: string,

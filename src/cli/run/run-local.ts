@@ -1,4 +1,4 @@
-/** A run in this process, without a service. Outputs are written as they come, so those of a run that fails later stay. */
+/** Runs a workflow in this process, without a service. Outputs are written as they arrive, so a run that fails later keeps them. */
 import { access, mkdir } from 'node:fs/promises'
 import path from 'node:path'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
@@ -8,9 +8,9 @@ import { type LocalDraft, type LocalOutcome, readLocalRun } from '../../compose/
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import type { RunDisplay } from './display.ts'
+import { describeError, type JobErrorView, toErrorLines } from './job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
 import { saveNewFile } from './save-outputs.ts'
-import { describeError, type JobErrorView, toErrorLines } from './wire.ts'
 
 interface LocalOutput {
   readonly name: string

@@ -1,12 +1,12 @@
-/** A run on a server: uploads, the submit, the wait with its cancel, and the outputs. */
+/** Runs a workflow on a server: uploads files, submits, waits (Ctrl-C cancels the job), and fetches the outputs. */
 import path from 'node:path'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type ClientOptions, createRunClient, type RunClient, UnreachableError } from './client.ts'
 import { followJob } from './follow.ts'
+import { describeError, type JobView, type OutputView } from './job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
 import { saveOutput } from './save-outputs.ts'
-import { describeError, type JobView, type OutputView } from './wire.ts'
 
 /** The whole run on a server; returns the exit code. */
 export async function runRemotely(request: RunRequest, server: ClientOptions, context: RunContext): Promise<number> {
@@ -32,7 +32,7 @@ async function upload(client: RunClient, given: string, { terminal, display, sig
   })
 }
 
-// A cancel takes effect between two steps of a node; whoever pressed Ctrl-C should not wait longer than this to learn so.
+// A cancel takes effect between two steps of a node. After Ctrl-C we wait this long for it.
 const CANCEL_WITHIN_MS = 15_000
 
 async function followOrCancel(client: RunClient, job: JobView, { display, signal }: RunContext): Promise<JobView> {

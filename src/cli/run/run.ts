@@ -26,10 +26,7 @@ export function addRun(program: Command, terminal: Terminal, finish: Finish): vo
     .argument('<workflow.json>', 'a workflow in API format')
     .option('-i, --input <node.field=value>', 'set an input: a value, or @file to upload; repeatable', collect)
     .option('-o, --out <folder>', 'where to write the outputs; without it their addresses are printed')
-    .option(
-      '--local',
-      'run it in this process, without a server; files lie in the current folder, outputs go there too',
-    )
+    .option('--local', 'run it in this process, without a server; input files and outputs are in the current folder')
     .option('--base-url <url>', `the server (env ${OTHER_ENV.baseUrl}; default ${DEFAULT_BASE_URL})`)
     .option('--data-dir <folder>', 'instead: the server that holds this data folder')
     .option('--token <token>', `the bearer token (env ${ENV.token})`)
@@ -55,7 +52,7 @@ function toRequest(file: string, options: Readonly<Record<string, unknown>>, ter
 
 const SERVER_FLAGS = { baseUrl: '--base-url', dataDir: '--data-dir', token: '--token' }
 
-/** A run without a server has no use for the flags that name one. */
+/** Refuses flags that name a server together with `--local`. */
 function refuseServer(options: Readonly<Record<string, unknown>>): null {
   for (const [name, flag] of Object.entries(SERVER_FLAGS)) {
     if (options[name] !== undefined) {

@@ -24,7 +24,7 @@ test('a name never leaves its folder', () => {
   assert.ok(toSafeName(`${'x'.repeat(900)}.png`).length < 255)
 })
 
-test('an existing file is never overwritten, and half a file is never left', async () => {
+test('an existing file is never overwritten, and no partial file is left', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'atelier-save-'))
   try {
     const output = { id: '1', name: 'a.txt', url: 'http://127.0.0.1/x', sizeBytes: 3 }

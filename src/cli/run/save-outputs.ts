@@ -1,6 +1,6 @@
 /**
- * Writes outputs into a folder. A name from a server or a node is only ever a base name, and an existing file is never
- * overwritten: the next free number goes into the name. A file that could not be received whole is not left behind.
+ * Writes outputs into a folder. Of a name from a server or a node only the base name is used. An existing file is never
+ * overwritten: the next free number is added to the name. A file that did not arrive whole is removed.
  */
 import { createWriteStream } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
@@ -9,16 +9,16 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { CommandError, EXIT } from '../terminal.ts'
 import { type RunClient, UnreachableError } from './client.ts'
-import type { OutputView } from './wire.ts'
+import type { OutputView } from './job-answers.ts'
 
 const MAX_NAME = 200
 const ATTEMPTS = 3
 
-// Controls, and what other systems do not allow in a name.
+// Control characters, and characters that other systems do not allow in a name.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the point.
 const UNSAFE = /[\u0000-\u001f\u007f<>:"|?*]/g
 
-/** A name that stays in its folder on every system. */
+/** Makes a file name that cannot leave its folder, on any system. */
 export function toSafeName(name: string): string {
   const base = name.split(/[\\/]/).at(-1) ?? ''
   const plain = base
@@ -61,7 +61,7 @@ async function saveOnce(client: RunClient, output: OutputView, folder: string, s
 interface NewFile {
   readonly folder: string
   readonly name: string
-  /** How many bytes must arrive; null or absent: as many as there are. */
+  /** How many bytes must arrive; null or absent: any number. */
   readonly sizeBytes?: number | null
   readonly signal?: AbortSignal
 }

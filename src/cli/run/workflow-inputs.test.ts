@@ -15,7 +15,7 @@ function readValueOf(text: string) {
 }
 
 describe('--input', () => {
-  test('is JSON where it parses, else text', () => {
+  test('is JSON where it is valid JSON, else text', () => {
     assert.equal(readValueOf('3.a=42'), 42)
     assert.equal(readValueOf('3.a=true'), true)
     assert.equal(readValueOf('3.a=a cat, sitting'), 'a cat, sitting')
@@ -31,12 +31,12 @@ describe('--input', () => {
     assert.equal(readValueOf('3.a=@@home'), '@home')
   })
 
-  test('finds the node whose id is longest, so ids may contain dots', () => {
+  test('takes the longest node id that matches, so that ids may contain dots', () => {
     const { nodeId, field } = readInput('3.1.seed=1', workflow)
     assert.deepEqual([nodeId, field], ['3.1', 'seed'])
   })
 
-  test('a form that is no input, and a node that is not there, are mistakes of the caller', () => {
+  test('a malformed input and an unknown node are mistakes in the call', () => {
     for (const bad of ['', 'seed', '3=1', '3.seed', '9.seed=1', '3.=1', '__proto__.x=1']) {
       assert.throws(
         () => readInput(bad, workflow),
@@ -59,7 +59,7 @@ describe('the workflow', () => {
     assert.equal(stringifyLosslessJson(workflow), TEXT, 'the original is untouched')
   })
 
-  test('in the format of the editor, or not JSON, is refused with what to do', () => {
+  test('in the format of the editor, or not JSON, is refused with advice', () => {
     assert.throws(() => readWorkflow('{"nodes":[],"links":[]}', 'w.json'), /Export \(API\)/)
     assert.throws(() => readWorkflow('{', 'w.json'), /w\.json is not valid JSON/)
     assert.throws(() => readWorkflow('[]', 'w.json'), /must be a JSON object/)

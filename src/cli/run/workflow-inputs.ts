@@ -19,7 +19,7 @@ function refuse(message: string): never {
   throw new CommandError(toPrintable(message), EXIT.usage)
 }
 
-/** A workflow in API format: an object of nodes. The graph itself is for the server to judge. */
+/** Reads a workflow in API format: an object of nodes. The server validates the graph itself. */
 export function readWorkflow(text: string, name: string): JsonObject {
   const workflow = parseOrRefuse(text, name)
   if (!isJsonObject(workflow)) refuse(`${name} does not hold a workflow: it must be a JSON object of nodes`)
@@ -40,7 +40,7 @@ function parseOrRefuse(text: string, name: string): JsonValue {
 export function readInput(text: string, workflow: JsonObject): WorkflowInput {
   const equals = text.indexOf('=')
   const target = equals === -1 ? '' : text.slice(0, equals)
-  // Ids of nodes inside a group contain colons or dots, so the workflow decides where the id ends.
+  // Ids of nodes inside a group contain colons or dots, so the ids in the workflow decide where the id ends.
   const nodeId = Object.keys(workflow)
     .filter((id) => target.startsWith(`${id}.`))
     .sort((a, b) => b.length - a.length)[0]

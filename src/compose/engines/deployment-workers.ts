@@ -1,4 +1,4 @@
-/** The workers of pools in this process: each pool's are started and ended one step after the other, never both at once. */
+/** The workers of the pools in this process. Starts and stops of one pool run one after the other, never at the same time. */
 
 import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
@@ -7,7 +7,7 @@ import type { Worker } from '../../domain/jobs/claim/worker.ts'
 import type { CreatePoolWorker } from '../job-actions.ts'
 
 export interface LocalPoolWorkers extends PoolWorkers {
-  /** Jobs that they run. */
+  /** How many jobs they run. */
   running(): number
   /** Ends all of them; none can be started afterwards. */
   drain(options: { readonly deadline: Date }): Promise<void>
@@ -15,7 +15,7 @@ export interface LocalPoolWorkers extends PoolWorkers {
 
 interface LocalPoolWorkersDeps {
   readonly createPoolWorker: CreatePoolWorker
-  /** The workers of the common pool, which live as long as the process. */
+  /** The workers of the common pool, which run as long as the process. */
   readonly commonWorker: Pick<Worker, 'stats'>
 }
 
@@ -24,7 +24,7 @@ export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: Local
   const locks = createKeyedLock()
   let isDraining = false
 
-  /** Another number of workers waits until nothing runs: no run is broken off for it. */
+  /** A changed number of workers takes effect once no job runs, so that no run is interrupted for it. */
   function isAsWanted(pool: string, workers: number): boolean {
     const stats = started.get(pool)?.stats()
     return isDraining || (stats !== undefined && (stats.workers === workers || stats.running > 0))

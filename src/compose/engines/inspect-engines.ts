@@ -1,4 +1,4 @@
-/** A look at the configured ComfyUI servers for `atelier doctor`, also beside a running service: asks each, starts none. */
+/** Inspects the configured ComfyUI servers for `atelier doctor`: asks each, starts none. Works while the service runs too. */
 
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'

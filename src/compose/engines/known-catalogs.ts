@@ -1,6 +1,6 @@
 /**
- * What engines could run when they were last seen, kept with the data. A start while an engine is away then knows its classes
- * and weights all the same: its jobs are accepted and wait.
+ * Stores what each engine could run when it was last seen. After a start while an engine is away its classes and weights are
+ * still known, so that its jobs are accepted and wait for it.
  */
 import type { ObjectInfo } from '../../../engine/graph/object-info.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
@@ -20,7 +20,7 @@ export async function recallEngines(store: Meta, engineIds: readonly string[]): 
   return known
 }
 
-/** Not awaited by whoever learns something: what is lost is learnt again at the next contact. */
+/** Writes in the background: what a crash loses is learnt again at the next contact. */
 export function createRememberEngine(
   store: Meta,
   log: Log,
@@ -34,6 +34,6 @@ export function createRememberEngine(
     written.set(engineId, text)
     store
       .writeMeta(keyOf(engineId), text)
-      .catch((error) => log.warn({ err: error, engine: engineId }, 'what an engine can run could not be remembered'))
+      .catch((error) => log.warn({ err: error, engine: engineId }, 'the catalog of an engine could not be stored'))
   }
 }

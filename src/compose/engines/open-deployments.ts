@@ -1,4 +1,4 @@
-/** Named deployments: their addresses, their workers, and what is told when workers come or go. */
+/** Named deployments: their addresses, their workers, and the hook that is called when workers are needed or idle. */
 
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../lib/clock.ts'
@@ -27,7 +27,7 @@ interface DeploymentParts {
 
 export interface RunningPools extends AsyncDisposable {
   readonly workers: LocalPoolWorkers
-  /** Looks after the pools from now on. Harmless when called twice. */
+  /** Starts the lifecycle of the pools. Harmless when called twice. */
   start(): void
   drain(options: { readonly deadline: Date }): Promise<void>
 }
@@ -55,7 +55,7 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
   const inBackground = (act: () => Promise<void>) => {
     if (isEnding) return
     const done = act()
-      .catch((error) => log.error({ err: error }, 'deployments could not be looked after'))
+      .catch((error) => log.error({ err: error }, 'the lifecycle of the deployments failed'))
       .finally(() => underway.delete(done))
     underway.add(done)
   }
@@ -67,7 +67,7 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
     start() {
       looking.start()
       deployments.onChange(({ state }) => {
-        // An operator's change is acted on at once; what the lifecycle itself changed needs no second look.
+        // An operator's change is acted on at once; a change by the lifecycle itself needs no further run.
         if (state !== 'ready') inBackground(() => lifecycle.look())
       })
       inBackground(() => lifecycle.look())

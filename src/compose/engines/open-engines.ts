@@ -1,4 +1,4 @@
-/** The engines that the configuration names, as one fleet. */
+/** Opens the engines that the configuration names, as one fleet. */
 
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
@@ -26,9 +26,9 @@ interface FleetParts {
 }
 
 export interface FleetOverrides {
-  /** Instead of the built-in one, and closed by whoever made it. */
+  /** Used instead of the built-in engine; its maker closes it. */
   readonly engine?: Engine
-  /** Instead of everything that the configuration names. */
+  /** Used instead of all engines that the configuration names. */
   readonly engines?: readonly FleetEngine[]
 }
 
@@ -56,7 +56,7 @@ async function gather(
   engines: readonly FleetEngine[],
   { clock, log, store }: FleetParts,
 ): Promise<Fleet> {
-  // The built-in engine alone runs whatever it accepts: its jobs need no lanes, and nothing about it is to be remembered.
+  // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
   const hasLanes = engines.some(({ isResident }) => !isResident)
   const others = engines.filter(({ isResident }) => !isResident).map(({ id }) => id)
   return createFleet(engines, {
@@ -87,7 +87,7 @@ async function openResident(config: Config, parts: FleetParts): Promise<Resident
   return { engine, member }
 }
 
-/** Of the memory, what one job may have where several accounts share it: one of them must not leave nothing for the others. */
+/** The share of the memory that one job may use where several accounts share the service, so that no account takes all of it. */
 const SHARE_OF_JOB = 0.5
 
 function openEmbedded({ kind, engine: config }: Config, { clock, log, runModel }: FleetParts): Promise<Engine> {
@@ -147,12 +147,12 @@ async function openComfyEngines(
   return engines
 }
 
-/** The address without its scheme: what an operator would call it. */
+/** The address without its scheme, as an operator would name the server. */
 function toRemoteId(url: string): string {
   return url.replace(/^https?:\/\//, '')
 }
 
-/** A first look at what they can run, so that the first submits can be checked. Nobody waits for one that does not come. */
+/** Learns what the engines can run, so that the first submits can be validated. The wait for engines that do not answer is bounded. */
 async function untilHeard(engines: readonly ComfyEngine[], waitMs: number): Promise<void> {
   if (engines.length === 0 || waitMs === 0) return
   const over = AbortSignal.timeout(waitMs)
@@ -161,7 +161,7 @@ async function untilHeard(engines: readonly ComfyEngine[], waitMs: number): Prom
 
 const SERVICE_ID_KEY = 'serviceId'
 
-/** A name for this service towards servers that it shares with others: made once, kept with the data. */
+/** The id of this service on ComfyUI servers that it shares with other services: made once and stored. */
 async function readServiceId(store: Pick<Store, 'readMeta' | 'writeMeta'>): Promise<string> {
   const known = await store.readMeta(SERVICE_ID_KEY)
   if (known !== null) return known

@@ -1,13 +1,13 @@
-/** Model calls as Prometheus counters. Labels are providers and catalogued models, so there are never more than the catalogue has. */
+/** Model calls as Prometheus metrics. Labels are providers and models of the catalogue, which bounds their number. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import type { RouterRefusal } from '../../domain/models/router-error.ts'
 
-/** The published error type that stands for a refusal: what the labels say. */
+/** The published error type of a refusal, used as a label. */
 export type ErrorTypeOf = (refusal: RouterRefusal) => string
 
-// From an instant refusal to a film.
+// From an instant refusal to a long video.
 const SECONDS = [0.05, 0.25, 1, 2.5, 5, 10, 30, 60, 120, 300, 600]
 
 export function createCallObserver(registry: Registry, errorTypeOf: ErrorTypeOf): CallObserver {

@@ -1,4 +1,4 @@
-/** What an operator can watch, as Prometheus text. Counting hangs on the domain's observer; gauges are read when asked for. */
+/** The metrics of the service as Prometheus text. Counters follow the domain's observer; gauges are read at each scrape. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
@@ -14,7 +14,7 @@ export interface Metrics {
   readonly observeExchange: ObserveExchange
   readonly contentType: string
   render(): Promise<string>
-  /** Hands in what is only known once everything stands. */
+  /** Adds the sources of gauges, which exist only once everything is open. */
   watch(sources: MetricSources): void
 }
 
@@ -22,7 +22,7 @@ interface MetricSources {
   readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
   readonly runningHere: () => number
   readonly openStreams: () => number
-  /** Of single surfaces. */
+  /** Gauges of single surfaces. */
   readonly gauges?: readonly { readonly name: string; readonly help: string; readonly read: () => number }[]
   readonly engines: () => readonly EngineStatus[]
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }

@@ -1,4 +1,4 @@
-/** The catalogue without a service: what the command line asks of folders of model files. Nothing is opened or dispatched. */
+/** Reads and checks folders of model files for the command line, without a service: no provider is opened and no call is made. */
 import { silentLog } from '../../../lib/log.ts'
 import { readEmbeddedCatalog } from '../../adapters/engines/embedded/engine.ts'
 import { checkLocalModel } from '../../adapters/providers/local/local-rules.ts'
@@ -14,7 +14,7 @@ export interface InspectedCatalog {
 
 interface InspectOptions {
   readonly folders: readonly string[]
-  /** Of nodes of the user's own: workflows that are published as models may use them. */
+  /** Folders of custom nodes, which workflows that are published as models may use. */
   readonly engine: Pick<EngineConfig, 'nodeFolders' | 'nodeTimeoutMs'>
 }
 

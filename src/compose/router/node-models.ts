@@ -1,4 +1,4 @@
-/** Partner models for nodes of workflows: the router's own call, with the key that the job brought. */
+/** Runs partner models for nodes of workflows, through the router and with the key that the job brought. */
 
 import { createUuidV7 } from '../../../lib/ids.ts'
 import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
@@ -13,11 +13,11 @@ import type { RouterActions } from './router-actions.ts'
 
 export interface NodeParts {
   readonly authenticate: Authenticate
-  /** The same without counting it as a request. */
+  /** Authenticates without counting a request. */
   readonly identify: Authenticate
   /** Words of branded names. */
   readonly brands: readonly string[]
-  /** What absolute addresses begin with when no request says it. */
+  /** The base of absolute addresses, since no request provides one here. */
   readonly baseUrl: string
 }
 

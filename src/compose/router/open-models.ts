@@ -1,6 +1,6 @@
 /**
- * The catalogue and its providers, together: both are read from the same folders, and a reload exchanges both or neither.
- * Calls under way keep the model and the provider they began with; a provider that was replaced ends when they have.
+ * The catalogue and its providers. Both are read from the same folders, and a reload replaces both or neither. Calls under way
+ * keep the model and the provider they began with; a replaced provider is closed when its last call has ended.
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -26,29 +26,29 @@ import { createWatch } from '../watch-paths.ts'
 
 export type { CatalogProblem }
 
-/** The rules of a provider become something that can be called. */
+/** Opens a provider from its rules. */
 export type OpenProvider = (rules: ReadCatalog['providers'][number]) => Provider & AsyncDisposable
 
-/** What tests put in the place of parts. */
+/** Parts that tests replace. */
 export interface ModelOverrides {
-  /** Beside, or instead of, those that come with the service. */
+  /** Added to the providers that come with the service; one of the same name replaces it. */
   readonly providers?: readonly Provider[]
   /** Further models. */
   readonly models?: readonly Model[]
   readonly hostAssets?: HostAssets
-  /** Which addresses of answers and inputs may be reached, and how names are resolved. */
+  /** Which addresses in answers and inputs may be called, and how names are resolved. */
   readonly network?: Network
   /** A store that can stop at a chosen step. */
   readonly wrapCalls?: (calls: CallStore) => CallStore
 }
 
-/** Keys and settings of providers: they change with the catalogue, or not at all. */
+/** Keys and settings of providers; a reload replaces them together with the catalogue. */
 export interface OperatorFile {
-  /** null: they stand in no file of their own, and change with a restart. */
+  /** null: they are in no file of their own and change only with a restart. */
   readonly file: string | null
-  /** As they are now, to be used when nothing else is wrong; or what is wrong with them. */
+  /** The present settings, to be used if the rest of the catalogue has no fault; or what is wrong with them. */
   read(): Promise<{ use(): void } | CatalogProblem>
-  /** What a provider is made of besides its rules. */
+  /** Changes when the settings of the provider change. */
   of(provider: string): string
 }
 
@@ -59,7 +59,7 @@ interface ModelsParts {
   readonly openProvider: OpenProvider
   readonly settings: OperatorFile
   readonly hostAssets: HostAssets
-  /** Besides what the folders hold. */
+  /** Models in addition to those in the folders. */
   readonly models: readonly Model[]
 }
 
@@ -75,7 +75,7 @@ export interface OpenedModels extends AsyncDisposable {
   reload(): Promise<ReloadOutcome>
   /** Reads everything again whenever something in the folders, or in the file of the settings, changes. */
   watchFolders(): void
-  /** Called when providers were replaced: resolves when calls that began before have ended. */
+  /** Called after providers were replaced; resolves when all calls that began before have ended. */
   onReplaced(untilEnded: () => Promise<void>): void
 }
 
@@ -93,7 +93,7 @@ class CatalogError extends Error {
 /** The models that come with the service. */
 export const BUILT_IN_CATALOG = fileURLToPath(new URL('../../../models', import.meta.url))
 
-// What one line of the log names, of problems and of files.
+// How many problems, and how many files, one log line names.
 const MAX_LOGGED = 20
 
 interface Opened {
@@ -103,12 +103,12 @@ interface Opened {
 
 interface OpenedProvider {
   readonly provider: Provider
-  /** What it was made of: one with the same rules is kept. */
+  /** What it was made of: a provider with unchanged rules is kept on reload. */
   readonly rules: string
   readonly close: (() => Promise<void>) | null
 }
 
-/** Everything in these folders; a model of a later folder replaces one of the same name in an earlier. */
+/** Reads all folders; a model in a later folder replaces one of the same name in an earlier folder. */
 export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFiles> {
   const files = new Map<string, FoundFile>()
   const problems: CatalogProblem[] = []
@@ -123,7 +123,7 @@ export async function readCatalogFolders(folders: readonly string[]): Promise<Fo
   return { files: [...files.values()], problems }
 }
 
-/** What may change while the service runs; the models that come with it do not. */
+/** The folders that may change while the service runs; the models that come with it do not change. */
 async function listWatched(catalogs: readonly string[], settingsFile: string | null): Promise<string[]> {
   const files = settingsFile === null ? [] : [settingsFile]
   for (const folder of catalogs) for (const file of await listCatalogFiles(folder)) files.push(join(folder, file))
@@ -132,7 +132,7 @@ async function listWatched(catalogs: readonly string[], settingsFile: string | n
 
 interface FoundFiles {
   readonly files: readonly FoundFile[]
-  /** Of whole folders. */
+  /** Problems of whole folders. */
   readonly problems: readonly CatalogProblem[]
 }
 
@@ -143,7 +143,7 @@ interface FoundFile extends CatalogFile {
 interface JudgeOptions {
   /** What is wrong with models of providers that need no rules, by the provider's name. */
   readonly checks: Readonly<Record<string, (model: Model) => readonly string[]>>
-  /** Also the schemas of our own models, which our tests have checked. */
+  /** Also checks the schemas of the shipped models. A start skips them, because the tests have checked them. */
   readonly isThorough: boolean
   readonly compileSchema?: CompileSchema
 }
@@ -209,14 +209,14 @@ export async function openModels(
     void ended.finally(() => retiring.delete(ended))
   }
 
-  /** One after the other: of two that run at once the one that began to read earlier could win. */
+  /** Reloads run one after the other: of two at once, the one that began to read earlier could win. */
   function reload(): Promise<ReloadOutcome> {
     const next = reloading.then(exchange, exchange)
     reloading = next
     return next
   }
 
-  /** The settings of providers too: they count from here on when nothing is wrong with anything. */
+  /** Reads the catalogue and the settings of providers, and uses both when neither has a fault. */
   async function readAll(): Promise<{ readonly read: ReadCatalog } | { readonly problems: readonly CatalogProblem[] }> {
     const settings = await parts.settings.read()
     const read = await judge()

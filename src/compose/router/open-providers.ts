@@ -1,4 +1,4 @@
-/** The providers that models run on: those that come with the service, and one for each set of rules in the catalogue. */
+/** Opens the providers that models run on: the built-in ones, and one for each set of rules in the catalogue. */
 
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
@@ -38,9 +38,9 @@ export interface ProviderContext {
 }
 
 export interface OpenedProviders extends AsyncDisposable {
-  /** The operator's settings as this text has them; they count once they are used. Throws ProviderSettingsError. */
+  /** Parses the operator's settings; they take effect when they are used. Throws ProviderSettingsError. */
   readonly readSettings: (text: string) => NewSettings
-  /** What a provider is made of besides its rules: one that was opened with other settings is another. */
+  /** Identifies the settings of a provider: with other settings it has to be opened again. */
   readonly settingsOf: (provider: string) => string
   /** They need no rules of their own. */
   readonly builtIn: readonly Provider[]
@@ -55,7 +55,7 @@ interface NewSettings {
 export function openProviders(parts: ProviderContext): OpenedProviders {
   const { secrets, assets, signer, clock, log } = parts
   let settings = readProviderSettings(secrets.providers?.reveal() ?? null)
-  // Whoever may reach the network inside is decided when the service starts.
+  // Whether private addresses may be called is decided once, when the service starts.
   const network = parts.network ?? (settings.allowsPrivateNetwork ? privateNetwork : publicInternet)
   const fetcher = openSafeFetcher(network)
   const { fetch } = fetcher
@@ -112,7 +112,7 @@ function keyOf(settings: OperatorSettings, provider: string, accountId: string):
   return key === null ? null : { key, isOwn: false }
 }
 
-/** Results of some models lie behind the provider's own API: its hosts see the key, no other ever does. */
+/** Results of some models are downloaded from the provider's own API: its hosts get the key, no other host does. */
 function createDownloadHeaders(
   settings: () => OperatorSettings,
   opened: ReadonlyMap<string, ProviderRules>,

@@ -1,4 +1,4 @@
-/** The Model Router as a whole: catalogue, providers, calls and queue, opened over the parts that the jobs use too. */
+/** Opens the Model Router: catalogue, providers, calls and queue, on the store and blobs that the jobs use too. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
@@ -21,9 +21,9 @@ import { openOperatorFile } from './provider-settings-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 
 interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
-  /** Where what must outlive the process is written. */
+  /** The folder of files that must outlive the process. */
   readonly directory: string
-  /** What workflows that are published as models run on: the one in this process; null: workflows cannot be run as models. */
+  /** The engine in this process, which runs workflows that are published as models; null: such models cannot run. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
@@ -38,11 +38,11 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
 
 export interface Router extends AsyncDisposable {
   readonly actions: RouterActions
-  /** For nodes of workflows. */
+  /** Runs models for nodes of workflows. */
   readonly nodeModels: NodeModels
   readonly models: OpenedModels
   readonly cursorSecret: Uint8Array
-  /** No new calls; those under way may finish within this time, the rest is left to the next process. */
+  /** Refuses new calls. Calls under way may finish within this time; the next process continues the rest. */
   drain(withinMs: number): Promise<void>
 }
 
@@ -88,7 +88,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     return actions.live.untilEnded()
   })
   const cursorSecret = await openCursorSecret(store)
-  // Calls end before the providers that they talk to.
+  // Calls end before the providers that they use are closed.
   opening.defer(() => actions.live.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
@@ -105,7 +105,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   }
 }
 
-/** Kept, so that a walk through the catalogue survives a restart. */
+/** Stored, so that cursors of the catalogue stay valid after a restart. */
 async function openCursorSecret(store: Pick<Store, 'readMeta' | 'writeMeta'>): Promise<Uint8Array> {
   const known = await store.readMeta(CURSOR_SECRET)
   if (known !== null) return Buffer.from(known, 'base64')

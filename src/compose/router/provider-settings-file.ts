@@ -1,4 +1,4 @@
-/** The file with keys and settings of providers, read again with every reload. Problems never repeat what stands in it. */
+/** Reads the file with keys and settings of providers, again with every reload. Error messages never quote its content. */
 import { readFile } from 'node:fs/promises'
 import { ProviderSettingsError } from '../../adapters/providers/provider-settings.ts'
 import type { OperatorFile } from './open-models.ts'

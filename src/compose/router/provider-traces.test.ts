@@ -5,7 +5,7 @@ import { withTraces } from './provider-traces.ts'
 
 const EXCHANGE = { provider: 'bfl', model: 'bfl/flux-2-pro', kind: 'poll', status: 502, milliseconds: 40 } as const
 
-test('without a tracer nothing is traced; with one, each exchange is a span that says who, what and how it went', (t) => {
+test('without a tracer nothing is traced; with one, each exchange is a span with provider, step and outcome', (t) => {
   let observed = 0
   const observe = () => void observed++
   assert.equal(withTraces(observe), observe)

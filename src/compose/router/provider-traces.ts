@@ -5,7 +5,7 @@ import type { ObserveExchange } from '../metrics/provider-metrics.ts'
 const TRACER_NAME = 'atelier'
 const FIRST_FAILURE = 500
 
-/** Spans carry who was asked for what and how it went, never an address, a header or a body. */
+/** A span names the provider, the step and the outcome, never an address, a header or a body. */
 export function withTraces(observe: ObserveExchange): ObserveExchange {
   const tracer = trace.getTracer(TRACER_NAME)
   if (tracer.startSpan('probe', { root: true }).spanContext().traceId === INVALID_TRACEID) return observe

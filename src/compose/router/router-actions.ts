@@ -1,4 +1,4 @@
-/** Everything that can be done with models: the catalogue, calls, the queue, and what goes on by itself. */
+/** Builds the operations on models: the catalogue, calls, the queue, and the periodic chores. */
 
 import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
@@ -40,7 +40,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS
 // Calls above 5 USD get a quarter of the pool.
 const COSTLY_MICROS = 5_000_000
 const COSTLY_SHARE = 4
-// An answer that names the provider's own addresses may be told again for so long.
+// How long an answer that contains the provider's own addresses may be replayed: they expire.
 const FOREIGN_URL_MS = 5 * MINUTE_MS
 
 export type RouterActions = ReturnType<typeof createRouterActions>

@@ -1,7 +1,7 @@
 /**
- * Ties the stored bytes to the database that knows them, by one id that both hold. Bytes that no record knows are removed
- * after a start; over a database that was lost, or exchanged by mistake, that would be all of them. So such a pair is
- * refused while everything can still be put right.
+ * Ties the stored blobs to their database by an id that both hold. Blobs without a record are removed after a start; with a
+ * database that was lost or exchanged by mistake, that would be all of them. So a start over such a pair is refused, before
+ * anything is removed.
  */
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -26,7 +26,7 @@ export async function bindBlobs(store: Pick<Store, 'readMeta' | 'writeMeta'>, di
   }
   if (found !== null) return
   const id = known ?? randomUUID()
-  // The database first: an id that only the bytes had would lock them out.
+  // The database first: after a crash between the two writes, an id on the blobs alone would refuse every start.
   if (known === null) await store.writeMeta(META_KEY, id)
   await writeFileWhole(path, `${id}\n`, { mode: OWNER_ONLY, isDurable: true })
 }

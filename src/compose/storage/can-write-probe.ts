@@ -1,7 +1,7 @@
 /**
- * Whether the data folder can be written: asked by writing a little where the store and the blobs write, and removing it again.
- * Free space as the file system tells it says nothing of quotas and of what is reserved. Nothing is synced, so that an answer
- * costs no disk in practice; one answer is good for a moment, since whoever probes readiness may be anybody.
+ * Finds out whether the data folder can be written, by writing a little where the store and the blobs write and removing it
+ * again: the free space that the file system reports ignores quotas and reserved blocks. Nothing is synced, so a probe hardly
+ * costs any disk access, and its answer is reused for a moment, since anybody may ask for readiness.
  */
 import { join } from 'node:path'
 import type { Log } from '../../../lib/log.ts'
@@ -18,7 +18,7 @@ interface RoomProbeOptions {
 /** False when nothing can be stored; never rejects. */
 export type HasRoom = () => Promise<boolean>
 
-// What small writes need together for a moment: less than that left is as good as nothing.
+// The room that small writes need together; a disk with less counts as full.
 const PROBE_BYTES = 1024 * 1024
 const FRESH_MS = 1_000
 
@@ -48,7 +48,7 @@ export function createRoomProbe({ directories, files, log, now }: RoomProbeOptio
 
 /** What went wrong, or null. Leaves nothing behind. */
 async function tryToWrite(directory: string, files: FileOps): Promise<unknown> {
-  // Always the same name: what a process left that died right here is removed by the next one.
+  // Always the same name, so that the next process removes the file of one that died here.
   const path = join(directory, 'room-probe')
   const remove = () => files.unlink(path).catch(() => {})
   let fd: number | null = null

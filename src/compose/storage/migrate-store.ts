@@ -1,4 +1,4 @@
-/** The store's upkeep for the command line: what `atelier migrate` and `atelier doctor` ask of a data folder. */
+/** Maintenance of the store for the command line: what `atelier migrate` and `atelier doctor` need of a data folder. */
 import { existsSync } from 'node:fs'
 import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
 import { lockDirectory } from '../../adapters/store/sqlite/database/directory-lock.ts'
@@ -22,7 +22,7 @@ type StoreCondition =
   | { readonly state: 'usable'; readonly inUse: boolean; readonly migrations: MigrationStatus }
   | { readonly state: 'unusable'; readonly message: string }
 
-/** Looks at a data folder, also beside a running service: the lock is tried for an instant, nothing else is touched. */
+/** Inspects a data folder. Safe while a service runs: tries the lock for an instant and touches nothing else. */
 export function inspectStore(config: StoreConfig): StoreCondition {
   const files = storeFiles(config.directory)
   if (!existsSync(files.database)) return { state: 'absent' }

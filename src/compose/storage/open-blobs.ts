@@ -1,4 +1,4 @@
-/** Where bytes lie: the blob store that the configuration names, and the folders of models and of importable files, if any. */
+/** Opens the blob store that the configuration names, and the folders of models and of importable files, if any. */
 import { dirname } from 'node:path'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -16,7 +16,7 @@ export interface Blobs {
   readonly blobs: FsBlobs
   readonly modelFiles: ModelFiles | null
   readonly hostFiles: HostFiles | null
-  /** Whether there is room for anything at all, here and beside it, where the database lies. */
+  /** Whether anything can be written to the blobs and beside them, to the folder of the database. */
   readonly hasRoom: HasRoom
 }
 

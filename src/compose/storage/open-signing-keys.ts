@@ -1,6 +1,6 @@
 /**
- * The keys that sign content addresses: those of the configuration, else one of our own that lies in the data folder and is
- * made at the first start. Lines of that file are read like the setting: put a new key first to exchange it.
+ * The keys that sign content addresses: those of the configuration, else a key that is made at the first start and stored in the
+ * data folder. That file has one key per line, newest first, as in the setting; to rotate, put a new key first.
  */
 import { randomBytes } from 'node:crypto'
 import { chmod, readFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const SECRET_BYTES = 32
 
 interface SigningKeysOptions {
   readonly configured: readonly SigningSecret[]
-  /** The data folder; it exists. */
+  /** The data folder, which must exist. */
   readonly directory: string
 }
 

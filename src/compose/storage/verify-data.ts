@@ -1,7 +1,7 @@
 /**
- * What `atelier verify` does: the database and every stored byte of a data folder, compared with what they should be. It may
- * run beside the service. A file that appears or goes meanwhile is no fault: what looks missing is looked for once more at
- * the end, against the records of that moment.
+ * Implements `atelier verify`: checks the database, and every stored file against its hash. It may run while the service runs.
+ * A file that appears or disappears meanwhile is no fault: what looks missing is checked once more at the end, against the
+ * records of that moment.
  */
 import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, rename, stat } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import type { Config } from '../../config/config.ts'
 
 export interface DataFault {
   readonly kind: 'database' | 'damaged' | 'missing'
-  /** What SQLite says, or the hash of the bytes. */
+  /** The message of SQLite, or the hash of the file. */
   readonly what: string
 }
 
@@ -27,7 +27,7 @@ interface VerifiedData {
 }
 
 interface VerifyOptions {
-  /** Puts damaged files where nobody reads them, so that sending the same bytes again stores them anew. */
+  /** Moves damaged files away, so that uploading the same bytes again stores them anew. */
   readonly setAside: boolean
   readonly onFile?: (files: number) => void
 }

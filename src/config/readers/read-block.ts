@@ -1,12 +1,12 @@
-/** A setting that is a whole object: written into the config file itself, or into a JSON file of its own. */
+/** Reads a setting that is a whole object: inline in the config file, or in a JSON file of its own. */
 import { readFileSync, statSync } from 'node:fs'
-import { ConfigError, placeIn, quote } from '../config-error.ts'
+import { ConfigError, positionIn, quote } from '../config-error.ts'
 import type { SettingName } from '../env.ts'
 import { readPath } from './read-choice.ts'
 
 type Block = { readonly kind: 'inline'; readonly value: object } | { readonly kind: 'file'; readonly path: string }
 
-// Ten thousand node names in each of a hundred tiers fit.
+// Room for ten thousand node names in each of a hundred tiers.
 const MAX_FILE_BYTES = 64 * 2 ** 20
 
 export function readBlock(text: string): Block {
@@ -18,7 +18,7 @@ export function readBlock(text: string): Block {
   }
 }
 
-/** The object itself. What stands in it is for others to check. */
+/** The object itself; its content is checked by the code that uses it. */
 export function loadBlock(
   block: Block | null,
   {
@@ -44,6 +44,6 @@ function parse(text: string, path: string, name: SettingName): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new ConfigError(`${name}: the file ${quote(path)} is not valid JSON${placeIn(error)}`)
+    throw new ConfigError(`${name}: the file ${quote(path)} is not valid JSON${positionIn(error)}`)
   }
 }

@@ -49,10 +49,10 @@ export function readWordOr<const Value, Other>(
   }
 }
 
-// Each list is walked on many requests; nobody needs more.
+// Lists are searched on many requests, so their length is bounded.
 const MAX_ITEMS = 100
 
-/** Items separated by commas; blanks around them and empty items do not count. */
+/** Items separated by commas; blanks around them and empty items are ignored. */
 export function readList<Item>(readItem: (text: string) => Item): (text: string) => readonly Item[] {
   return function readItems(text) {
     const items = text.split(',').map((item) => item.trim())

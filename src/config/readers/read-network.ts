@@ -1,6 +1,6 @@
 /**
- * Readers for what stands on a network: the address to listen on, origins, host names, proxies. Strict on purpose: a setting
- * that opens the service wider than it looks must be refused here, at the start.
+ * Readers for network settings: the address to listen on, origins, host names, proxies. They are strict, because a setting that
+ * exposes the service more than it seems to must be refused at the start.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
 

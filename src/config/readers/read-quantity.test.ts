@@ -26,13 +26,13 @@ test('sizes know powers of 1024 and of 1000, in any case', () => {
     assert.throws(() => read(bad), /not a size/, bad)
 })
 
-test('bounds are named in the way in which they are written', () => {
+test('an error names the bounds with units', () => {
   assert.throws(() => readDurationMs({ min: 60_000, max: 86_400_000 })('1s'), /between 1m and 1d/)
   assert.throws(() => readBytes({ min: 1024, max: 2 ** 30 })('2GiB'), /between 1KiB and 1GiB/)
   assert.throws(() => readCount({ min: 0, max: 65_535 })('65536'), /from 0 to 65535/)
 })
 
-test('what is written can be read again', () => {
+test('the text of a quantity reads back as the same quantity', () => {
   fc.assert(
     fc.property(fc.nat(2_000_000_000), (value) => {
       assert.equal(readDurationMs(anything)(toDurationText(value)), value)

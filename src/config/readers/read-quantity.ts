@@ -1,6 +1,6 @@
 /**
- * Readers for quantities that people write: counts, durations ('7d', '90s'), sizes ('10GiB') and amounts of money. Each takes the text and gives
- * the value, or throws an Error whose message continues the sentence "port = "x" …" and ends with an example that works.
+ * Readers for counts, durations ('7d', '90s'), sizes ('10GiB') and amounts of money. Each takes the text and returns the value, or
+ * throws an Error whose message continues the sentence "port = "x" …" and ends with an example that works.
  */
 import { readUsd } from '../../../lib/text/usd.ts'
 
@@ -26,7 +26,7 @@ export function readCount({ min, max, example = Math.max(min, 1) }: CountBounds)
 const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const DURATION = /^(\d{1,12})(ms|s|m|h|d)$/
 
-/** Bounds in milliseconds. A bare number is refused: nobody knows its unit. */
+/** Bounds in milliseconds. A number without a unit is refused, because it is ambiguous. */
 export function readDurationMs({ min, max }: Bounds): (text: string) => number {
   return function readDurationWithin(text) {
     const parts = DURATION.exec(text)

@@ -1,4 +1,4 @@
-/** Readers for what stands elsewhere: keys of whoever signs tokens, the domain of deployments, programs and addresses to call. */
+/** Readers for JWT settings, the domain of deployments, and hooks (programs or addresses to call). */
 import path from 'node:path'
 import { readPath } from './read-choice.ts'
 
@@ -34,7 +34,7 @@ export function readClaim(text: string): string {
   throw new Error('is not the name of a claim; give for example sub')
 }
 
-// Shared secrets are left out on purpose: with one, whoever can check a token can also make one.
+// Algorithms with a shared secret are left out: whoever can verify a token could also make one.
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 
 export function readAlgorithm(text: string): string {

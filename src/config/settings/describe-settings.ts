@@ -53,7 +53,7 @@ function toCells(name: SettingName): string[] {
   return [`\`${name}\``, spelledFlag, `\`${envOf(name)}\``, spelledDefault, help]
 }
 
-/** Columns as wide as their widest cell: what the formatter makes of a table. */
+/** Pads every column to its widest cell, as the formatter does. */
 function toTable(rows: readonly (readonly string[])[]): string {
   const widths = HEADINGS.map((heading, column) => Math.max(heading.length, ...rows.map((row) => row[column].length)))
   const toLine = (cells: readonly string[]) =>

@@ -1,6 +1,6 @@
 /**
- * The one table of settings: how each is spelled on the command line, its default, how its text is read and what it is for.
- * Flags, the environment, the config file, the documentation and the refusals all come from here.
+ * The table of settings: the flag, the default, the reader and the description of each. Flags, environment variables, the config
+ * file, the documentation and the error messages are all derived from it.
  */
 
 import { ENV, type SettingName } from '../env.ts'
@@ -332,7 +332,7 @@ export const SETTINGS = {
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]
 
-/** The values of all settings, each of the type that its reader gives. */
+/** The values of all settings, each of the type that its reader returns. */
 export type SettingValues = { readonly [Name in SettingName]: ReturnType<(typeof SETTINGS)[Name]['read']> }
 
 /** What joins the items of a flag that was repeated, or of a list in the file. */

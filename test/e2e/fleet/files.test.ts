@@ -1,4 +1,4 @@
-/** What stays on the servers of a fleet, and what is no file although it has a name. */
+/** Which files stay on the servers of a fleet, and which reported items are not files although they have a name. */
 import assert from 'node:assert/strict'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -93,7 +93,7 @@ describe('deployments over one server', { timeout: 60_000 }, () => {
     })
     await Promise.all(runs).finally(() => clearInterval(watch))
     assert.equal(fake.executions.length, 24)
-    assert.equal(peak, 1, 'the pools share the one place that the server has')
+    assert.equal(peak, 1, 'the pools share the one slot that the server has')
   })
 
   test('a pool with a long queue does not keep the server from another', async () => {
@@ -105,8 +105,8 @@ describe('deployments over one server', { timeout: 60_000 }, () => {
     fake.release('running')
     await untilStatus(quiet, late, 'succeeded')
     await Promise.all(backlog.map((id) => untilStatus(busy, id, 'succeeded')))
-    const place = orderOf(fake).indexOf(late)
-    assert.ok(place >= 1 && place <= 4, `it came ${place + 1}th of ${fake.executions.length}`)
+    const position = orderOf(fake).indexOf(late)
+    assert.ok(position >= 1 && position <= 4, `it came ${position + 1}th of ${fake.executions.length}`)
   })
 
   test('a cancel in one pool hits its own job and no other, running or waiting', async () => {
@@ -170,7 +170,7 @@ describe('services over one server', { timeout: 60_000 }, () => {
     assert.equal(orderOf(fake).filter((id) => id === here).length, 1)
   })
 
-  test('a server under two names is two places on it, and the later one does not end what the earlier one runs', async () => {
+  test('a server under two names counts as two servers, and the later one does not end what the earlier one runs', async () => {
     await using fake = await startFakeComfy({ faults: { objectInfoMs: 0 } })
     const names = [fake.url.href, `http://localhost:${fake.port}/`]
     await using app = await startTestApp({ settings: { comfyui: names.join(',') } })

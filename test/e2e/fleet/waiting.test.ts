@@ -1,6 +1,6 @@
 /**
- * Jobs that wait in a server's own queue, and prompts that nobody follows any more: a wait has an end, a server is given work
- * only when nothing of ours is left there, and what was moved away does not run when its server comes back.
+ * Jobs that wait in a server's own queue, and prompts that the service has given up: waits are bounded, a server gets work only
+ * when none of our abandoned prompts is left on it, and a job that was moved away does not run when its old server comes back.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -181,7 +181,7 @@ describe('an event stream', () => {
 })
 
 describe('the number of streams', () => {
-  test('is bounded with 429 and Retry-After; a place is freed by an end and by a dead client; polling goes on', async () => {
+  test('is bounded with 429 and Retry-After; a stream that ends or whose client dies makes room; polling goes on', async () => {
     const engine = createFakeEngine()
     await using service = await startTestApp({ settings: { maxStreams: '2' }, overrides: { engine } })
     const client = new CheckedClient(service.url)
@@ -214,6 +214,6 @@ async function untilOpened(url: string, path: string): Promise<EventReader> {
     const reader = openEvents(url, path)
     if ((await reader.head).startsWith('HTTP/1.1 200')) return reader
     reader[Symbol.dispose]()
-    assert.ok(Date.now() < giveUpAt, 'the place of a dead client was never freed')
+    assert.ok(Date.now() < giveUpAt, 'the stream of a dead client was never freed')
   }
 }

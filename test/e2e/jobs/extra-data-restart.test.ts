@@ -1,4 +1,4 @@
-/** What jobs carry in `extra_data` beside credentials waits with them, whoever submitted them and however the process ends. */
+/** Parts of `extra_data` that are no credentials are stored with a waiting job, and survive every end of the process. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'

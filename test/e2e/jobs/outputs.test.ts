@@ -1,4 +1,4 @@
-/** Outputs through the whole service: nothing that a node reports is dropped, and every kind has its word. */
+/** Outputs through the whole service: nothing that a node reports is dropped, and every output has its kind. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { blake3 } from 'hash-wasm'

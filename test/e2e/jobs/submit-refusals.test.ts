@@ -1,4 +1,4 @@
-/** What no submit may be, and ids that are nobody's: refused through the whole service, before any engine hears of it. */
+/** Malformed submits and unknown ids: refused by the whole service before any engine is involved. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { createUuidV7 } from '../../../lib/ids.ts'

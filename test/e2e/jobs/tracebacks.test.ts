@@ -1,4 +1,4 @@
-/** A failed node is explained without a word about where and how this service is made. */
+/** The error of a failed node reveals nothing about the service's own files or code. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** Who may run which model, at every door: the router's own routes, and workflows over both job APIs. */
+/** Who may run which model, on every way to run one: the router's own routes, and workflows over both job APIs. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { PRICE } from '../../support/app/start-router.ts'

@@ -74,7 +74,7 @@ test('one asset that cannot be copied keeps its address, and the call succeeds',
   assert.match(result.draft_cache, /^http:\/\/delivery\.bfl\.ai:\d+\/assets\/draft$/)
 })
 
-test('a page in the place of a picture is not kept', async () => {
+test('an HTML page instead of a picture is not stored', async () => {
   play(bflFake, 'assets are pages')
   const { result } = (await (await run('bfl/flux-2-pro', { prompt: 'x' })).json()) as {
     result: { sample: string }

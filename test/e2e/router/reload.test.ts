@@ -142,7 +142,7 @@ test('a generation under way is not lost with the file of its model: it is colle
   })
 })
 
-test('a hang-up reads the catalogue again', async () => {
+test('SIGHUP reads the catalogue again', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-test-'))
   try {
     await using server = await spawnServer(['--data-dir', dataDir, '--workers', '0'])
@@ -170,7 +170,7 @@ test('a changed file is noticed by itself', async () => {
   })
 })
 
-test('lint names every mistake with its place and fails', async () => {
+test('lint names every mistake with its file and path, and fails', async () => {
   await withFolder(async (folder, put) => {
     await put('good', echo('good'))
     const good = await runAtelier(['models', 'lint', folder])

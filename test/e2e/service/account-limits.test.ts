@@ -203,7 +203,7 @@ describe('further limits', () => {
     assert.deepEqual([refused.status, refused.json.error.code], [429, 'too_many_streams'])
   })
 
-  test('a scope that a key has not is forbidden, for every id alike', async () => {
+  test('an operation without the scope for it is forbidden, with the same answer for every id', async () => {
     await using app = await startShared()
     const tenant = await app.account('acme')
     const { id } = (await submit(tenant)).json

@@ -27,8 +27,8 @@ async function ask(
   return answer
 }
 
-describe('the door', () => {
-  test('opens for the admin token alone, with one answer for everybody else', async () => {
+describe('access', () => {
+  test('needs the admin token; everybody else gets the same answer', async () => {
     const { key } = await app.account('visitor')
     const tokens = [
       undefined,

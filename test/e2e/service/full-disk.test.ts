@@ -1,4 +1,4 @@
-/** A disk without room: callers are refused without a word about it, the operator sees it, and it passes by itself. */
+/** A full disk: callers get a general refusal, the operator sees the reason, and the service recovers by itself. */
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'

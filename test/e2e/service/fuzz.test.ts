@@ -1,4 +1,4 @@
-/** Whatever arrives, on any operation: never a 5xx, never a hang, and every refusal speaks the envelope with a known code. */
+/** Any input to any operation: never a 5xx, never a hang, and every refusal uses the error envelope with a known code. */
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** What is held open ends with the credential that opened it: a revoked key, a rotated one, a suspended account. */
+/** Open connections end when their credential does: with a revoked key, a rotated key, or a suspended account. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { type SharedApp, startShared, type Tenant } from '../../support/app/start-shared.ts'

@@ -1,4 +1,4 @@
-/** A poll is answered in front of the framework when the job is in memory. Nobody may be able to tell. */
+/** A poll is answered before the framework when the job is in memory. Clients must not notice any difference. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestApp } from '../../support/app/start-app.ts'
@@ -26,7 +26,7 @@ test('the hot path and the framework give the same answer, header by header', as
   assert.deepEqual(hot, framework)
 })
 
-test('so they do for a caller without a good credential', async () => {
+test('they also give the same answer to a caller without a valid credential', async () => {
   await using service = await startTestApp({ settings: { token: 'good' } })
   const url = `${service.url}/api/v2/jobs/00000000-0000-7000-8000-000000000000`
   const credentials: Record<string, string>[] = [{}, { authorization: 'Bearer bad' }, { authorization: 'Bearer' }]

@@ -1,4 +1,4 @@
-/** The admin API and the operator's pages: no account's key opens them, and nobody learns what is there by trying. */
+/** The admin API and the operator's pages: no account's key gives access, and trying does not reveal what exists. */
 import { readOperations } from '../contract.ts'
 import type { IsolationCase, IsolationSurface } from '../surface.ts'
 

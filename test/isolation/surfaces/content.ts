@@ -1,4 +1,4 @@
-/** Signed addresses: whoever has one for its own asset learns nothing about anybody else's with it. */
+/** Signed addresses: one for an account's own asset reveals nothing about the assets of others. */
 import type { IsolationSurface } from '../surface.ts'
 
 export const content: IsolationSurface = {

@@ -193,7 +193,7 @@ function byHash(hash: string): object {
 /** In front of what a cursor says. */
 const CURSOR_SEAL_BYTES = 16
 
-/** The same place in a list, of a job that nobody has. */
+/** The same cursor with a job that does not exist. */
 function cursorLike(cursor: string): string {
   const bytes = Buffer.from(cursor, 'base64url')
   const [seal, content] = [bytes.subarray(0, CURSOR_SEAL_BYTES), bytes.subarray(CURSOR_SEAL_BYTES)]

@@ -1,4 +1,4 @@
-/** The Model Router: calls in every state, the keys that made them, and the catalogue, which is everybody's. */
+/** The Model Router: calls in every state, their idempotency keys, and the catalogue, which all accounts share. */
 
 import type { Tenant } from '../../support/app/start-shared.ts'
 import { call } from '../../support/clients/call.ts'

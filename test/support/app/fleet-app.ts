@@ -1,4 +1,4 @@
-/** The whole service over fake ComfyUI servers, with bounds so short that whatever hangs is over soon. */
+/** The whole service with fake ComfyUI servers, and with short timeouts, so that hangs end soon. */
 
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
@@ -45,7 +45,7 @@ export interface FleetApp extends AsyncDisposable {
   readonly service: TestApp
   readonly fakes: readonly FakeComfy[]
   submit(workflow: object): Promise<string>
-  /** The job once it fits; rejects when it ends otherwise. */
+  /** Polls until the job fulfils the condition; rejects when the job ends without that. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
   until(jobId: string, ...statuses: readonly string[]): Promise<any>
 }

@@ -1,6 +1,6 @@
 /**
- * Jobs held in a map, with the doors that the surface knocks on: enough to test HTTP without a store or an engine. A test
- * changes a job and every watcher is told at once.
+ * Jobs in a map, with the operations that the surface calls: enough to test HTTP without a store or an engine. When a test
+ * changes a job, every watcher is notified at once.
  */
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { Job, JobLog } from '../../../src/domain/jobs/job.ts'

@@ -11,15 +11,15 @@ export interface SpawnedServer extends AsyncDisposable {
   readonly pid: number
   readonly exited: Promise<number | null>
   output(): string
-  /** No warning, no clean-up: as if the power went. */
+  /** Kills the process without warning or clean-up, like a power cut. */
   killNow(): Promise<void>
   terminate(): Promise<number | null>
 }
 
 export interface SpawnOptions {
-  /** What the command is started by, such as a shell that prepares its surroundings and then becomes it. */
+  /** A program that starts the command, such as a shell that prepares the environment and then execs it. */
   readonly prefix?: readonly string[]
-  /** Another program than that of this checkout. */
+  /** The program to run instead of that of this checkout. */
   readonly bin?: string
 }
 

@@ -1,4 +1,4 @@
-/** The whole service, in this process, on a port of its own and in a folder that goes with it. */
+/** The whole service in this process, on a free port and in a temporary folder that is removed with it. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** A command in this very process: the same code as the real one, without the price of a new process for each call. */
+/** Runs a command in this process: the same code as the real command, without the cost of a new process. */
 import { Writable } from 'node:stream'
 import { main } from '../../../src/cli/main.ts'
 import type { Terminal } from '../../../src/cli/terminal.ts'

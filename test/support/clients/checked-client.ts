@@ -1,6 +1,6 @@
 /**
- * A caller of the Jobs API who believes nothing: every answer is held against the specification, against the schemas of the
- * official client, and against what every answer must carry. Tests then look only at what is special about theirs.
+ * A client of the Jobs API that checks every answer against the specification, against the schemas of the official client, and
+ * for the headers that every answer must have. Tests then check only what is special to them.
  */
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -96,7 +96,7 @@ const EVENT_SCHEMAS: Readonly<Record<string, string>> = {
 const TERMINAL = ['succeeded', 'failed', 'canceled', 'expired']
 const WAIT_MS = 30_000
 
-/** Throws on anything that no answer of this API may be. */
+/** Throws when the answer breaks a rule that holds for every answer of this API. */
 export function checkAnswer(method: string, path: string, answer: Answer): void {
   const where = `${method} ${path} -> ${answer.status} ${answer.text.slice(0, 300)}`
   const { headers } = answer
@@ -166,7 +166,7 @@ export class CheckedClient {
     return answer.json as WireJob
   }
 
-  /** Polls until the job is as wanted. */
+  /** Polls until the job fulfils the condition. */
   async until(id: string, isWanted: (job: WireJob) => boolean): Promise<WireJob> {
     const giveUpAt = Date.now() + WAIT_MS
     for (;;) {

@@ -1,4 +1,4 @@
-/** One request as bytes on a socket, for what no well-behaved client would send. The answer is split, not interpreted. */
+/** Sends one request as raw bytes on a socket, for malformed requests. The answer is split into its parts, not interpreted. */
 import { connect } from 'node:net'
 
 export interface RawAnswer {

@@ -1,6 +1,6 @@
 /**
- * A caller of the Model Router who believes nothing: every answer is held against the specification and against what every
- * answer must carry, under both brands.
+ * A client of the Model Router that checks every answer against the specification, and for the headers that every answer must
+ * have under both brands.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ const TEMPLATES = Object.keys(spec.paths)
     template,
     pattern: new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
   }))
-  // The one with fewer places to fill in is the more special.
+  // The path with fewer parameters is the more specific one.
   .toSorted((a, b) => a.template.split('{').length - b.template.split('{').length)
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const BRANDED = ['error-type', 'upstream-status', 'credits-used']

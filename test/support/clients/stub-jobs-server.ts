@@ -1,14 +1,14 @@
 /**
- * A server of the Jobs API v2 with one job and named faults, for clients: what a real server does only when something goes
- * wrong on the way. It judges nothing; the real service is tested elsewhere.
+ * A stub server of the Jobs API v2 with one job and named faults, for testing clients: it does what a real server does only when
+ * something goes wrong. It validates nothing; the real service is tested elsewhere.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface StubScenario {
-  /** Frames that each connection to the event stream gets, in turn; the connection then closes. Absent: the stream is refused. */
+  /** Frames for the first connection to the event stream, the second, and so on; each then closes. Absent: the stream is refused. */
   readonly streams?: readonly (readonly (readonly [name: string, data: object])[])[]
-  /** Answers of GET job, in turn; the last one repeats. */
+  /** Answers of GET job, one after the other; the last one repeats. */
   readonly jobs: readonly Readonly<Record<string, unknown>>[]
   /** Answers of submit that come before the 201: status, body, headers. */
   readonly refusals?: readonly (readonly [status: number, body: object, headers?: Record<string, string>])[]

@@ -1,4 +1,4 @@
-/** A client of the socket that remembers everything it was sent, in order, and lets a test wait for what is to come. */
+/** A client of the socket that records every frame in order, and lets a test wait for a frame. */
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 

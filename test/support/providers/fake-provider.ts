@@ -1,6 +1,6 @@
 /**
- * A provider in this process that does what a test tells it to: it counts generations, waits until it is let go, refuses,
- * fails, loses its answer. Tests say per model what happens; the rest of the router is the real one.
+ * A provider in this process that does what a test tells it to, per model: it counts generations, waits until it is released,
+ * refuses, fails, or loses its answer. The rest of the router is the real one.
  */
 import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
 import { readModel } from '../../../src/domain/models/catalog/read-model.ts'

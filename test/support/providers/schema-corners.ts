@@ -1,6 +1,6 @@
 /**
- * The corners of a model's input: for every field of its schema what stands at its edges, and beside it what callers send
- * who read no schema. Only what the model's own check takes is an input; the rest shows that it is refused.
+ * Edge cases of a model's input: for every field of its schema the values at its bounds, and values outside of them. Those that
+ * the model's own validation accepts are used as inputs; the others must be refused.
  */
 import type { CheckInput } from '../../../src/domain/models/catalog/check-input.ts'
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/catalog/model.ts'

@@ -1,7 +1,7 @@
 /**
- * What two transcripts of one run have in common once everything is set aside that may differ: ids, times, random letters,
- * the order of sets, and the order of nodes that do not depend on each other (ComfyUI itself takes them as its hash tables
- * happen to lie). What remains is compared exactly, binary frames included.
+ * Compares two transcripts of one run without what may differ: ids, times, random letters, the order of sets, and the order of
+ * nodes that do not depend on each other (in ComfyUI it depends on hash tables). The rest is compared exactly, binary frames
+ * included.
  */
 import assert from 'node:assert/strict'
 import sharp from 'sharp'

@@ -1,6 +1,6 @@
 /**
- * Runs that were recorded at a real ComfyUI: every file in the folder of recordings that holds a submitted prompt. Another one
- * that is put there is replayed by itself. They come in the order in which they were recorded.
+ * Runs that were recorded with a real ComfyUI: every file in the folder of recordings that holds a submitted prompt. New files are
+ * picked up automatically. They are returned in the order in which they were recorded.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

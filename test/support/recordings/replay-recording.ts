@@ -1,6 +1,6 @@
 /**
- * Does to a running service what was done to the recorded ComfyUI: uploads the files that the graph names, opens the socket,
- * says what the client said, submits, makes the exchanges that fell into the run, and waits for its end.
+ * Repeats a recorded session against a running service: uploads the files that the graph names, opens the socket, sends what the
+ * client sent, submits, makes the HTTP exchanges that were recorded during the run, and waits for its end.
  */
 import { readFileSync } from 'node:fs'
 import { WebSocket } from 'ws'

@@ -4,7 +4,7 @@
  */
 import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { type FakeFaults, strikes } from './faults.ts'
-import { type NodeScope, PythonException, RUN, type SavedFile } from './node-classes.ts'
+import { type NodeContext, PythonException, RUN, type SavedFile } from './node-classes.ts'
 import type { HistoryRecord, Prompt } from './prompt-queue.ts'
 
 export type Phase = 'queued' | 'running' | 'finishing'
@@ -244,11 +244,11 @@ class PromptRun {
     while (faults.hang) await this.#sleep(10)
     const run = RUN[node?.class_type ?? '']
     if (run === undefined) throw new PythonException('NotImplementedError', `the fake cannot run ${node?.class_type}`)
-    const { outputs = [], ui } = await run(this.#scope(nodeId, node?.inputs ?? {}))
+    const { outputs = [], ui } = await run(this.#contextOf(nodeId, node?.inputs ?? {}))
     return { outputs, ui: (ui as Record<string, unknown> | undefined) ?? null }
   }
 
-  #scope(nodeId: string, given: Record<string, unknown>): NodeScope {
+  #contextOf(nodeId: string, given: Record<string, unknown>): NodeContext {
     const parts = this.#parts
     const inputs = Object.fromEntries(
       Object.entries(given).map(([name, value]) => [

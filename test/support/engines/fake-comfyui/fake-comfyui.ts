@@ -1,6 +1,6 @@
 /**
- * A ComfyUI server without any computation, for tests: HTTP and socket as the real one, small graphs really run, and every
- * fault of the field behind a switch. In this process, or as one of its own (main.ts).
+ * A ComfyUI server without computation, for tests: HTTP and socket behave like the real ones, small graphs really run, and known
+ * faults of real servers can be switched on. Runs in this process, or in one of its own (main.ts).
  */
 
 import { createServer, type Server } from 'node:http'
@@ -28,7 +28,7 @@ export interface FakeOptions {
   readonly nodeMs?: number
   readonly loadMs?: number
   readonly maxUploadBytes?: number
-  /** Told of every prompt that is begun and of its end, before anybody else can know of it. */
+  /** Called when a prompt begins and ends, before any client can know. */
   readonly onExecution?: (news: ExecutionNews) => void
   /** What nodes print goes here as well: to the output of a process. */
   readonly onPrint?: (line: string) => void

@@ -1,6 +1,6 @@
 /**
  * The fake server as a process of its own: `main.ts --port N [--options JSON] [--log FILE]`. It ends with SIGTERM, and by kill -9.
- * The log has one line for every prompt that it began or ended, written before anybody else can know of it: it outlives the process.
+ * The log file has one line for every prompt that begins or ends, written before any client can know. It outlives the process.
  */
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'

@@ -32,7 +32,7 @@ export interface SavedFile {
 }
 
 /** What a node may do while it runs. Everything that waits ends with an interrupt. */
-export interface NodeScope {
+export interface NodeContext {
   readonly nodeId: string
   readonly inputs: Readonly<Record<string, unknown>>
   /** The whole graph as JSON. */
@@ -60,7 +60,7 @@ export class PythonException extends Error {
   }
 }
 
-type Run = (scope: NodeScope) => Promise<NodeResult> | NodeResult
+type Run = (context: NodeContext) => Promise<NodeResult> | NodeResult
 
 const OUTSIDE = '**** ERROR: Saving image outside the output folder is not allowed.'
 const BLACK: Picture = { width: 8, height: 8, color: 0 }
@@ -69,7 +69,7 @@ function picturesOf(value: unknown): readonly Picture[] {
   return Array.isArray(value) ? (value as Picture[]) : [BLACK]
 }
 
-function saveAll({ inputs, save }: NodeScope, prefix: string, type: 'output' | 'temp'): NodeResult {
+function saveAll({ inputs, save }: NodeContext, prefix: string, type: 'output' | 'temp'): NodeResult {
   const pictures = picturesOf(inputs.images)
   if (prefix.split('/').includes('..')) throw new PythonException('Exception', OUTSIDE)
   return { outputs: [pictures], ui: { images: pictures.map((picture) => save(prefix, type, 'png', toPng(picture))) } }
@@ -88,8 +88,8 @@ export const RUN: Readonly<Record<string, Run>> = {
       outputs: [[{ width: 4, height: 4, color: Number.parseInt(/[0-9a-f]{6}/.exec(name)?.[0] ?? '0', 16) }], null],
     }
   },
-  SaveImage: (scope) => saveAll(scope, String(scope.inputs.filename_prefix), 'output'),
-  PreviewImage: (scope) => saveAll(scope, 'ComfyUI_temp_abcde', 'temp'),
+  SaveImage: (context) => saveAll(context, String(context.inputs.filename_prefix), 'output'),
+  PreviewImage: (context) => saveAll(context, 'ComfyUI_temp_abcde', 'temp'),
   PrimitiveString: ({ inputs }) => ({ outputs: [inputs.value] }),
   PreviewAny: ({ inputs }) => ({ ui: { text: [String(inputs.source)] } }),
   ImageInvert: ({ inputs }) => ({

@@ -1,4 +1,4 @@
-/** Recorded sittings with a real server: their frames, and the fake as one who repeats them. */
+/** Recorded sessions with a real server: their frames, and a fake server that replays them. */
 import { readFileSync } from 'node:fs'
 import { type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { HistoryRecord, Prompt } from './prompt-queue.ts'

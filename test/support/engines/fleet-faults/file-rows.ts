@@ -1,4 +1,4 @@
-/** Faults of the files that a run made. They are read while it goes on, as soon as it tells of them. */
+/** Faults of the files that a run made. Files are read during the run, as soon as they are reported. */
 import { ALWAYS, type FaultRow, type Within } from './row.ts'
 
 const tries: Within = { fileRetryMs: 7, pollMaxMs: 2 }

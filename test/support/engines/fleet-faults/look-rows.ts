@@ -1,4 +1,4 @@
-/** Faults of what we look through: the socket, the history and the queue. */
+/** Faults of what the service observes a run by: the socket, the history and the queue. */
 import { ALWAYS, type FaultRow } from './row.ts'
 
 const POLL = { pollMaxMs: 1 }

@@ -1,6 +1,6 @@
 /**
- * One line of the fault matrix: a switch of the fake server, when it is turned, how the job ends in each of the three points of
- * a run's life, and within which of the adapter's own bounds. The lines are data: a test runs each, and docs/fleet.md shows them.
+ * One row of the fault matrix: a fault of the fake server, when it is switched on, how the job ends at each of the three points of
+ * a run's life, and within which of the adapter's bounds. The rows are data: a test runs each, and docs/fleet.md shows them.
  */
 import { type ComfyBounds, DEFAULT_BOUNDS } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import type { Phase } from '../fake-comfyui/executor.ts'
@@ -60,7 +60,7 @@ export function sumOf(within: Within, bounds: Readonly<Record<BoundName, number 
   return Object.entries(within).reduce((sum, [name, times]) => sum + times * (bounds[name as BoundName] ?? 0), 0)
 }
 
-/** The names of all switches that a line turns. */
+/** The names of all faults that a row switches on. */
 export function switchesOf({ faults = {} }: FaultRow): string[] {
   return Object.keys(faults)
 }

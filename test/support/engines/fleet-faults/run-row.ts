@@ -1,6 +1,6 @@
 /**
- * Runs one line of the fault matrix through the whole service: its three points side by side, each with two servers of its own
- * that share weights nobody else has. The first has the fault; the second joins when the fault has struck.
+ * Runs one row of the fault matrix through the whole service: its three points in parallel, each with two servers of its own that
+ * share weights which no other server has. The first has the fault; the second joins once the fault has occurred.
  */
 import assert from 'node:assert/strict'
 import { performance } from 'node:perf_hooks'
@@ -39,7 +39,7 @@ function weightsOf(phase: Phase): string {
   return `${phase}.safetensors`
 }
 
-interface Place {
+interface TestPoint {
   readonly phase: Phase
   /** The first of its servers. */
   readonly at: number
@@ -57,7 +57,7 @@ class Cell {
   readonly #faultyId: string
   readonly #soundId: string
 
-  constructor(app: FleetApp, row: FaultRow, { phase, at }: Place) {
+  constructor(app: FleetApp, row: FaultRow, { phase, at }: TestPoint) {
     this.#app = app
     this.#row = row
     this.#phase = phase

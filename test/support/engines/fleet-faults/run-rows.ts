@@ -152,7 +152,7 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
   },
 ]
 
-/** As if its plug was pulled: connections stay, and nothing comes through them any more. */
+/** As if the network cable was unplugged: connections stay open, and nothing comes through them. */
 const CUT_OFF = { mute: { '': ALWAYS }, silentSocket: true }
 const cut: Within = { unreachableMs: 1, callMs: 1, pollMaxMs: 2 }
 /** So long that only the missing sign of life ends a wait. */

@@ -1,4 +1,4 @@
-/** Faults of handing a prompt over. A run that stands somewhere has been handed over: there they can no longer strike. */
+/** Faults while a prompt is submitted to the server. A run that has reached a later point was submitted, so they cannot occur there. */
 import { ALWAYS, type FaultRow } from './row.ts'
 
 const SUBMITTED = 'a run that the server has begun has been submitted: what is wrong with submits no longer concerns it'
@@ -18,7 +18,7 @@ export const SUBMIT_ROWS: readonly FaultRow[] = [
     name: 'a lost reply of a server that gives its own ids',
     faults: { dropPromptReply: 1, ignorePromptId: true },
     since: 'submit',
-    // Nobody can find the prompt again: it runs to an end that nobody looks at, and the next attempt counts.
+    // The prompt cannot be found again: its result is ignored, and the next attempt counts.
     ends: 'moved',
     within: again,
   },

@@ -1,6 +1,6 @@
 /**
- * The frame of every fake provider: a server that behaves as the provider's card says, in the scenario that the test sets.
- * It counts generations (what a real one would charge for) and remembers every request with its headers.
+ * The base of every fake provider: a server that behaves as the provider's documentation says, in the scenario that the test sets.
+ * It counts generations (what a real provider would charge for) and records every request with its headers.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type HttpFake, readBody, startHttpFake } from '../http-fake.ts'

@@ -9,12 +9,12 @@ import type { LogConfig } from '../config/config.ts'
 
 const SECRET_NAMES = ['authorization', 'token', 'extra_data', 'extraData', 'secretKey', 'cookie', 'apiKey', 'api_key']
 const REDACTED = SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`])
-// What may wait for a reader that has stopped reading; beyond it lines are dropped instead of filling the memory.
+// Lines that wait while the reader of standard error does not read. Beyond this, new lines are dropped.
 const MAX_WAITING_BYTES = 16 * 2 ** 20
-// How long a reader that has stopped reading may hold up the end of the process.
+// How long a reader that does not read may delay the end of the process.
 const FINISH_WITHIN_MS = 1000
 
-/** Its end waits until what was logged is written. */
+/** Disposing of it waits until everything that was logged is written. */
 interface ServiceLog extends AsyncDisposable {
   readonly log: Log
 }
@@ -43,11 +43,11 @@ export function openLog({ level }: LogConfig, { descriptor, isTerminal }: LogTar
   }
 }
 
-/** Never `flushSync` here: beside a write under way it would write the same line a second time. */
+/** Avoids `flushSync`: while a write is under way it would write the same line a second time. */
 async function finish(destination: ReturnType<typeof pino.destination>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   destination.once('finish', resolve)
-  // The reader is gone, or there never was one; nobody is left to tell.
+  // Nobody reads standard error, so there is nowhere to report this.
   destination.once('error', () => resolve())
   destination.end()
   await settlesWithin(promise, FINISH_WITHIN_MS)

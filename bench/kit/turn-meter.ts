@@ -22,7 +22,7 @@ export function startTurnMeter(): TurnMeter {
     takeLongestMs() {
       const longestMs = longestMicros / 1000
       longestMicros = 0
-      // What was measured until here belongs to whoever asked before.
+      // What was measured before this call does not belong to the new measurement.
       before = readCpuMicros()
       return longestMs
     },

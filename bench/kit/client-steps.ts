@@ -19,7 +19,7 @@ export async function submitJob(
   return (await response.json()) as BenchJob
 }
 
-/** Follows the event stream to its end, which is the terminal status. */
+/** Reads the event stream to its end, which comes after the terminal status. */
 export async function waitForEnd(baseUrl: string, jobId: string, headers: Headers = {}): Promise<void> {
   const response = await fetch(`${baseUrl}/api/v2/jobs/${jobId}/events`, { headers })
   await response.text()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createEventParser, readEvents, type StreamEvent } from './event-stream.ts'
+import { createEventParser, readEvents, type StreamEvent } from './read-event-stream.ts'
 
 const STREAM =
   ': keepalive\n\nevent: status\ndata: {"status":"queued"}\n\nevent: progress\r\ndata: {"value":\r\ndata: 0.5}\r\n\r\n' +
@@ -12,7 +12,7 @@ const EVENTS: StreamEvent[] = [
   { name: 'status', data: { status: 'succeeded' } },
 ]
 
-test('events come out whole however the text is cut', () => {
+test('events are whole however the text is split', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(STREAM.length), { maxLength: 20 }), (cuts) => {
       const parse = createEventParser()
@@ -23,12 +23,12 @@ test('events come out whole however the text is cut', () => {
   )
 })
 
-test('a silent stream is given up', async () => {
+test('reading a silent stream fails', async () => {
   const silent = new ReadableStream<Uint8Array>({})
   await assert.rejects(readEvents(silent, 5).next(), /no sign of life/)
 })
 
-test('characters that are cut between two pieces survive', async () => {
+test('a character that is split between two chunks survives', async () => {
   const bytes = new TextEncoder().encode('event: x\ndata: "héllo"\n\n')
   const body = ReadableStream.from([...bytes].map((byte) => Uint8Array.of(byte)))
   assert.deepEqual((await readEvents(body, 1000).next()).value, { name: 'x', data: 'héllo' })

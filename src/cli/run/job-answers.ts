@@ -1,4 +1,4 @@
-/** The parts of the API's answers that `run` uses, read with care: the server may be any implementation of the contract. */
+/** Reads the parts of the Jobs API's answers that `run` uses. Nothing is trusted: the server may be any implementation of the contract. */
 
 export interface ProgressView {
   readonly value: number
@@ -92,14 +92,14 @@ export function readJob(value: unknown): JobView {
   }
 }
 
-/** What went wrong in a run, and in which node, as the rest of a sentence. */
+/** What went wrong in a run and in which node, as the end of a sentence. */
 export function describeError(error: JobErrorView | null): string {
   if (error === null) return ''
   const node = error.nodeId ? ` in node ${error.nodeId}${error.classType ? ` (${error.classType})` : ''}` : ''
   return `${node}: ${error.code}: ${error.message}`
 }
 
-/** A refusal as lines for a person: the message, then each complaint about a node or an asset. */
+/** A refusal as lines to print: the message, then every error of a node or an asset. */
 export function toErrorLines(body: unknown, status: number): string[] {
   const error = toFields(toFields(body)['error'])
   const code = toText(error['code']) ?? `http ${status}`
@@ -108,8 +108,8 @@ export function toErrorLines(body: unknown, status: number): string[] {
   for (const [nodeId, items] of Object.entries(toFields(details['node_errors']))) {
     for (const item of Array.isArray(items) ? items : []) {
       const { field, reason, message } = toFields(item)
-      const place = field ? `node ${nodeId}, input ${field}` : `node ${nodeId}`
-      lines.push(`  ${place}: ${toText(message) ?? toText(reason) ?? 'refused'}`)
+      const where = field ? `node ${nodeId}, input ${field}` : `node ${nodeId}`
+      lines.push(`  ${where}: ${toText(message) ?? toText(reason) ?? 'refused'}`)
     }
   }
   const missing = details['missing_ids']

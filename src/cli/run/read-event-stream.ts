@@ -1,14 +1,14 @@
-/** Reads `text/event-stream` as it comes: names and JSON payloads, comments as signs of life. Knows nothing of jobs. */
+/** Reads a `text/event-stream` as it arrives: event names with JSON payloads. Comments only show that the server is alive. */
 
 export interface StreamEvent {
   readonly name: string
   readonly data: unknown
 }
 
-// A preview picture is the largest thing that comes; a frame beyond this is no event stream.
+// The largest event is a preview picture; a larger frame means that this is no event stream.
 const MAX_FRAME_CHARS = 64 * 2 ** 20
 
-/** Takes text in any pieces, gives whole events. Frames without a name or with a payload that is not JSON are skipped. */
+/** Accepts text in chunks of any size and returns whole events. Frames without a name or with a payload that is not JSON are skipped. */
 export function createEventParser(): (text: string) => StreamEvent[] {
   let waiting = ''
   return function parse(text) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
 import type { Log } from '../../lib/log.ts'
-import { openLog, toReadableLine } from './log.ts'
+import { openLog, toReadableLine } from './open-log.ts'
 
 async function written(isTerminal: boolean, use: (log: Log) => void): Promise<string> {
   const folder = mkdtempSync(path.join(tmpdir(), 'atelier-log-'))
@@ -37,7 +37,7 @@ test('lines below the level are not written', async () => {
   assert.equal(await written(false, (log) => log.debug({}, 'no')), '')
 })
 
-test('a person gets a short line, and the stack of an error', async () => {
+test('on a terminal a line is short, and an error has its stack', async () => {
   const line = JSON.stringify({
     level: 'info',
     time: '2026-01-01T12:00:01.000Z',
@@ -52,7 +52,7 @@ test('a person gets a short line, and the stack of an error', async () => {
   )
 })
 
-test('every line is written once, however many are under way when it ends', async () => {
+test('every line is written once, however many are still being written when the log closes', async () => {
   const text = await written(false, (log) => {
     for (let index = 0; index < 500; index++) log.info({ index }, 'line')
   })
