@@ -7,7 +7,7 @@ import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, paste, type Window } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
-import type { Size } from './target-size.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 
 /** Around where a head would be: in the middle across, near the top. null for images too small for that. */
 function fallback({ width, height }: Size): Window | null {

@@ -5,7 +5,7 @@ import { setChannelCount } from '../../tensor/channels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 
 const DIRECTIONS = ['right', 'down', 'left', 'up'] as const
 const COLORS = ['white', 'black', 'red', 'green', 'blue'] as const

@@ -4,7 +4,7 @@ import { combo, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 
 const edge = (length: number) => int({ default: length, min: 1, max: 8192 })
 

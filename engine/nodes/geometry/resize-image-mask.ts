@@ -9,7 +9,7 @@ import { CROP_METHODS, type CropMethod, UPSCALE_METHODS, upscale } from '../../t
 import { Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'
-import { longerSideTo, type Size, shorterSideTo, withOpenSide } from './target-size.ts'
+import { longerSideTo, type Size, shorterSideTo, withOpenSide } from '../../tensor/resize/target-size.ts'
 
 /** The same declaration, for values that must be an image or a mask. */
 function imageOrMask({ spec }: InputKind<Value>): InputKind<Tensor> {

@@ -8,7 +8,7 @@ import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { CROP_METHODS, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
-import { longerSideTo } from './target-size.ts'
+import { longerSideTo } from '../../tensor/resize/target-size.ts'
 
 const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 1 })
 

@@ -6,7 +6,7 @@ import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 
 interface TileSize {
   readonly width: number
