@@ -7,8 +7,8 @@ import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { longerSideTo, scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
 import { CROP_METHODS, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
-import { longerSideTo } from '../../tensor/resize/target-size.ts'
 
 const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 1 })
 
@@ -28,13 +28,9 @@ export const imageScale = defineNode({
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor, width, height }) => costOf(tensor.data.length + tensor.shape[0] * width * height * 3),
   run({ image: tensor, upscale_method: method, width, height, crop }, context) {
-    if (width === 0 && height === 0) return { outputs: [tensor] }
     const [, oldHeight, oldWidth] = tensor.shape
-    const size = {
-      width: width === 0 ? Math.max(1, roundHalfEven((oldWidth * height) / oldHeight)) : width,
-      height: height === 0 ? Math.max(1, roundHalfEven((oldHeight * width) / oldWidth)) : height,
-    }
-    return { outputs: [upscale(tensor, { ...size, method, crop }, context)] }
+    const size = withOpenSide({ width: oldWidth, height: oldHeight }, { width, height })
+    return { outputs: [size === null ? tensor : upscale(tensor, { ...size, method, crop }, context)] }
   },
 })
 
@@ -53,7 +49,7 @@ export const imageScaleBy = defineNode({
   cost: ({ image: tensor, scale_by: factor }) => costOf(tensor.data.length * Math.max(1, factor * factor)),
   run({ image: tensor, upscale_method: method, scale_by: factor }, context) {
     const [, oldHeight, oldWidth] = tensor.shape
-    const size = { width: roundHalfEven(oldWidth * factor), height: roundHalfEven(oldHeight * factor) }
+    const size = scaledBy({ width: oldWidth, height: oldHeight }, factor)
     return { outputs: [upscale(tensor, { ...size, method, crop: 'disabled' }, context)] }
   },
 })

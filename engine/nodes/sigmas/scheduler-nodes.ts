@@ -1,5 +1,5 @@
 /** Schedules of noise levels that need no model. */
-import { defineNode } from '../../node/define-node.ts'
+import { defineNode, type EngineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
 import { float, int } from '../../node/input-kinds.ts'
 import { exponential, karras, laplace, polyexponential, variancePreserving } from './schedules.ts'
@@ -19,20 +19,37 @@ function level(fallback: number, { max, step }: { max: number; step: number } = 
 }
 
 const sigmaRange = { steps, sigma_max: level(14.614642), sigma_min: level(0.0291675) }
-const rho = (fallback: number) => level(fallback, { max: 100, step: 0.01 })
 
-export const karrasScheduler = unnamed(
-  defineNode({
-    ...facts,
-    classType: 'KarrasScheduler',
-    displayName: 'KarrasScheduler',
-    description: 'Noise levels whose steps shrink towards the end, after Karras and others (2022).',
-    required: { ...sigmaRange, rho: rho(7) },
-    run: ({ steps: count, sigma_max: max, sigma_min: min, rho: power }, context) => ({
-      outputs: [toSigmas(karras({ steps: count, max, min }, power), context)],
+interface PowerSchedule {
+  readonly classType: string
+  readonly description: string
+  /** The power that counts unless the graph says otherwise. */
+  readonly rho: number
+  readonly schedule: typeof karras
+}
+
+/** A schedule between two levels whose curve follows a power, `rho`. */
+function definePowerScheduler({ classType, description, rho, schedule }: PowerSchedule): EngineNode {
+  return unnamed(
+    defineNode({
+      ...facts,
+      classType,
+      displayName: classType,
+      description,
+      required: { ...sigmaRange, rho: level(rho, { max: 100, step: 0.01 }) },
+      run: ({ steps: count, sigma_max: max, sigma_min: min, rho: power }, context) => ({
+        outputs: [toSigmas(schedule({ steps: count, max, min }, power), context)],
+      }),
     }),
-  }),
-)
+  )
+}
+
+export const karrasScheduler = definePowerScheduler({
+  classType: 'KarrasScheduler',
+  description: 'Noise levels whose steps shrink towards the end, after Karras and others (2022).',
+  rho: 7,
+  schedule: karras,
+})
 
 export const exponentialScheduler = unnamed(
   defineNode({
@@ -47,18 +64,12 @@ export const exponentialScheduler = unnamed(
   }),
 )
 
-export const polyexponentialScheduler = unnamed(
-  defineNode({
-    ...facts,
-    classType: 'PolyexponentialScheduler',
-    displayName: 'PolyexponentialScheduler',
-    description: 'Noise levels whose logarithm follows a power.',
-    required: { ...sigmaRange, rho: rho(1) },
-    run: ({ steps: count, sigma_max: max, sigma_min: min, rho: power }, context) => ({
-      outputs: [toSigmas(polyexponential({ steps: count, max, min }, power), context)],
-    }),
-  }),
-)
+export const polyexponentialScheduler = definePowerScheduler({
+  classType: 'PolyexponentialScheduler',
+  description: 'Noise levels whose logarithm follows a power.',
+  rho: 1,
+  schedule: polyexponential,
+})
 
 export const vpScheduler = unnamed(
   defineNode({
