@@ -6,11 +6,10 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
-import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { longerSideTo, scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
-import { CROP_METHODS, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
-
-const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 1 })
+import { UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+import { factorInputs, sizeInputs } from './resize-inputs.ts'
 
 export const imageScale = defineNode({
   classType: 'ImageScale',
@@ -18,13 +17,7 @@ export const imageScale = defineNode({
   category: 'image/upscaling',
   description: 'Resizes images to a width and a height; 0 for one of them keeps the aspect.',
   style: 'classic',
-  required: {
-    image: image(),
-    upscale_method: choice(UPSCALE_METHODS),
-    width: side(),
-    height: side(),
-    crop: choice(CROP_METHODS),
-  },
+  required: { image: image(), ...sizeInputs(UPSCALE_METHODS, 1) },
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor, width, height }) => costOf(tensor.data.length + tensor.shape[0] * width * height * 3),
   run({ image: tensor, upscale_method: method, width, height, crop }, context) {
@@ -40,11 +33,7 @@ export const imageScaleBy = defineNode({
   category: 'image/upscaling',
   description: 'Resizes images by a factor.',
   style: 'classic',
-  required: {
-    image: image(),
-    upscale_method: choice(UPSCALE_METHODS),
-    scale_by: float({ default: 1, min: 0.01, max: 8, step: 0.01 }),
-  },
+  required: { image: image(), ...factorInputs(UPSCALE_METHODS, 1) },
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor, scale_by: factor }) => costOf(tensor.data.length * Math.max(1, factor * factor)),
   run({ image: tensor, upscale_method: method, scale_by: factor }, context) {

@@ -1,13 +1,11 @@
 /** Latents resized; sizes are given in pixels of the picture. */
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { choice, float, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
 import { scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
-import { CROP_METHODS } from '../../tensor/resize/upscale.ts'
+import { factorInputs, sizeInputs } from '../geometry/resize-inputs.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
 const LEAST_SIDE = 64
-const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 8 })
 
 export const latentUpscale = defineNode({
   classType: 'LatentUpscale',
@@ -15,13 +13,7 @@ export const latentUpscale = defineNode({
   category: 'model/latent',
   description: 'Resizes latents to a picture size; 0 for one side keeps the aspect.',
   style: 'classic',
-  required: {
-    samples: latent(),
-    upscale_method: choice(PLANE_METHODS),
-    width: side(),
-    height: side(),
-    crop: choice(CROP_METHODS),
-  },
+  required: { samples: latent(), ...sizeInputs(PLANE_METHODS, 8) },
   outputs: [{ type: 'LATENT' }],
   cost: ({ samples: { samples }, width, height }) =>
     costOf(samples.data.length + samples.shape[0] * samples.shape[1] * ((width * height) / LATENT_SCALE ** 2)),
@@ -42,11 +34,7 @@ export const latentUpscaleBy = defineNode({
   category: 'model/latent',
   description: 'Resizes latents by a factor.',
   style: 'classic',
-  required: {
-    samples: latent(),
-    upscale_method: choice(PLANE_METHODS),
-    scale_by: float({ default: 1.5, min: 0.01, max: 8, step: 0.01 }),
-  },
+  required: { samples: latent(), ...factorInputs(PLANE_METHODS, 1.5) },
   outputs: [{ type: 'LATENT' }],
   cost: ({ samples: { samples }, scale_by: factor }) => costOf(samples.data.length * Math.max(1, factor * factor)),
   run({ samples: given, upscale_method: method, scale_by: factor }, context) {
