@@ -7,10 +7,10 @@ import type { Value } from '../values/value.ts'
 import type { InputKind } from './input-kinds.ts'
 import type { CallResult, NodeContext, ReadInputs } from './node-context.ts'
 
-type Kinds = Readonly<Record<string, InputKind<unknown>>>
+export type Kinds = Readonly<Record<string, InputKind<unknown>>>
 type ReadOf<K extends Kinds> = { readonly [Name in keyof K]: K[Name] extends InputKind<infer T> ? T : never }
 /** What `run` receives: required inputs, and optional ones when they were given. */
-type InputsOf<R extends Kinds, O extends Kinds> = ReadOf<R> & Partial<ReadOf<O>>
+export type InputsOf<R extends Kinds, O extends Kinds> = ReadOf<R> & Partial<ReadOf<O>>
 type ListsOf<T> = { readonly [Name in keyof T]: readonly T[Name][] }
 
 interface OutputKind {

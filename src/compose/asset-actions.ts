@@ -12,6 +12,7 @@ import { createCollect, createSweepOrphans } from '../domain/assets/collect-asse
 import { createAssetFromHash, createHasBlob } from '../domain/assets/create/asset-from-hash.ts'
 import { createAssetFromPath } from '../domain/assets/create/asset-from-path.ts'
 import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
+import { createUploadPolicy } from '../domain/assets/create/upload-policy.ts'
 import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
 import { createStorageQuota } from '../domain/assets/storage-quota.ts'
@@ -38,14 +39,14 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   const quota = createStorageQuota({ assets, clock, limitOf: parts.storageLimitOf })
   const shared = {
     assets,
-    quota,
     blobs,
     clock,
     newId: newUuidV4,
     placement: createModelPlacement({ modelFiles, blobs }),
     retentionMs: config.retentionMs,
   }
-  const uploadAsset = createUploadAsset({ ...shared, keys, maxBytes: maxUploadBytes })
+  const uploads = createUploadPolicy({ ...shared, quota, maxBytes: maxUploadBytes })
+  const uploadAsset = createUploadAsset({ ...shared, uploads, keys })
   return {
     quota,
     uploadAsset,
@@ -56,7 +57,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     openContent: createOpenContent(shared),
     removeAsset: createRemoveAsset(shared),
     storeBlob: createStoreBlob(shared),
-    namedFiles: createNamedFiles({ ...shared, maxBytes: maxUploadBytes }),
+    namedFiles: createNamedFiles({ ...shared, uploads }),
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }

@@ -1,13 +1,11 @@
-/** What the boxes of each frame cover together, cut out and resized. */
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { combo, image, int } from '../../node/input-kinds.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
+import { type Size, scaledBy } from '../../tensor/resize/target-size.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { cutWindow, paste, type Window } from '../../tensor/window.ts'
 import { boxesInput, type Detection, readBoxes } from './boxes.ts'
-import type { Size } from './target-size.ts'
 
 /** Around where a head would be: in the middle across, near the top. null for images too small for that. */
 function fallback({ width, height }: Size): Window | null {
@@ -30,8 +28,7 @@ function unionOf(boxes: readonly Detection[], size: Size, padding: number): Wind
 
 /** The largest size of the same aspect that fits. */
 function fitInto(crop: Size, { width, height }: Size): Size {
-  const factor = Math.min(width / crop.width, height / crop.height)
-  return { width: roundHalfEven(crop.width * factor), height: roundHalfEven(crop.height * factor) }
+  return scaledBy(crop, Math.min(width / crop.width, height / crop.height))
 }
 
 interface Target extends Size {

@@ -2,10 +2,10 @@
 import { defineNode } from '../../node/define-node.ts'
 import { boolean, combo, image, int } from '../../node/input-kinds.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
 
 const DIRECTIONS = ['right', 'down', 'left', 'up'] as const
 const COLORS = ['white', 'black', 'red', 'green', 'blue'] as const

@@ -1,9 +1,9 @@
 /** Images on a larger grey canvas, with a mask of what was added. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
 
 const GREY = 0.5
 const padding = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 8 })

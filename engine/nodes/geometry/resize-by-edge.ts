@@ -1,10 +1,10 @@
 /** Resizing by one edge (on 8-bit pixels, sizes truncated) or into a frame that is filled up: relatives of the scale nodes. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { paste } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
 
 const edge = (length: number) => int({ default: length, min: 1, max: 8192 })
 

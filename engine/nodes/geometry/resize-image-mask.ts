@@ -1,15 +1,14 @@
 /** One node for every way of resizing, for images and masks alike. */
 
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { type Chosen, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
 import { combo, float, type InputKind, int, MAX_RESOLUTION, ofType } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { longerSideTo, type Size, scaledBy, shorterSideTo, withOpenSide } from '../../tensor/resize/target-size.ts'
 import { CROP_METHODS, type CropMethod, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
 import { Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'
-import { longerSideTo, type Size, shorterSideTo, withOpenSide } from './target-size.ts'
 
 /** The same declaration, for values that must be an image or a mask. */
 function imageOrMask({ spec }: InputKind<Value>): InputKind<Tensor> {
@@ -40,13 +39,9 @@ const RESIZE_TYPES = {
 type ResizeType = Chosen<typeof RESIZE_TYPES>
 type Plan = Size & { readonly crop?: CropMethod; readonly window?: Window }
 
-function scaled({ width, height }: Size, factor: number): Size {
-  return { width: roundHalfEven(width * factor), height: roundHalfEven(height * factor) }
-}
-
 function toTotalPixels(old: Size, megapixels: number): Size {
   const pixels = Math.trunc(megapixels * 1024 * 1024)
-  return scaled(old, Math.sqrt(pixels / (old.width * old.height)))
+  return scaledBy(old, Math.sqrt(pixels / (old.width * old.height)))
 }
 
 /** Sides that are multiples, with no distortion: scaled until both are covered, then cut around the centre. */
@@ -75,7 +70,7 @@ function planFor(old: Size, { key, inputs }: ResizeType): Plan | null {
       return size && { ...size, crop: inputs.crop }
     }
     case 'scale by multiplier':
-      return scaled(old, inputs.multiplier)
+      return scaledBy(old, inputs.multiplier)
     case 'scale longer dimension':
       return longerSideTo(old, inputs.longer_size)
     case 'scale shorter dimension':

@@ -6,11 +6,10 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
-import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { CROP_METHODS, UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
-import { longerSideTo } from './target-size.ts'
-
-const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 1 })
+import { combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { longerSideTo, scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
+import { UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+import { factorInputs, sizeInputs } from './resize-inputs.ts'
 
 export const imageScale = defineNode({
   classType: 'ImageScale',
@@ -18,23 +17,13 @@ export const imageScale = defineNode({
   category: 'image/upscaling',
   description: 'Resizes images to a width and a height; 0 for one of them keeps the aspect.',
   style: 'classic',
-  required: {
-    image: image(),
-    upscale_method: choice(UPSCALE_METHODS),
-    width: side(),
-    height: side(),
-    crop: choice(CROP_METHODS),
-  },
+  required: { image: image(), ...sizeInputs(UPSCALE_METHODS, 1) },
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor, width, height }) => costOf(tensor.data.length + tensor.shape[0] * width * height * 3),
   run({ image: tensor, upscale_method: method, width, height, crop }, context) {
-    if (width === 0 && height === 0) return { outputs: [tensor] }
     const [, oldHeight, oldWidth] = tensor.shape
-    const size = {
-      width: width === 0 ? Math.max(1, roundHalfEven((oldWidth * height) / oldHeight)) : width,
-      height: height === 0 ? Math.max(1, roundHalfEven((oldHeight * width) / oldWidth)) : height,
-    }
-    return { outputs: [upscale(tensor, { ...size, method, crop }, context)] }
+    const size = withOpenSide({ width: oldWidth, height: oldHeight }, { width, height })
+    return { outputs: [size === null ? tensor : upscale(tensor, { ...size, method, crop }, context)] }
   },
 })
 
@@ -44,16 +33,12 @@ export const imageScaleBy = defineNode({
   category: 'image/upscaling',
   description: 'Resizes images by a factor.',
   style: 'classic',
-  required: {
-    image: image(),
-    upscale_method: choice(UPSCALE_METHODS),
-    scale_by: float({ default: 1, min: 0.01, max: 8, step: 0.01 }),
-  },
+  required: { image: image(), ...factorInputs(UPSCALE_METHODS, 1) },
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor, scale_by: factor }) => costOf(tensor.data.length * Math.max(1, factor * factor)),
   run({ image: tensor, upscale_method: method, scale_by: factor }, context) {
     const [, oldHeight, oldWidth] = tensor.shape
-    const size = { width: roundHalfEven(oldWidth * factor), height: roundHalfEven(oldHeight * factor) }
+    const size = scaledBy({ width: oldWidth, height: oldHeight }, factor)
     return { outputs: [upscale(tensor, { ...size, method, crop: 'disabled' }, context)] }
   },
 })

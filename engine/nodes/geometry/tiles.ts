@@ -4,9 +4,9 @@ import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineListNode, defineNode, values } from '../../node/define-node.ts'
 import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
+import type { Size } from '../../tensor/resize/target-size.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
-import type { Size } from './target-size.ts'
 
 interface TileSize {
   readonly width: number

@@ -1,27 +1,11 @@
 /** Latents resized; sizes are given in pixels of the picture. */
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { choice, float, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { PLANE_METHODS, planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
-import { CROP_METHODS } from '../../tensor/resize/upscale.ts'
+import { scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
+import { factorInputs, sizeInputs } from '../geometry/resize-inputs.ts'
 import { LATENT_SCALE, latent, withSamples } from './latent.ts'
 
 const LEAST_SIDE = 64
-const side = () => int({ default: 512, min: 0, max: MAX_RESOLUTION, step: 8 })
-
-interface Size {
-  readonly width: number
-  readonly height: number
-}
-
-/** Pixels; a side of 0 follows from the other and the latent's aspect. */
-function targetSize({ width, height }: Size, old: Size): Size {
-  const [givenWidth, givenHeight] = [Math.max(LEAST_SIDE, width), Math.max(LEAST_SIDE, height)]
-  return {
-    width: width === 0 ? Math.max(LEAST_SIDE, roundHalfEven((old.width * givenHeight) / old.height)) : givenWidth,
-    height: height === 0 ? Math.max(LEAST_SIDE, roundHalfEven((old.height * givenWidth) / old.width)) : givenHeight,
-  }
-}
 
 export const latentUpscale = defineNode({
   classType: 'LatentUpscale',
@@ -29,19 +13,13 @@ export const latentUpscale = defineNode({
   category: 'model/latent',
   description: 'Resizes latents to a picture size; 0 for one side keeps the aspect.',
   style: 'classic',
-  required: {
-    samples: latent(),
-    upscale_method: choice(PLANE_METHODS),
-    width: side(),
-    height: side(),
-    crop: choice(CROP_METHODS),
-  },
+  required: { samples: latent(), ...sizeInputs(PLANE_METHODS, 8) },
   outputs: [{ type: 'LATENT' }],
   cost: ({ samples: { samples }, width, height }) =>
     costOf(samples.data.length + samples.shape[0] * samples.shape[1] * ((width * height) / LATENT_SCALE ** 2)),
   run({ samples: given, upscale_method: method, width, height, crop }, context) {
-    if (width === 0 && height === 0) return { outputs: [given] }
-    const target = targetSize({ width, height }, planeSize(given.samples))
+    const target = withOpenSide(planeSize(given.samples), { width, height }, LEAST_SIDE)
+    if (target === null) return { outputs: [given] }
     const cells = {
       width: Math.floor(target.width / LATENT_SCALE),
       height: Math.floor(target.height / LATENT_SCALE),
@@ -56,16 +34,11 @@ export const latentUpscaleBy = defineNode({
   category: 'model/latent',
   description: 'Resizes latents by a factor.',
   style: 'classic',
-  required: {
-    samples: latent(),
-    upscale_method: choice(PLANE_METHODS),
-    scale_by: float({ default: 1.5, min: 0.01, max: 8, step: 0.01 }),
-  },
+  required: { samples: latent(), ...factorInputs(PLANE_METHODS, 1.5) },
   outputs: [{ type: 'LATENT' }],
   cost: ({ samples: { samples }, scale_by: factor }) => costOf(samples.data.length * Math.max(1, factor * factor)),
   run({ samples: given, upscale_method: method, scale_by: factor }, context) {
-    const old = planeSize(given.samples)
-    const cells = { width: roundHalfEven(old.width * factor), height: roundHalfEven(old.height * factor) }
+    const cells = scaledBy(planeSize(given.samples), factor)
     const resized = resizePlanes(given.samples, { ...cells, method, crop: 'disabled' }, context)
     return { outputs: [withSamples(given, resized)] }
   },

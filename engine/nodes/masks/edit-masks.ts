@@ -8,7 +8,7 @@ import { createDilation } from '../../tensor/filters/dilate.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { cutWindow } from '../../tensor/window.ts'
-import { asMaskBatch, offset, side } from './mask-kinds.ts'
+import { asMaskBatch, offset, position, side } from './mask-kinds.ts'
 
 const facts = { category: 'image/mask', style: 'schema', outputs: [{ type: 'MASK' }] } as const
 
@@ -63,7 +63,7 @@ export const cropMask = defineNode({
   classType: 'CropMask',
   displayName: 'Crop Mask',
   description: 'Cuts a rectangle out of a mask; it comes out smaller, or empty, where the mask ends.',
-  required: { mask: mask({}), x: offset(), y: offset(), width: side(), height: side() },
+  required: { mask: mask({}), ...position(), width: side(), height: side() },
   cost: ({ mask: tensor }) => costOf(tensor.data.length),
   run({ mask: tensor, x, y, width, height }, context) {
     const masks = asMaskBatch(tensor)

@@ -3,7 +3,7 @@ import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, mask } from '../../node/input-kinds.ts'
 import { broadcastShape } from '../../tensor/broadcast.ts'
 import { clampToUnit, mapBlocks } from '../../tensor/map-pixels.ts'
-import { asMaskBatch, offset } from './mask-kinds.ts'
+import { asMaskBatch, position } from './mask-kinds.ts'
 
 const OPERATIONS = ['multiply', 'add', 'subtract', 'and', 'or', 'xor'] as const
 type Operation = (typeof OPERATIONS)[number]
@@ -45,8 +45,7 @@ export const maskComposite = defineNode({
   required: {
     destination: mask({}),
     source: mask({}),
-    x: offset(),
-    y: offset(),
+    ...position(),
     operation: combo(OPERATIONS),
   },
   outputs: [{ type: 'MASK' }],

@@ -5,6 +5,8 @@ import type { Tensor } from '../../tensor/tensor.ts'
 
 export const side = () => int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 })
 export const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 1 })
+/** Where something is laid or cut. */
+export const position = () => ({ x: offset(), y: offset() })
 
 /** A mask with its batch axis: a bare plane counts as a batch of one. */
 export function asMaskBatch(mask: Tensor): Tensor {

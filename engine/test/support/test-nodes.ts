@@ -2,12 +2,10 @@
 
 import { type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { defineListNode, defineNode, type EngineNode, values } from '../../node/define-node.ts'
-import { anything, boolean, float, image, int, mask, string } from '../../node/input-kinds.ts'
-import { NodeError } from '../../node/node-error.ts'
+import { anything, boolean, float, int, string } from '../../node/input-kinds.ts'
 import { Tensor } from '../../tensor/tensor.ts'
 import { Blocker, type Value } from '../../values/value.ts'
-
-const facts = { category: 'test', description: 'For tests.', style: 'classic' } as const
+import { testExecutionBlocker, testFacts, testLazyMixImages, testSyncError } from './comfy-test-pack.ts'
 
 /** A value in the form of the goldens. */
 function dump(value: Value): JsonValue {
@@ -33,7 +31,7 @@ function dump(value: Value): JsonValue {
 
 /** Reports everything that arrives at its input, as one list. */
 const testDump = defineListNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestDump',
   displayName: 'TestDump',
   required: { source: anything() },
@@ -47,7 +45,7 @@ const testDump = defineListNode({
 })
 
 const testList = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestList',
   displayName: 'TestList',
   required: { prefix: string(), count: int() },
@@ -57,7 +55,7 @@ const testList = defineNode({
 })
 
 const testShow = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestShow',
   displayName: 'TestShow',
   required: { text: string() },
@@ -67,31 +65,8 @@ const testShow = defineNode({
   run: ({ text }) => ({ outputs: [text], report: { text: [{ kind: 'value', value: text }] } }),
 })
 
-const testSyncError = defineNode({
-  ...facts,
-  classType: 'TestSyncError',
-  displayName: 'TestSyncError',
-  required: { value: anything() },
-  outputs: [{ type: '*' }],
-  cost: 'compute',
-  run() {
-    throw new NodeError('RuntimeError', 'Intentional sync execution error for testing')
-  },
-})
-
-const testExecutionBlocker = defineNode({
-  ...facts,
-  classType: 'TestExecutionBlocker',
-  displayName: 'TestExecutionBlocker',
-  required: { input: anything(), block: boolean(), verbose: boolean() },
-  outputs: [{ type: '*' }],
-  cost: 'inline',
-  run: ({ input, block, verbose }) =>
-    block ? { outputs: new Blocker(verbose ? 'Blocked Execution' : null) } : values(input),
-})
-
 const solidMask = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestMask',
   displayName: 'TestMask',
   required: { value: float(), width: int(), height: int() },
@@ -104,25 +79,8 @@ const solidMask = defineNode({
   },
 })
 
-const testLazyMixImages = defineNode({
-  ...facts,
-  classType: 'TestLazyMixImages',
-  displayName: 'TestLazyMixImages',
-  required: { image1: image({ lazy: true }), image2: image({ lazy: true }), mask: mask() },
-  outputs: [{ type: 'IMAGE' }],
-  cost: 'inline',
-  askLazy({ mask: tensor }) {
-    if (tensor === undefined) return []
-    const wanted = []
-    if (tensor.data.some((value) => value !== 1)) wanted.push('image1')
-    if (tensor.data.some((value) => value !== 0)) wanted.push('image2')
-    return wanted
-  },
-  run: ({ image1, image2, mask: tensor }) => values(tensor.data[0] === 1 ? image2 : image1),
-})
-
 const testSwitch = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestSwitch',
   displayName: 'TestSwitch',
   required: { switch: boolean(), on_false: anything({ lazy: true }), on_true: anything({ lazy: true }) },
@@ -133,7 +91,7 @@ const testSwitch = defineNode({
 })
 
 const testExpansion = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestMixedExpansionReturns',
   displayName: 'TestMixedExpansionReturns',
   required: { input1: float() },
@@ -154,7 +112,7 @@ const testExpansion = defineNode({
 })
 
 const testFailingExpansion = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestFailingExpansion',
   displayName: 'TestFailingExpansion',
   outputs: [{ type: '*' }],
@@ -167,7 +125,7 @@ const testFailingExpansion = defineNode({
 })
 
 const demoSteps = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'DemoSteps',
   displayName: 'DemoSteps',
   required: { steps: int(), preview: boolean() },
@@ -188,7 +146,7 @@ const demoSteps = defineNode({
 
 /** Works in a loop until it is cancelled. */
 const testEndless = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestEndless',
   displayName: 'TestEndless',
   outputs: [{ type: 'INT' }],
@@ -201,7 +159,7 @@ const testEndless = defineNode({
 
 /** Works without end and never looks up. */
 const testBlock = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestBlock',
   displayName: 'TestBlock',
   required: { where: string() },
@@ -214,7 +172,7 @@ const testBlock = defineNode({
 
 /** Many values become one that holds them. */
 const testFold = defineListNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestFold',
   displayName: 'TestFold',
   required: { values: anything({}) },
@@ -224,7 +182,7 @@ const testFold = defineListNode({
 })
 
 const testExit = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestExit',
   displayName: 'TestExit',
   required: { where: string() },
@@ -234,7 +192,7 @@ const testExit = defineNode({
 })
 
 const testNonsense = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestNonsense',
   displayName: 'TestNonsense',
   required: { kind: string() },
@@ -249,7 +207,7 @@ const testNonsense = defineNode({
 })
 
 const testCounter = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestPlusOne',
   displayName: 'TestPlusOne',
   required: { value: int() },

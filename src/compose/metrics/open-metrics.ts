@@ -1,5 +1,5 @@
 /** The metrics of the service as Prometheus text. Counters follow the domain's observer; gauges are read at each scrape. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
@@ -7,6 +7,7 @@ import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import { withTraces } from '../router/provider-traces.ts'
 import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
+import { createSeries } from './series.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
@@ -49,43 +50,19 @@ export function openMetrics(version: string, errorTypeOf: ErrorTypeOf): Metrics 
 }
 
 function createObserver(registry: Registry): JobObserver {
-  const registers = [registry]
-  const submitted = new Counter({ name: 'atelier_jobs_submitted_total', help: 'Jobs accepted.', registers })
-  const finished = new Counter({
-    name: 'atelier_jobs_finished_total',
-    help: 'Jobs that reached a terminal state, by state and error code.',
-    labelNames: ['status', 'code'],
-    registers,
-  })
-  const queueSeconds = new Histogram({
-    name: 'atelier_job_queue_seconds',
-    help: 'From submit to start.',
-    buckets: SECONDS,
-    registers,
-  })
-  const runSeconds = new Histogram({
-    name: 'atelier_job_execution_seconds',
-    help: 'From start to end.',
-    buckets: SECONDS,
-    registers,
-  })
-  const attemptsLost = new Counter({
-    name: 'atelier_attempts_lost_total',
-    help: 'Runs whose engine or worker died.',
-    registers,
-  })
-  const leasesLost = new Counter({ name: 'atelier_leases_lost_total', help: 'Runs that lost their lease.', registers })
-  const outputBytes = new Counter({
-    name: 'atelier_output_bytes_total',
-    help: 'Bytes of committed outputs.',
-    labelNames: ['type'],
-    registers,
-  })
-  const enginesStuck = new Counter({
-    name: 'atelier_engines_stuck_total',
-    help: 'Engines that ignored an interrupt.',
-    registers,
-  })
+  const { counter, histogram } = createSeries(registry)
+  const submitted = counter('atelier_jobs_submitted_total', 'Jobs accepted.')
+  const finished = counter(
+    'atelier_jobs_finished_total',
+    'Jobs that reached a terminal state, by state and error code.',
+    ['status', 'code'],
+  )
+  const queueSeconds = histogram('atelier_job_queue_seconds', 'From submit to start.', { buckets: SECONDS })
+  const runSeconds = histogram('atelier_job_execution_seconds', 'From start to end.', { buckets: SECONDS })
+  const attemptsLost = counter('atelier_attempts_lost_total', 'Runs whose engine or worker died.')
+  const leasesLost = counter('atelier_leases_lost_total', 'Runs that lost their lease.')
+  const outputBytes = counter('atelier_output_bytes_total', 'Bytes of committed outputs.', ['type'])
+  const enginesStuck = counter('atelier_engines_stuck_total', 'Engines that ignored an interrupt.')
   return {
     submitted: () => submitted.inc(),
     started: ({ queueMs }) => queueSeconds.observe(queueMs / 1000),

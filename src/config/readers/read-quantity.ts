@@ -13,6 +13,15 @@ interface CountBounds extends Bounds {
   readonly example?: number
 }
 
+// What bounds of durations (in milliseconds) and of sizes (in bytes) are written with.
+export const SECOND = 1000
+export const DAY = 86_400_000
+export const YEAR = 365 * DAY
+export const KIB = 2 ** 10
+export const MIB = 2 ** 20
+export const GIB = 2 ** 30
+export const TIB = 2 ** 40
+
 const WHOLE = /^\d{1,16}$/
 
 export function readCount({ min, max, example = Math.max(min, 1) }: CountBounds): (text: string) => number {
@@ -23,7 +32,7 @@ export function readCount({ min, max, example = Math.max(min, 1) }: CountBounds)
   }
 }
 
-const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: SECOND, m: 60 * SECOND, h: 3600 * SECOND, d: DAY }
 const DURATION = /^(\d{1,12})(ms|s|m|h|d)$/
 
 /** Bounds in milliseconds. A number without a unit is refused, because it is ambiguous. */
@@ -52,10 +61,10 @@ const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
   MB: 1e6,
   GB: 1e9,
   TB: 1e12,
-  KiB: 2 ** 10,
-  MiB: 2 ** 20,
-  GiB: 2 ** 30,
-  TiB: 2 ** 40,
+  KiB: KIB,
+  MiB: MIB,
+  GiB: GIB,
+  TiB: TIB,
 }
 const SIZE = /^(\d{1,15}(?:\.\d{1,3})?) ?(B|[KMGT]i?B)$/i
 

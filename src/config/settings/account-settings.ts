@@ -2,7 +2,7 @@
 import type { SettingName } from '../env.ts'
 import { readBlock } from '../readers/read-block.ts'
 import { readList, readWordOr } from '../readers/read-choice.ts'
-import { readDurationMs } from '../readers/read-quantity.ts'
+import { DAY, readDurationMs, SECOND, YEAR } from '../readers/read-quantity.ts'
 import {
   readAlgorithm,
   readClaim,
@@ -14,10 +14,6 @@ import {
 } from '../readers/read-remote.ts'
 import { readSigningKeys, readToken } from '../secrets.ts'
 import type { Setting } from './setting.ts'
-
-const SECOND = 1000
-const DAY = 86_400_000
-const YEAR = 365 * DAY
 
 export const ACCOUNT_SETTINGS = {
   signingKeys: {

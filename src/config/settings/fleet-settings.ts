@@ -1,12 +1,7 @@
 /** The settings of a fleet of ComfyUI servers; a block of the one table in settings.ts. */
 import { readChoice, readList, readWordOr } from '../readers/read-choice.ts'
 import { COMMAND_SEPARATOR, readCommands, readEngineUrl } from '../readers/read-engine.ts'
-import { readBytes, readCount, readDurationMs } from '../readers/read-quantity.ts'
-
-const SECOND = 1000
-const DAY = 86_400_000
-const MIB = 2 ** 20
-const TIB = 2 ** 40
+import { DAY, MIB, readBytes, readCount, readDurationMs, SECOND, TIB } from '../readers/read-quantity.ts'
 
 export const FLEET_SETTINGS = {
   comfyui: {

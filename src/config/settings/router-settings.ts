@@ -2,13 +2,8 @@
 import type { SettingName } from '../env.ts'
 import { readBlock } from '../readers/read-block.ts'
 import { readList, readOnOff, readPath, readWordOr } from '../readers/read-choice.ts'
-import { readBytes, readCount, readDurationMs, readUsdMicros } from '../readers/read-quantity.ts'
+import { DAY, GIB, KIB, readBytes, readCount, readDurationMs, readUsdMicros, SECOND } from '../readers/read-quantity.ts'
 import type { Setting } from './setting.ts'
-
-const SECOND = 1000
-const DAY = 86_400_000
-const KIB = 1024
-const GIB = 2 ** 30
 
 export const ROUTER_SETTINGS = {
   catalogs: {

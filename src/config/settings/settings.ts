@@ -13,18 +13,12 @@ import {
   readMountPrefix,
   readPublicUrl,
 } from '../readers/read-network.ts'
-import { readBytes, readCount, readDurationMs } from '../readers/read-quantity.ts'
+import { DAY, MIB, readBytes, readCount, readDurationMs, SECOND, TIB, YEAR } from '../readers/read-quantity.ts'
 import { readSecretKey, readToken } from '../secrets.ts'
 import { ACCOUNT_SETTINGS } from './account-settings.ts'
 import { FLEET_SETTINGS } from './fleet-settings.ts'
 import { ROUTER_SETTINGS } from './router-settings.ts'
 import type { Setting } from './setting.ts'
-
-const SECOND = 1000
-const DAY = 86_400_000
-const YEAR = 365 * DAY
-const MIB = 2 ** 20
-const TIB = 2 ** 40
 
 export const KINDS = ['local', 'cloud', 'serverless'] as const
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const

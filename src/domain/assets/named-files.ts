@@ -6,16 +6,14 @@
  */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
-import type { NewId } from '../../../lib/ids.ts'
 import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
-import { forAccount, type PerAccount } from '../accounts/limits/tiers.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import type { AssetStore } from './asset-store.ts'
 import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from './blob-store.ts'
-import { readContentType, readExpiry } from './create/asset-fields.ts'
+import { readContentType } from './create/asset-fields.ts'
 import { readFilePath } from './create/file-path.ts'
-import type { StorageQuota } from './storage-quota.ts'
+import type { UploadPolicy } from './create/upload-policy.ts'
 
 export type FileFolder = 'input' | 'output' | 'temp'
 
@@ -64,10 +62,7 @@ interface NamedFilesDeps {
   readonly assets: AssetStore
   readonly blobs: BlobStore
   readonly clock: Clock
-  readonly newId: NewId
-  readonly maxBytes: PerAccount
-  readonly quota: Pick<StorageQuota, 'admit'>
-  readonly retentionMs: number | null
+  readonly uploads: UploadPolicy
 }
 
 /** How many names are looked up at a time, and how far the numbering of equal names goes. */
@@ -75,7 +70,7 @@ const NAMES_PER_LOOK = 16
 const MAX_NUMBER = 10_000
 
 export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
-  const { assets, blobs, clock } = deps
+  const { assets, blobs, clock, uploads } = deps
   const names = createKeyedLock()
 
   /** The newest record under each of these names, by name. */
@@ -108,34 +103,24 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
     })
   }
 
-  async function mint(upload: NamedUpload, pending: PendingBlob): Promise<Asset> {
+  async function record(upload: NamedUpload, pending: PendingBlob): Promise<Asset> {
     const name = await chooseName(upload, pending.hash)
-    const now = clock.now()
-    const outcome = await assets.mint({
-      asset: {
-        id: deps.newId(),
-        accountId: upload.accountId,
-        hash: pending.hash,
-        sizeBytes: pending.sizeBytes,
-        contentType: readContentType(upload.contentType),
-        filePath: pathOf(upload.folder, name),
-        tags: [],
-        createdAt: now,
-        expiresAt: readExpiry(null, { now, defaultMs: deps.retentionMs }),
-        jobId: null,
-      },
-      keyClaim: null,
-      mustOwnHash: false,
+    const { asset } = await uploads.record({
+      accountId: upload.accountId,
+      hash: pending.hash,
+      sizeBytes: pending.sizeBytes,
+      contentType: readContentType(upload.contentType),
+      filePath: pathOf(upload.folder, name),
+      tags: [],
+      expiresInSeconds: null,
+      idempotencyKey: null,
     })
-    if (outcome.outcome === 'minted' || outcome.outcome === 'existing') return outcome.asset
-    throw new Error('an upload asks for no key and for no known hash')
+    return asset
   }
 
   return {
     async receive(source, { accountId, signal }) {
-      const admission = await deps.quota.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
-        blobs.receive(toAsync(source), { maxBytes, signal }),
-      )
+      const admission = await uploads.admit(accountId, toAsync(source), { signal })
       const { pending } = admission
       return {
         sizeBytes: pending.sizeBytes,
@@ -144,21 +129,17 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
             // Judged before anything is kept: what passes names one file, and no way out of its folder.
             readFilePath(pathOf(upload.folder, upload.name))
           } catch (error) {
-            admission.end()
-            await pending.discard()
+            await admission.discard()
             throw error
           }
           try {
             await settleBlob(pending, deps)
-            return await names.run(upload.accountId, () => mint(upload, pending))
+            return await names.run(upload.accountId, () => record(upload, pending))
           } finally {
             admission.end()
           }
         },
-        discard() {
-          admission.end()
-          return pending.discard()
-        },
+        discard: () => admission.discard(),
       }
     },
     find: (accountId, location) => findNamed(deps, accountId, location),

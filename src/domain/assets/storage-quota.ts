@@ -21,10 +21,12 @@ export interface StorageQuota {
   noteUnrecorded(accountId: string, bytes: number): void
 }
 
-interface Admission {
+export interface Admission {
   readonly pending: PendingBlob
   /** Twice is harmless. */
   end(): void
+  /** Ends it and throws the bytes away. */
+  discard(): Promise<void>
 }
 
 interface StorageQuotaDeps {
@@ -80,11 +82,16 @@ export function createStorageQuota({ assets, clock, limitOf }: StorageQuotaDeps)
       }
       count(accountId, sizeBytes)
       let isOver = false
+      const end = () => {
+        if (!isOver) count(accountId, -sizeBytes)
+        isOver = true
+      }
       return {
         pending,
-        end() {
-          if (!isOver) count(accountId, -sizeBytes)
-          isOver = true
+        end,
+        discard() {
+          end()
+          return pending.discard()
         },
       }
     },

@@ -2,6 +2,8 @@
 
 import type { Log } from '../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
+import { DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
+import { toMalformedRequest } from '../kit/guards/http-refusals.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const STATUS: Readonly<Record<Refusal, number>> = {
@@ -41,11 +43,10 @@ const STATUS: Readonly<Record<Refusal, number>> = {
 
 export function createAdminAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
-    const refusal = error instanceof ServiceError ? error : toRefusal(error)
+    const refusal = error instanceof ServiceError ? error : toMalformedRequest(error)
     if (refusal !== null) return answerRefusal(refusal, requestId)
     log.error({ err: error, requestId }, 'an admin request failed unexpectedly')
-    const message = 'something went wrong on our side; the request id helps to find out what'
-    return toAnswer(500, { type: 'internal_error', message, field: null, request_id: requestId })
+    return toAnswer(500, { type: 'internal_error', message: DEFECT_MESSAGE, field: null, request_id: requestId })
   }
 }
 
@@ -61,20 +62,8 @@ function answerRefusal({ refusal, message, details, retryAfterSeconds }: Service
   const answer = toAnswer(STATUS[refusal], { type: refusal, message, field, request_id: requestId })
   const headers = { ...answer.headers }
   if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
-  if (answer.status === 429 || answer.status === 503) {
-    headers['Retry-After'] = String(Math.max(1, Math.ceil(retryAfterSeconds ?? 1)))
-  }
+  if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
   return { ...answer, headers }
-}
-
-/** What the framework itself refuses: an address or a request that cannot be read. */
-function toRefusal(error: unknown): ServiceError | null {
-  const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as {
-    readonly code?: unknown
-    readonly statusCode?: number
-  }
-  const isOfFramework = typeof code === 'string' && code.startsWith('FST_') && (statusCode ?? 500) < 500
-  return isOfFramework ? new ServiceError('invalid_request', 'the request is malformed') : null
 }
 
 function toAnswer(status: number, error: ErrorBody): ErrorAnswer {

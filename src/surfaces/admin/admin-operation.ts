@@ -3,7 +3,7 @@
  * resource, each a function that registers its route and bears the name that the contract gives it. An operation that changes
  * something writes through the stores of `audited`, which take the audit line along: there is no change without one.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
 import type { AccountDirectory } from '../../domain/accounts/account-store.ts'
 import type { KeyStore } from '../../domain/accounts/keys/key-store.ts'
@@ -43,11 +43,4 @@ export const ADMIN_PATH = '/admin/v1'
 
 export function idOf(request: FastifyRequest): string {
   return (request.params as { id: string }).id
-}
-
-export function send(reply: FastifyReply, status: number, body: object): FastifyReply {
-  return reply
-    .code(status)
-    .header('content-type', 'application/json')
-    .send(Buffer.from(JSON.stringify(body)))
 }

@@ -11,6 +11,7 @@ import { openContract } from '../kit/contracts/contract.ts'
 import { wrongMethod } from '../kit/contracts/path-methods.ts'
 import type { StaticTokenGuard } from '../kit/guards/credentials.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { pathOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
 import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './operations/service.ts'
@@ -84,7 +85,7 @@ export function createAdmin(options: AdminOptions): Surface {
     for (const operation of options.operations ?? []) operation(app, kit)
     // Every other address below this path is refused in this envelope, and only to a caller with the token.
     app.all(`${ADMIN_PATH}/*`, (request, reply) => {
-      const methods = spec.methodsOf((request.raw.url ?? '').split('?', 1)[0])
+      const methods = spec.methodsOf(pathOf(request.raw.url ?? ''))
       if (methods.length > 0) reply.header('allow', methods.join(', '))
       if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)
       throw new ServiceError('not_found', 'there is nothing under this address')

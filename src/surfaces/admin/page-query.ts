@@ -1,7 +1,7 @@
 /** The query of a page: `limit`, and where it begins. Strict, like every query here: what is not understood is refused. */
 import type { FastifyRequest } from 'fastify'
 import { ServiceError } from '../../domain/errors.ts'
-import { readQuery } from '../kit/request-url.ts'
+import { readQuery, refuseRepeated } from '../kit/request-url.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
@@ -10,14 +10,11 @@ const MAX_LIMIT = 1000
 export function readParameters(request: FastifyRequest, names: readonly string[]): ReadonlyMap<string, string> {
   const pairs = readQuery(request.raw.url ?? '')
   if (pairs === null) throw malformed('the query holds a raw ";" or a bad percent escape')
-  const found = new Map<string, string>()
-  for (const [name, value] of pairs) {
-    if (!names.includes(name))
-      throw malformed(`${name.slice(0, 64)} is no parameter here; there are ${names.join(', ')}`)
-    if (found.has(name)) throw malformed(`${name} is given more than once`)
-    found.set(name, value)
-  }
-  return found
+  const unknown = pairs.find(([name]) => !names.includes(name))?.[0]
+  if (unknown !== undefined)
+    throw malformed(`${unknown.slice(0, 64)} is no parameter here; there are ${names.join(', ')}`)
+  refuseRepeated(pairs, names)
+  return new Map(pairs)
 }
 
 export function readLimit(parameters: ReadonlyMap<string, string>): number {

@@ -9,7 +9,7 @@ import { sendContent } from '../kit/content/send-content.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, sendError } from '../kit/guards/guard-hooks.ts'
 import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
-import { queryOf } from '../kit/request-url.ts'
+import { rawQueryOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 
 interface ContentSurfaceOptions {
@@ -31,7 +31,7 @@ export function createContentSurface({ gate, answerError, verify, openContent }:
       config: PUBLIC_PAGE,
       handler: async (request, reply) => {
         const { id } = request.params as { id: string }
-        const grant = verify(id, queryOf(request.raw.url ?? ''))
+        const grant = verify(id, rawQueryOf(request.raw.url ?? ''))
         const content = await openContent(grant.accountId, grant.assetId)
         reply.header(ANY_ORIGIN[0], ANY_ORIGIN[1])
         return sendContent(request, reply, content)

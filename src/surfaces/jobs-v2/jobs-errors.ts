@@ -4,8 +4,8 @@
  */
 
 import type { Log } from '../../../lib/log.ts'
-import { type Refusal, type RefusalDetails, ServiceError } from '../../domain/errors.ts'
-import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
+import type { Refusal, RefusalDetails, ServiceError } from '../../domain/errors.ts'
+import { createErrorBoundary, DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {
@@ -45,25 +45,15 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   shutting_down: [429, 'queue_full'],
 }
 
-const GENERIC_MESSAGE = 'something went wrong on our side; the request id helps to find out what'
-// Old clients spin on 0, and some drop fractions and dates.
-const MIN_RETRY_SECONDS = 1
-
 export function createAnswerError(log: Log): AnswerError {
-  return (error, requestId) => {
-    const refusal = error instanceof ServiceError ? error : toHttpRefusal(error)
-    const isFull = refusal?.refusal === 'storage_full'
-    if (refusal !== null && !isFull) return answerRefusal(refusal)
-    // That the disk is full is for the operator to know, not for the caller.
-    log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
-    return toAnswer(500, 'upstream_error', GENERIC_MESSAGE, null)
-  }
+  const defect = toAnswer(500, 'upstream_error', DEFECT_MESSAGE, null)
+  return createErrorBoundary(log, { answerRefusal, defect })
 }
 
 function answerRefusal(error: ServiceError): ErrorAnswer {
   const [status, code] = ANSWER[error.refusal]
   const answer = toAnswer(status, code, error.message, toWireDetails(error.details))
-  if (status === 429) return withHeader(answer, 'Retry-After', String(toRetrySeconds(error.retryAfterSeconds)))
+  if (status === 429) return withHeader(answer, 'Retry-After', toRetryAfter(error.retryAfterSeconds))
   return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
 }
 
@@ -72,12 +62,6 @@ function toWireDetails(details: RefusalDetails | null): RefusalDetails | null {
   if (details === null) return null
   const toWireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
   return Object.fromEntries(Object.entries(details).map(([name, value]) => [toWireName(name), value]))
-}
-
-function toRetrySeconds(seconds: number | null): number {
-  return seconds === null || !Number.isFinite(seconds)
-    ? MIN_RETRY_SECONDS
-    : Math.max(MIN_RETRY_SECONDS, Math.ceil(seconds))
 }
 
 function toAnswer(status: number, code: string, message: string, details: RefusalDetails | null): ErrorAnswer {

@@ -1,4 +1,5 @@
-/** Reading the target of a request: its path, its raw query, and the query's pairs. */
+/** Reading the target of a request: its path and its query, leniently or strictly. */
+import { ServiceError } from '../../domain/errors.ts'
 
 /** Without the query. */
 export function pathOf(url: string): string {
@@ -7,9 +8,14 @@ export function pathOf(url: string): string {
 }
 
 /** As it was sent, without the mark. */
-export function queryOf(url: string): string {
+export function rawQueryOf(url: string): string {
   const mark = url.indexOf('?')
   return mark === -1 ? '' : url.slice(mark + 1)
+}
+
+/** The query as browsers read it: nothing is refused, and what cannot be decoded stays as it is. */
+export function lenientQueryOf(url: string): URLSearchParams {
+  return new URLSearchParams(rawQueryOf(url))
 }
 
 export type QueryPair = readonly [name: string, value: string]
@@ -19,7 +25,7 @@ export type QueryPair = readonly [name: string, value: string]
  * never guessed at. null when the query cannot be read without guessing.
  */
 export function readQuery(url: string): readonly QueryPair[] | null {
-  const raw = queryOf(url)
+  const raw = rawQueryOf(url)
   if (raw.includes(';')) return null
   const pairs: QueryPair[] = []
   for (const part of raw.split('&')) {
@@ -31,6 +37,22 @@ export function readQuery(url: string): readonly QueryPair[] | null {
     pairs.push([name, value])
   }
   return pairs
+}
+
+/** The first of these parameters that is given more than once; null when there is none. */
+export function findRepeated(pairs: readonly QueryPair[], names: readonly string[]): string | null {
+  const seen = new Set<string>()
+  for (const [name] of pairs) {
+    if (seen.has(name)) return name
+    if (names.includes(name)) seen.add(name)
+  }
+  return null
+}
+
+/** Throws invalid_request. */
+export function refuseRepeated(pairs: readonly QueryPair[], names: readonly string[]): void {
+  const repeated = findRepeated(pairs, names)
+  if (repeated !== null) throw new ServiceError('invalid_request', `${repeated} is given more than once`)
 }
 
 function decode(text: string): string | null {

@@ -1,5 +1,4 @@
 /** This surface is deprecated: every answer says so, and where its successor is (RFC 9745, RFC 8288). */
-import type { FastifyRequest } from 'fastify'
 
 // The first day of the year in which the Jobs API v2 became the contract.
 const DEPRECATED_SINCE = '@1767225600'
@@ -22,8 +21,4 @@ export function deprecationHeaders(path: string, mountPrefix: string): Readonly<
   const bare = own.startsWith('/api/') ? own.slice('/api'.length) : own
   const [, successor] = SUCCESSORS.find(([start]) => bare.startsWith(start)) ?? ['', OTHER_SUCCESSOR]
   return { Deprecation: DEPRECATED_SINCE, Link: `<${mountPrefix}${successor}>; rel="successor-version"` }
-}
-
-export function pathOf(request: FastifyRequest): string {
-  return (request.raw.url ?? '').split('?', 1)[0]
 }

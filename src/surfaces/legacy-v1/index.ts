@@ -13,9 +13,10 @@ import {
 } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import type { Surface } from '../kit/surface.ts'
+import { pathOf } from '../kit/request-url.ts'
+import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { deprecationHeaders, pathOf } from './deprecation.ts'
+import { deprecationHeaders } from './deprecation.ts'
 import { createAnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError } from './legacy-errors.ts'
 import { createApi, type OperationDeps } from './legacy-operation.ts'
@@ -52,12 +53,12 @@ export function createSurface(parts: SurfaceParts): Surface {
   function register(app: FastifyInstance): void {
     app.decorateRequest(CALLER, undefined)
     app.setErrorHandler((error, request, reply) => {
-      reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
+      reply.headers(deprecationHeaders(pathOf(request.raw.url ?? ''), gate.mountPrefix))
       const answer = isPromptSubmit(request) ? answerPromptError : answerError
       return sendError(reply, answer(error, request.id))
     })
     app.addHook('onRequest', async (request, reply) => {
-      reply.headers(deprecationHeaders(pathOf(request), gate.mountPrefix))
+      reply.headers(deprecationHeaders(pathOf(request.raw.url ?? ''), gate.mountPrefix))
       mustNameNoDeployment(serviceAddressOf(request))
       const caller = await gate.authenticate(request.raw, 'api_key')
       const scope = scopeOf(request)
@@ -76,15 +77,7 @@ export function createSurface(parts: SurfaceParts): Surface {
 
   return {
     name: 'legacy-v1',
-    register(app) {
-      app.register(
-        (mounted, _options, done) => {
-          register(mounted)
-          done()
-        },
-        { prefix: gate.mountPrefix },
-      )
-    },
+    register: (app) => mount(app, gate.mountPrefix, register),
     hotRoutes: [],
     reference: {
       path: '/docs/legacy-v1',

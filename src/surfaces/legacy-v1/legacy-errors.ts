@@ -4,7 +4,8 @@
  */
 
 import type { Log } from '../../../lib/log.ts'
-import { type Refusal, ServiceError } from '../../domain/errors.ts'
+import type { Refusal, ServiceError } from '../../domain/errors.ts'
+import { createErrorBoundary, DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {
@@ -42,18 +43,11 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   shutting_down: [429, 'QUEUE_LIMIT'],
 }
 
-const GENERIC_MESSAGE = 'something went wrong on our side; the request id helps to find out what'
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 export function createAnswerError(log: Log): AnswerError {
-  return (error, requestId) => {
-    const refusal = toRefusal(error)
-    const isFull = refusal?.refusal === 'storage_full'
-    if (refusal !== null && !isFull) return answerRefusal(refusal)
-    // That the disk is full is for the operator to know, not for the caller.
-    log.error({ err: error, requestId }, isFull ? 'nothing could be stored' : 'a request failed unexpectedly')
-    return toAnswer(500, 'internal_error', GENERIC_MESSAGE)
-  }
+  const defect = toAnswer(500, 'internal_error', DEFECT_MESSAGE)
+  return createErrorBoundary(log, { answerRefusal, defect })
 }
 
 function answerRefusal(error: ServiceError): ErrorAnswer {
@@ -68,25 +62,10 @@ function refusalHeaders(error: ServiceError): Record<string, string> {
   if (status === 401) return { 'WWW-Authenticate': 'Bearer' }
   // Waiting does not make a subscription active.
   if ((status !== 429 && status !== 503) || error.refusal === 'subscription_inactive') return {}
-  return { 'Retry-After': String(Math.max(1, Math.ceil(error.retryAfterSeconds ?? 1))) }
+  return { 'Retry-After': toRetryAfter(error.retryAfterSeconds) }
 }
 
 function toAnswer(status: number, code: string, message: string): ErrorAnswer {
   const body = JSON.stringify({ code, message, error: message })
   return { status, headers: { 'Content-Type': JSON_TYPE }, body }
-}
-
-/** A refusal of ours or of the HTTP framework; null for a defect. */
-export function toRefusal(error: unknown): ServiceError | null {
-  if (error instanceof ServiceError) return error
-  const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as {
-    readonly code?: unknown
-    readonly statusCode?: number
-  }
-  if (typeof code !== 'string') return null
-  if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_BAD_URL')
-    return new ServiceError('not_found', 'there is nothing under this address')
-  if (code.startsWith('FST_') && statusCode !== undefined && statusCode < 500)
-    return new ServiceError('invalid_request', 'the request is malformed')
-  return null
 }

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import type { NewId } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { lenientQueryOf } from '../kit/request-url.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { AnnouncedFiles } from './files/announced-files.ts'
 import type { JobClients } from './prompts/job-clients.ts'
@@ -66,9 +67,7 @@ export function sendText(reply: FastifyReply, status: number, text: string): Fas
 
 /** The query, read as leniently as ComfyUI does: clients send empty values, raw semicolons and brackets. */
 export function queryOf(request: FastifyRequest): URLSearchParams {
-  const url = request.raw.url ?? ''
-  const mark = url.indexOf('?')
-  return new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1))
+  return lenientQueryOf(request.raw.url ?? '')
 }
 
 /** An integer of the query; null when it is left out or empty. */

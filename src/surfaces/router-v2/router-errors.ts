@@ -8,6 +8,7 @@ import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
 import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
 import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
+import { DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 import { errorTypeOf, type RouterErrorType } from './router-error-types.ts'
@@ -84,7 +85,6 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
 const WITH_UPSTREAM: ReadonlySet<number> = new Set([400, 502, 504])
 const DETAIL_MAX_LENGTH = 256
 const UNAVAILABLE = 'this is not possible at the moment; try again later'
-const GENERIC = 'something went wrong on our side; the request id helps to find out what'
 
 type AnswerRouterError = AnswerError
 
@@ -98,7 +98,7 @@ export function createAnswerRouterError(log: Log, brand: BrandHeaders): AnswerRo
     const known = toRouterError(error)
     if (known !== null) return toAnswer(known, brand)
     log.error({ err: error, requestId }, 'a request failed unexpectedly')
-    return toAnswer(new RouterError('internal', GENERIC), brand)
+    return toAnswer(new RouterError('internal', DEFECT_MESSAGE), brand)
   }
 }
 
@@ -146,7 +146,7 @@ function toAnswer(error: RouterError, brand: BrandHeaders): ErrorAnswer {
   }
   const upstreamDetail = error.refusal === 'provider_refused_input' ? toHeaderText(error.message) : null
   if (upstreamDetail !== null) for (const name of brand.upstreamDetail) headers[name] = upstreamDetail
-  if (retryAfterSeconds !== null) headers['Retry-After'] = String(Math.max(1, Math.ceil(retryAfterSeconds)))
+  if (retryAfterSeconds !== null) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
   if (error.isReplay) headers['Idempotent-Replayed'] = 'true'
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer'
   if (status === 429) Object.assign(headers, toPairs(toSpendHeaders(error.spend)))

@@ -11,6 +11,7 @@ import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-
 import { type BlobStore, createStoreBlob } from '../../../src/domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans, GRACE_MS } from '../../../src/domain/assets/collect-assets.ts'
 import { createUploadAsset } from '../../../src/domain/assets/create/upload-asset.ts'
+import { createUploadPolicy } from '../../../src/domain/assets/create/upload-policy.ts'
 import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
 import { inChunks, listAll, patterned, put } from '../../contracts/blob-store.ts'
@@ -26,15 +27,9 @@ async function openParts() {
   const clock = { now: () => new Date(time.now) }
   const shared = { assets: store.assets, blobs, clock, log: silentLog }
   const placement = createModelPlacement({ modelFiles: null, blobs })
-  const uploadAsset = createUploadAsset({
-    ...shared,
-    ...UNLIMITED,
-    keys: store.keys,
-    quota: createStorageQuota({ ...shared, limitOf: () => null }),
-    placement,
-    newId: newUuidV4,
-    retentionMs: null,
-  })
+  const quota = createStorageQuota({ ...shared, limitOf: () => null })
+  const uploads = createUploadPolicy({ ...shared, ...UNLIMITED, quota, newId: newUuidV4, retentionMs: null })
+  const uploadAsset = createUploadAsset({ ...shared, keys: store.keys, uploads, placement })
   return {
     ...shared,
     time,

@@ -5,11 +5,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import sharp from 'sharp'
 import { defineNode, type EngineNode, values } from '../../../engine/node/define-node.ts'
-import { anything, boolean, float, image, int, mask } from '../../../engine/node/input-kinds.ts'
-import { NodeError } from '../../../engine/node/node-error.ts'
-import { Blocker } from '../../../engine/values/value.ts'
-
-const facts = { category: 'test', description: 'For tests.', style: 'classic' } as const
+import { boolean, float, image, int } from '../../../engine/node/input-kinds.ts'
+import {
+  testExecutionBlocker,
+  testFacts,
+  testLazyMixImages,
+  testSyncError,
+} from '../../../engine/test/support/comfy-test-pack.ts'
 
 /** A preview of 64x32 as ComfyUI sends it: fitted into 512 pixels, JPEG of quality 95. */
 function paintPreview(step: number): Promise<Buffer> {
@@ -20,7 +22,7 @@ function paintPreview(step: number): Promise<Buffer> {
 }
 
 const demoSteps = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'DemoSteps',
   displayName: 'DemoSteps',
   required: { steps: int(), ms: int(), preview: boolean() },
@@ -41,7 +43,7 @@ const demoSteps = defineNode({
 })
 
 const demoText = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'DemoText',
   displayName: 'DemoText',
   required: { image: image() },
@@ -54,47 +56,8 @@ const demoText = defineNode({
   },
 })
 
-const testSyncError = defineNode({
-  ...facts,
-  classType: 'TestSyncError',
-  displayName: 'TestSyncError',
-  required: { value: anything() },
-  outputs: [{ type: '*' }],
-  cost: 'inline',
-  run() {
-    throw new NodeError('RuntimeError', 'Intentional sync execution error for testing')
-  },
-})
-
-const testExecutionBlocker = defineNode({
-  ...facts,
-  classType: 'TestExecutionBlocker',
-  displayName: 'TestExecutionBlocker',
-  required: { input: anything(), block: boolean(), verbose: boolean() },
-  outputs: [{ type: '*' }],
-  cost: 'inline',
-  run: ({ input, block, verbose }) =>
-    block ? { outputs: new Blocker(verbose ? 'Blocked Execution' : null) } : values(input),
-})
-
-const testLazyMixImages = defineNode({
-  ...facts,
-  classType: 'TestLazyMixImages',
-  displayName: 'TestLazyMixImages',
-  required: { image1: image({ lazy: true }), image2: image({ lazy: true }), mask: mask() },
-  outputs: [{ type: 'IMAGE' }],
-  cost: 'inline',
-  askLazy({ mask: shares }) {
-    if (shares === undefined) return []
-    const wantsFirst = shares.data.some((share) => share !== 1)
-    const wantsSecond = shares.data.some((share) => share !== 0)
-    return [...(wantsFirst ? ['image1'] : []), ...(wantsSecond ? ['image2'] : [])]
-  },
-  run: ({ image1, image2, mask: shares }) => values(shares.data[0] === 1 ? image2 : image1),
-})
-
 const testMixedExpansionReturns = defineNode({
-  ...facts,
+  ...testFacts,
   classType: 'TestMixedExpansionReturns',
   displayName: 'TestMixedExpansionReturns',
   required: { input1: float() },

@@ -12,6 +12,7 @@ import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-
 import { createFindAsset, createOpenContent, createRemoveAsset } from '../../../src/domain/assets/asset-content.ts'
 import { createAssetFromHash, createHasBlob } from '../../../src/domain/assets/create/asset-from-hash.ts'
 import { createUploadAsset } from '../../../src/domain/assets/create/upload-asset.ts'
+import { createUploadPolicy } from '../../../src/domain/assets/create/upload-policy.ts'
 import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
 import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
@@ -63,14 +64,11 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
     return reply.code(answer.status).headers(answer.headers).send(answer.body)
   })
   const contentLinks = createDirectLinks(clock)
+  const quota = createStorageQuota({ ...shared, limitOf: () => null })
+  const uploads = createUploadPolicy({ ...shared, quota, maxBytes: maxUploadBytes })
   postAssets(app, {
     contextOf,
-    uploadAsset: createUploadAsset({
-      ...shared,
-      keys: store.keys,
-      maxBytes: maxUploadBytes,
-      quota: createStorageQuota({ ...shared, limitOf: () => null }),
-    }),
+    uploadAsset: createUploadAsset({ ...shared, keys: store.keys, uploads }),
     maxUploadBytes,
     contentLinks,
   })

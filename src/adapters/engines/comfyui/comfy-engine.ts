@@ -26,8 +26,8 @@ import { createStopper, type Stopper } from './run/stop-run.ts'
 import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
 import { type ComfyHttp, credentialsOf, openComfyHttp } from './wire/comfy-http.ts'
 import { type EngineSocket, openSocket } from './wire/comfy-socket.ts'
+import { createLineSource, type LineSource } from './wire/line-source.ts'
 import { createMessageDispatcher, type MessageDispatcher } from './wire/message-dispatcher.ts'
-import { createPrintedLines, type PrintedLines } from './wire/printed-lines.ts'
 import type { Device } from './wire/read-server-info.ts'
 
 export type ComfyServer =
@@ -77,8 +77,6 @@ export interface ComfyEngine extends FleetEngine {
 const CLOSE_WITHIN_MS = 5_000
 // History entries that are not removed in this time stay on the server: stopping the service must not wait for them.
 const FORGET_WITHIN_MS = 500
-// The lines of a process come through a pipe of their own and may arrive after the end of its run.
-const PIPE_LAG_MS = 50
 
 /** Throws CommandError for a launch command that cannot be run; never because a server does not answer. */
 export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
@@ -107,7 +105,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #http: ComfyHttp
   readonly #api: ComfyApi
   readonly #dispatcher: MessageDispatcher
-  readonly #prints: PrintedLines
+  readonly #lines: LineSource
   readonly #remover: Remover
   readonly #stage: Stage
   readonly #stopper: Stopper
@@ -121,10 +119,6 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #runs = new Set<Promise<void>>()
   readonly #closing = new AbortController()
   #gone = new AbortController()
-  /** Printed lines are taken from the process that we started, since the server passes none on. */
-  #hearsProcess = false
-  /** Pending until it is known how the server's printed lines reach us. */
-  #subscribing: Promise<void> = Promise.resolve()
   #closed: Promise<void> | null = null
 
   constructor(options: ComfyEngineOptions, { url, supervisor }: Reach) {
@@ -141,9 +135,14 @@ class ComfyServerEngine implements ComfyEngine {
     this.#supervisor = supervisor
     this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createComfyApi(this.#http, bounds)
-    this.#dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => this.#prints.hear(entries) })
-    const tell = (text: string, at: number | null) => this.#dispatcher.receiveLog(text, at)
-    this.#prints = createPrintedLines({ api: this.#api, clock: options.clock, tell })
+    this.#dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => this.#lines.printed.hear(entries) })
+    this.#lines = createLineSource({
+      api: this.#api,
+      dispatcher: this.#dispatcher,
+      clock: options.clock,
+      log: this.#log,
+      isOurs: supervisor !== null,
+    })
     this.#stopper = createStopper(this.#api)
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
@@ -199,7 +198,7 @@ class ComfyServerEngine implements ComfyEngine {
         this.#monitor.heard()
       },
       onOpen: (clientId) => {
-        this.#subscribing = this.#subscribeLogs(clientId)
+        this.#lines.subscribe(clientId)
         this.#monitor.heard()
       },
       onClose: this.#monitor.askNow,
@@ -208,9 +207,7 @@ class ComfyServerEngine implements ComfyEngine {
 
   #supervise(supervisor: Supervisor): void {
     supervisor.start({
-      onLine: (line) => {
-        if (this.#hearsProcess) this.#dispatcher.receiveLog(line)
-      },
+      onLine: (line) => this.#lines.hearProcess(line),
       onStart: this.#monitor.askNow,
       onEnd: (reason) => {
         this.#gone.abort()
@@ -218,18 +215,6 @@ class ComfyServerEngine implements ComfyEngine {
         this.#startAnew(reason)
       },
     })
-  }
-
-  /** Printed lines come from the server's own record and over the socket; of a server with neither, from its process. */
-  async #subscribeLogs(clientId: string): Promise<void> {
-    try {
-      const isSubscribed = await this.#api.subscribeLogs(clientId)
-      // While something runs, lines that were printed in the meantime belong to it.
-      if (this.#dispatcher.attached() === 0) await this.#prints.begin()
-      this.#hearsProcess = !isSubscribed && !this.#prints.hasRecord()
-    } catch (error) {
-      this.#log.debug({ err: error }, 'the printed lines of an engine cannot be read')
-    }
   }
 
   #createFitness(): Fitness {
@@ -333,7 +318,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#runs.add(ended.promise)
     try {
       // Lines of the process are kept nowhere else, so the run waits until they are listened to.
-      if (this.#supervisor !== null) await this.#subscribing
+      if (this.#supervisor !== null) await this.#lines.settled()
       yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
     } finally {
       this.#runs.delete(ended.promise)
@@ -346,7 +331,7 @@ class ComfyServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       dispatcher: this.#dispatcher,
-      prints: this.#prints,
+      prints: this.#lines.printed,
       remover: this.#remover,
       closing: this.#closing.signal,
       socket: this.#socket,
@@ -358,7 +343,7 @@ class ComfyServerEngine implements ComfyEngine {
       log: this.#log,
       catalog: this.#monitor.state().catalog,
       gone: this.#gone.signal,
-      printedAfterMs: this.#hearsProcess && this.#supervisor !== null ? PIPE_LAG_MS : 0,
+      printedAfterMs: this.#lines.lagMs(),
       onUnexpectedRefusal: this.#monitor.refresh,
       onForgotten: () => this.#startAnew('it has forgotten a run'),
     }

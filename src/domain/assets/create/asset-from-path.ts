@@ -1,6 +1,7 @@
 import { invalidField } from '../../errors.ts'
 import { contentTypeOf } from './asset-fields.ts'
-import type { AssetCreation, UploadAsset } from './upload-asset.ts'
+import type { UploadAsset } from './upload-asset.ts'
+import type { AssetCreation } from './upload-policy.ts'
 
 interface HostFile extends AsyncDisposable {
   /** Its own name, without folders. */

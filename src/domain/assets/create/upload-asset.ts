@@ -4,18 +4,15 @@
  * already got their name are collected later.
  */
 import type { Clock } from '../../../../lib/clock.ts'
-import type { NewId } from '../../../../lib/ids.ts'
-import { forAccount, type PerAccount } from '../../accounts/limits/tiers.ts'
 import { ServiceError } from '../../errors.ts'
-import { type IdempotencyStore, keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
-import type { Asset } from '../asset.ts'
+import { type IdempotencyStore, keyReuse } from '../../idempotency/idempotency-key.ts'
 import type { AssetStore } from '../asset-store.ts'
-import { type BlobStore, type PendingBlob, settleBlob } from '../blob-store.ts'
-import type { StorageQuota } from '../storage-quota.ts'
+import { type PendingBlob, settleBlob } from '../blob-store.ts'
 import type { ModelPlacement } from '../weights/model-placement.ts'
 import { checkSafetensors } from '../weights/safetensors-header.ts'
 import { readContentType, readExpiry, readTags } from './asset-fields.ts'
 import { type FilePath, readFilePath } from './file-path.ts'
+import type { AssetCreation, UploadPolicy } from './upload-policy.ts'
 
 export interface UploadFields {
   readonly filePath: string
@@ -37,29 +34,19 @@ export interface UploadRequest {
   readonly signal?: AbortSignal
 }
 
-export interface AssetCreation {
-  readonly asset: Asset
-  readonly createdNew: boolean
-}
-
-/** `createdNew` is false when the account already had these bytes. Throws ServiceError. */
+/** Throws ServiceError. */
 export type UploadAsset = (request: UploadRequest) => Promise<AssetCreation>
 
 interface UploadDeps {
-  readonly assets: AssetStore
-  readonly blobs: BlobStore
+  readonly uploads: UploadPolicy
+  readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly keys: Pick<IdempotencyStore, 'findKey'>
   readonly placement: ModelPlacement
   readonly clock: Clock
-  readonly newId: NewId
-  readonly maxBytes: PerAccount
-  readonly quota: Pick<StorageQuota, 'admit'>
-  /** null: uploads live for ever unless they say otherwise. */
-  readonly retentionMs: number | null
 }
 
 export function createUploadAsset(deps: UploadDeps): UploadAsset {
-  const { assets, blobs, keys, placement, clock, newId, maxBytes, quota, retentionMs } = deps
+  const { uploads, assets, keys, placement, clock } = deps
 
   /** Everything that can be refused without reading the file is refused here. */
   async function admit(fields: UploadFields): Promise<AdmittedFields> {
@@ -92,41 +79,21 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     }
   }
 
-  async function mint(
-    request: UploadRequest,
-    { expiresInSeconds, ...fields }: MintedFields & Pick<UploadFields, 'expiresInSeconds'>,
-  ) {
-    const now = clock.now()
-    const outcome = await assets.mint({
-      asset: {
-        ...fields,
-        id: newId(),
-        accountId: request.accountId,
-        createdAt: now,
-        expiresAt: readExpiry(expiresInSeconds, { now, defaultMs: retentionMs }),
-        jobId: null,
-      },
-      keyClaim: toKeyClaim(request.idempotencyKey, now),
-      mustOwnHash: false,
-    })
-    if (outcome.outcome === 'key_reused') throw keyReuse(outcome.holder)
-    if (outcome.outcome === 'hash_unknown') throw new Error('an upload does not ask for a known hash')
-    return { asset: outcome.asset, createdNew: outcome.outcome === 'minted' && outcome.newToAccount }
-  }
-
   async function keep(
     pending: PendingBlob,
     request: UploadRequest,
     early: AdmittedFields | null,
   ): Promise<AssetCreation> {
     const { filePath, contentType, tags, expiresInSeconds } = await judge(pending, request, early)
+    const { accountId, idempotencyKey } = request
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending
     const { model } = filePath
     if (model !== null && !isModel(early)) await placement.checkStored({ hash, sizeBytes })
     const undo = model === null ? null : await placement.place(model, { hash, sizeBytes })
     try {
-      return await mint(request, { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds })
+      const fields = { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds }
+      return await uploads.record({ ...fields, accountId, idempotencyKey })
     } catch (error) {
       await undo?.()
       throw error
@@ -137,9 +104,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     const early = request.fields === null ? null : await admit(request.fields)
     await refuseUsedKey(request)
     const source = isModel(early) ? checkSafetensors(request.source) : request.source
-    const admission = await quota.admit(request.accountId, forAccount(maxBytes, request.accountId), (most) =>
-      blobs.receive(source, { maxBytes: most, signal: request.signal }),
-    )
+    const admission = await uploads.admit(request.accountId, source, { signal: request.signal })
     try {
       return await keep(admission.pending, request, early)
     } finally {
@@ -154,8 +119,6 @@ function isModel(early: AdmittedFields | null): boolean {
 }
 
 type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
-
-type MintedFields = Omit<Asset, 'id' | 'createdAt' | 'expiresAt' | 'accountId' | 'jobId'>
 
 function checkHash(hash: string, expected: string | null): void {
   if (expected === null || expected === hash) return

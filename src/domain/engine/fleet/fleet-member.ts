@@ -5,9 +5,8 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
-import type { Clock } from '../../../../lib/clock.ts'
-import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
+import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
 import { installedWeights, LoadedWeights } from './engine-weights.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
 
@@ -18,35 +17,18 @@ export interface RecycleLimits {
   readonly maxAgeMs: number | null
 }
 
-interface MemberOptions {
-  readonly clock: Clock
+interface MemberOptions extends SuspensionOptions {
   /** What it could run when it was last seen, for the time until it is seen again. */
   readonly remembered: ObjectInfo | null
   readonly recycleLimits: RecycleLimits
-  /** The first pause after it broke off a run; it doubles while that goes on. */
-  readonly retryMs: number
-  /** The first time in quarantine; it doubles with every further one. */
-  readonly quarantineMs: number
-}
-
-const MAX_RETRY_MS = 30_000
-const MAX_QUARANTINE_MS = 1_800_000
-
-interface Quarantine {
-  readonly reason: string
-  readonly until: number
 }
 
 export class FleetMember {
   readonly engine: FleetEngine
   readonly loaded: LoadedWeights
   readonly #options: MemberOptions
-  readonly #retryBackoff: Backoff
-  readonly #quarantineBackoff: Backoff
+  readonly #suspension: EngineSuspension
   #operatorState: 'open' | 'cordoned' | 'draining' = 'open'
-  #quarantine: Quarantine | null = null
-  #pausedUntil = 0
-  #brokeLatestRun = false
   #running = 0
   #recycling: string | null = null
   #incarnation: number
@@ -61,12 +43,7 @@ export class FleetMember {
     this.engine = engine
     this.loaded = new LoadedWeights(engine.concurrency)
     this.#options = options
-    this.#retryBackoff = createBackoff({ firstMs: options.retryMs, maxMs: MAX_RETRY_MS })
-    this.#quarantineBackoff = createBackoff({
-      firstMs: options.quarantineMs,
-      maxMs: MAX_QUARANTINE_MS,
-      random: () => 1,
-    })
+    this.#suspension = new EngineSuspension(options)
     this.#incarnation = engine.health().incarnation
     this.#info = engine.objectInfo() ?? options.remembered
   }
@@ -81,7 +58,7 @@ export class FleetMember {
 
   /** It broke off its latest run: jobs go to another engine first, where there is one. */
   get brokeLatestRun(): boolean {
-    return this.#brokeLatestRun
+    return this.#suspension.brokeLatestRun
   }
 
   /** Counts the processes that were seen behind it. */
@@ -117,14 +94,13 @@ export class FleetMember {
     this.#incarnation = incarnation
     this.#jobsOfProcess = 0
     this.loaded.clear()
-    this.#quarantine = null
+    this.#suspension.startAnew()
     this.#recycling = null
-    this.#pausedUntil = 0
   }
 
   state(): EngineState {
     const { state, unfit } = this.engine.health()
-    if (this.#isQuarantined()) return 'quarantined'
+    if (this.#suspension.quarantineReason() !== null) return 'quarantined'
     if (state !== 'ready') return state
     if (unfit !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
@@ -144,12 +120,7 @@ export class FleetMember {
 
   /** How long it gets no work, after it broke off a run or because it is in quarantine; 0: it may have some now. */
   pausedMs(): number {
-    const until = Math.max(this.#pausedUntil, this.#quarantine?.until ?? 0)
-    return Math.max(0, until - this.#options.clock.now().getTime())
-  }
-
-  #isQuarantined(): boolean {
-    return this.#quarantine !== null && this.#quarantine.until > this.#options.clock.now().getTime()
+    return this.#suspension.pausedMs()
   }
 
   cordon(): void {
@@ -163,11 +134,7 @@ export class FleetMember {
   /** Takes work again, whatever the reason why it was given none. */
   resume(): void {
     this.#operatorState = 'open'
-    this.#quarantine = null
-    this.#brokeLatestRun = false
-    this.#pausedUntil = 0
-    this.#quarantineBackoff.reset()
-    this.#retryBackoff.reset()
+    this.#suspension.lift()
   }
 
   begin(weights: readonly string[]): void {
@@ -183,9 +150,7 @@ export class FleetMember {
   /** Frees the slot. `isGood`: the engine did its part, however the job ended. */
   end({ isGood }: { readonly isGood: boolean }): void {
     this.#running -= 1
-    if (!isGood) return
-    this.#brokeLatestRun = false
-    this.#retryBackoff.reset()
+    if (isGood) this.#suspension.noteGoodRun()
   }
 
   countFailure(): void {
@@ -196,15 +161,12 @@ export class FleetMember {
   lose(message: string, incarnation: number): void {
     this.#count('losses')
     this.#note(message)
-    // Also when the new process was noticed before the loss: the job goes to another engine where there is one.
-    this.#brokeLatestRun = true
-    if (incarnation !== this.#incarnation) return
-    this.#pausedUntil = this.#options.clock.now().getTime() + this.#retryBackoff.nextMs()
+    this.#suspension.noteLoss({ isPast: incarnation !== this.#incarnation })
   }
 
   quarantine(reason: string): void {
     this.#note(reason)
-    this.#quarantine = { reason, until: this.#options.clock.now().getTime() + this.#quarantineBackoff.nextMs() }
+    this.#suspension.quarantine(reason)
   }
 
   /** Why its process should be replaced before the next job, or null. */
@@ -256,7 +218,8 @@ export class FleetMember {
   }
 
   #reason(): string | null {
-    if (this.#isQuarantined()) return this.#quarantine!.reason
+    const quarantine = this.#suspension.quarantineReason()
+    if (quarantine !== null) return quarantine
     const { state, unfit } = this.engine.health()
     if (state === 'ready' && unfit !== null) return unfit
     return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : null)

@@ -1,4 +1,5 @@
 /** Accounts and the tiers that they may have. */
+
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { AccountRecord, AccountStatus } from '../../../domain/accounts/account.ts'
@@ -7,8 +8,9 @@ import type { AccountChange, Accounts } from '../../../domain/accounts/accounts.
 import { readOverrides } from '../../../domain/accounts/limits/read-limits.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { sendJson } from '../../kit/send-json.ts'
 import { toAccountView, toBalanceView, toEntryView, toHoldView, toUsageView } from '../account-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 import { readLimit, readNumber, readParameters } from '../page-query.ts'
 
 interface AccountOperationDeps {
@@ -30,7 +32,7 @@ export function createAccount(app: FastifyInstance, { kit, accounts, readDetail 
     const { id, name = id, tier = null, limits = {} } = body
     const { directory } = kit.audited(request, { action: 'account.create', subject: id, details: { ...body } })
     const account = await accounts.create({ id, name, tier, overrides: readOverrides(limits) }, directory)
-    return send(reply, 201, await readDetail(account))
+    return sendJson(reply, 201, await readDetail(account))
   })
 }
 
@@ -41,7 +43,7 @@ export function listAccounts(app: FastifyInstance, { accounts }: Pick<AccountOpe
     const rest = accounts.list().filter(({ id }) => id > after)
     const page = rest.slice(0, limit)
     const next = rest.length > limit ? (page.at(-1)?.id ?? null) : null
-    return send(reply, 200, { accounts: page.map(toAccountView), next })
+    return sendJson(reply, 200, { accounts: page.map(toAccountView), next })
   })
 }
 
@@ -50,7 +52,7 @@ const USAGE_DAYS = { fallback: 30, max: 3660 }
 export function getAccount(app: FastifyInstance, { accounts, readDetail }: AccountOperationDeps): void {
   app.get(`${ADMIN_PATH}/accounts/:id`, async (request, reply) => {
     const usageDays = readNumber(readParameters(request, ['usage_days']), 'usage_days', USAGE_DAYS)
-    return send(reply, 200, await readDetail(mustFindAccount(accounts, idOf(request)), { usageDays }))
+    return sendJson(reply, 200, await readDetail(mustFindAccount(accounts, idOf(request)), { usageDays }))
   })
 }
 
@@ -68,7 +70,7 @@ export function updateAccount(app: FastifyInstance, { kit, accounts, readDetail 
     const body = await kit.readBody<AccountChangeBody>(request, 'AccountChange')
     const change = toChange(mustFindAccount(accounts, id), body)
     const { directory } = kit.audited(request, { action: 'account.update', subject: id, details: { ...body } })
-    return send(reply, 200, await readDetail(await accounts.change(id, change, directory)))
+    return sendJson(reply, 200, await readDetail(await accounts.change(id, change, directory)))
   })
 }
 
@@ -83,7 +85,7 @@ export function listTiers(app: FastifyInstance, { accounts }: Pick<AccountOperat
   app.get(`${ADMIN_PATH}/tiers`, (_request, reply) => {
     const { byName, defaultName } = accounts.tiers()
     const tiers = [...byName].map(([name, limits]) => ({ name, is_default: name === defaultName, limits }))
-    return send(reply, 200, { tiers })
+    return sendJson(reply, 200, { tiers })
   })
 }
 

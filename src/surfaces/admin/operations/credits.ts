@@ -1,12 +1,14 @@
 /** The credits of accounts: what was granted, held and charged, grants and refunds, and whether the ledger adds up. */
+
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { readUsd } from '../../../../lib/text/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { sendJson } from '../../kit/send-json.ts'
 import { toBalanceView, toEntryView, toHoldView } from '../account-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
 import { mustFindAccount } from './accounts.ts'
 
@@ -25,7 +27,7 @@ export function listEntries(app: FastifyInstance, { accounts, ledger }: CreditOp
     const limit = readLimit(parameters)
     const found = await ledger.entries(id, { limit: limit + 1, before: readBefore(parameters) })
     const { page, next } = toPage(found, limit)
-    return send(reply, 200, { entries: page.map(toEntryView), next })
+    return sendJson(reply, 200, { entries: page.map(toEntryView), next })
   })
 }
 
@@ -33,7 +35,7 @@ export function listHolds(app: FastifyInstance, { accounts, ledger }: CreditOper
   app.get(`${ADMIN_PATH}/accounts/:id/holds`, async (request, reply) => {
     const { id } = mustFindAccount(accounts, idOf(request))
     const holds = await ledger.holds(id, MAX_HOLDS)
-    return send(reply, 200, { holds: holds.map(toHoldView) })
+    return sendJson(reply, 200, { holds: holds.map(toHoldView) })
   })
 }
 
@@ -53,7 +55,7 @@ export function grantCredits(app: FastifyInstance, { kit, accounts }: CreditOper
     const change = { action: 'credits.grant', subject: accountId, details: { id, micros, memo } }
     const { ledger } = kit.audited(request, change)
     const outcome = await ledger.grant({ id: toReference(id), accountId, micros, at: kit.clock.now(), memo })
-    return send(reply, 201, { id, outcome: outcome.outcome, balance: toBalanceView(balanceOf(outcome)) })
+    return sendJson(reply, 201, { id, outcome: outcome.outcome, balance: toBalanceView(balanceOf(outcome)) })
   })
 }
 
@@ -92,7 +94,7 @@ export function refundCharge(app: FastifyInstance, { kit }: CreditOperationDeps)
     const { hold_id: holdId, micros = null, memo = '' } = await kit.readBody<NewRefundBody>(request, 'NewRefund')
     const change = { action: 'credits.refund', subject: holdId, details: { micros, memo } }
     const outcome = await kit.audited(request, change).ledger.refund({ holdId, micros, at: kit.clock.now(), memo })
-    return send(reply, 201, toRefundView(holdId, outcome))
+    return sendJson(reply, 201, toRefundView(holdId, outcome))
   })
 }
 
@@ -108,7 +110,7 @@ function toRefundView(holdId: string, outcome: RefundOutcome): object {
 export function checkLedger(app: FastifyInstance, { ledger }: CreditOperationDeps): void {
   app.get(`${ADMIN_PATH}/ledger/check`, async (_request, reply) => {
     const { accounts, entries, openHolds, faults } = await ledger.check()
-    return send(reply, 200, {
+    return sendJson(reply, 200, {
       accounts,
       entries,
       open_holds: openHolds,

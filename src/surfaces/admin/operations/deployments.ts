@@ -1,11 +1,13 @@
 /** Deployments: pools of workers with an address of their own. Every answer shows what the pool has to do. */
+
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Deployment } from '../../../domain/deployments/deployment.ts'
 import type { DeploymentStore, PoolLoad } from '../../../domain/deployments/deployment-store.ts'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
 interface DeploymentOperationDeps {
   readonly kit: AdminKit
@@ -31,13 +33,13 @@ export function createDeployment(app: FastifyInstance, deps: DeploymentOperation
     const through = kit.audited(request, { action: 'deployment.create', subject: id, details: { ...body } })
     const made = await deployments.create({ id, accountId, workers, idleAfterMs }, through.deployments)
     const [view] = await show([made])
-    return send(reply, 201, view)
+    return sendJson(reply, 201, view)
   })
 }
 
 export function listDeployments(app: FastifyInstance, { deployments, show }: DeploymentOperationDeps): void {
   app.get(`${ADMIN_PATH}/deployments`, async (_request, reply) =>
-    send(reply, 200, { deployments: await show(deployments.list()) }),
+    sendJson(reply, 200, { deployments: await show(deployments.list()) }),
   )
 }
 
@@ -46,7 +48,7 @@ export function getDeployment(app: FastifyInstance, { deployments, show }: Deplo
     const deployment = deployments.find(idOf(request))
     if (deployment === null) throw new ServiceError('not_found', 'there is no deployment with this id')
     const [view] = await show([deployment])
-    return send(reply, 200, view)
+    return sendJson(reply, 200, view)
   })
 }
 
@@ -63,7 +65,7 @@ export function updateDeployment(app: FastifyInstance, { kit, deployments, show 
     const through = kit.audited(request, { action: 'deployment.update', subject: id, details: { ...body } })
     const change = { ...(workers !== undefined && { workers }), ...(idleAfterMs !== undefined && { idleAfterMs }) }
     const [view] = await show([await deployments.configure(id, change, through.deployments)])
-    return send(reply, 200, view)
+    return sendJson(reply, 200, view)
   })
 }
 
@@ -72,7 +74,7 @@ export function startDeployment(app: FastifyInstance, { kit, deployments, show }
     const id = idOf(request)
     const through = kit.audited(request, { action: 'deployment.start', subject: id, details: {} })
     const [view] = await show([await deployments.start(id, through.deployments)])
-    return send(reply, 200, view)
+    return sendJson(reply, 200, view)
   })
 }
 
@@ -82,7 +84,7 @@ export function stopDeployment(app: FastifyInstance, { kit, deployments, show }:
     const { now = false } = await kit.readBody<{ now?: boolean }>(request, 'DeploymentStop')
     const through = kit.audited(request, { action: 'deployment.stop', subject: id, details: { now } })
     const [view] = await show([await deployments.stop(id, { now }, through.deployments)])
-    return send(reply, 200, view)
+    return sendJson(reply, 200, view)
   })
 }
 

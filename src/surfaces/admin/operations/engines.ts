@@ -1,8 +1,10 @@
 /** What an operator can see and ask of the engines of the fleet. Only a running service has engines. */
+
 import type { FastifyInstance } from 'fastify'
 import type { EngineStatus } from '../../../domain/engine/fleet/engine-status.ts'
 import type { Fleet } from '../../../domain/engine/fleet/fleet.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
 export interface EngineParts {
   readonly fleet: Pick<Fleet, 'status' | 'find' | 'availability' | 'cordon' | 'resume'>
@@ -12,18 +14,22 @@ export interface EngineParts {
 type EngineOperationDeps = EngineParts & { readonly kit: AdminKit }
 
 export function listEngines(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
-  app.get(`${ADMIN_PATH}/engines`, (_request, reply) => send(reply, 200, { engines: fleet.status().map(toEngineView) }))
+  app.get(`${ADMIN_PATH}/engines`, (_request, reply) =>
+    sendJson(reply, 200, { engines: fleet.status().map(toEngineView) }),
+  )
 }
 
 export function getEngine(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
-  app.get(`${ADMIN_PATH}/engines/:id`, (request, reply) => send(reply, 200, toEngineView(fleet.find(idOf(request)))))
+  app.get(`${ADMIN_PATH}/engines/:id`, (request, reply) =>
+    sendJson(reply, 200, toEngineView(fleet.find(idOf(request)))),
+  )
 }
 
 /** Per class and per file of weights, the engines that have it. */
 export function getEngineCatalog(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
   app.get(`${ADMIN_PATH}/engine-catalog`, (_request, reply) => {
     const { classes, weights } = fleet.availability()
-    return send(reply, 200, { node_classes: Object.fromEntries(classes), weights: Object.fromEntries(weights) })
+    return sendJson(reply, 200, { node_classes: Object.fromEntries(classes), weights: Object.fromEntries(weights) })
   })
 }
 
@@ -52,7 +58,7 @@ function addAction({ app, kit }: { app: FastifyInstance; kit: AdminKit }, { verb
     const id = idOf(request)
     const status = act(id)
     await kit.note(request, { action: `engine.${verb}`, subject: id, details: { state: status.state } })
-    return send(reply, 200, toEngineView(status))
+    return sendJson(reply, 200, toEngineView(status))
   })
 }
 

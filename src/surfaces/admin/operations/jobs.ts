@@ -2,7 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
 interface CancelJobDeps {
   readonly kit: AdminKit
@@ -18,6 +19,6 @@ export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: CancelJob
     if (accountId === null) throw new ServiceError('not_found', 'there is no job with this id')
     const through = kit.audited(request, { action: 'job.cancel', subject: id, details: { account_id: accountId } })
     const { status } = await cancel(accountId, id, through.cancels)
-    return send(reply, 200, { id, account_id: accountId, status })
+    return sendJson(reply, 200, { id, account_id: accountId, status })
   })
 }

@@ -1,11 +1,13 @@
 /** The API keys of an account. The text of a key is shown only in the answer that made it. */
+
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { StoredKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
 import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
+import { sendJson } from '../../kit/send-json.ts'
 import { toKeyView } from '../account-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, send } from '../admin-operation.ts'
+import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 import { mustFindAccount } from './accounts.ts'
 
 interface KeyOperationDeps {
@@ -33,14 +35,14 @@ export function createKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDe
     // The id of the key is known when it is stored, and belongs into its audit line.
     const store = { ...through(''), insert: (key: StoredKey) => through(key.id).insert(key) }
     const { key, text } = await apiKeys.create({ accountId, name, scopes, expiresAt }, store)
-    return send(reply, 201, { ...toKeyView(key), text })
+    return sendJson(reply, 201, { ...toKeyView(key), text })
   })
 }
 
 export function listKeys(app: FastifyInstance, { accounts, apiKeys }: KeyOperationDeps): void {
   app.get(`${ADMIN_PATH}/accounts/:id/keys`, async (request, reply) => {
     const keys = await apiKeys.list(mustFindAccount(accounts, idOf(request)).id)
-    return send(reply, 200, { keys: keys.map(toKeyView) })
+    return sendJson(reply, 200, { keys: keys.map(toKeyView) })
   })
 }
 
@@ -50,7 +52,7 @@ export function rotateKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDe
     const { overlap_seconds: seconds = 0 } = await kit.readBody<{ overlap_seconds?: number }>(request, 'KeyRotation')
     const through = kit.audited(request, { action: 'key.rotate', subject: id, details: { overlap_seconds: seconds } })
     const { key, text } = await apiKeys.rotate(id, { overlapMs: seconds * 1000 }, through.apiKeys)
-    return send(reply, 200, { ...toKeyView(key), text })
+    return sendJson(reply, 200, { ...toKeyView(key), text })
   })
 }
 
@@ -58,6 +60,6 @@ export function revokeKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDe
   app.post(`${ADMIN_PATH}/keys/:id/revoke`, async (request, reply) => {
     const id = idOf(request)
     const through = kit.audited(request, { action: 'key.revoke', subject: id, details: {} })
-    return send(reply, 200, toKeyView(await apiKeys.revoke(id, through.apiKeys)))
+    return sendJson(reply, 200, toKeyView(await apiKeys.revoke(id, through.apiKeys)))
   })
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
-import { ADMIN_PATH, type AdminKit, send } from '../admin-operation.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
 
 type ModelReload =
   | { readonly outcome: 'reloaded'; readonly models: number }
@@ -21,7 +22,7 @@ export function reloadModels(app: FastifyInstance, { kit, reload }: ReloadModels
     if (found.outcome === 'refused') throw new ServiceError('invalid_field', toMessage(found.problems))
     const { models } = found
     await kit.note(request, { action: 'models.reload', subject: 'models', details: { models } })
-    return send(reply, 200, { models })
+    return sendJson(reply, 200, { models })
   })
 }
 

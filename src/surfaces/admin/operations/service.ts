@@ -1,4 +1,5 @@
 /** The service as a whole: its contract, what it does at the moment, and what was changed through this API. */
+
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { AuditStore } from '../../../domain/accounts/audit.ts'
@@ -7,13 +8,14 @@ import type { DeploymentStore } from '../../../domain/deployments/deployment-sto
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { ADMIN_PATH, send } from '../admin-operation.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { ADMIN_PATH } from '../admin-operation.ts'
 import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
 
 /** The contract, with the address at which this caller reached us. */
 export function getOpenapi(app: FastifyInstance, { specFor }: { readonly specFor: (baseUrl: string) => string }): void {
   app.get(`${ADMIN_PATH}/openapi.json`, (request, reply) =>
-    reply.header('content-type', 'application/json').send(Buffer.from(specFor(serviceAddressOf(request).origin))),
+    sendJson(reply, 200, specFor(serviceAddressOf(request).origin)),
   )
 }
 
@@ -36,7 +38,7 @@ export function getOverview(app: FastifyInstance, deps: GetOverviewDeps): void {
     const [jobs, loads] = await Promise.all([deps.countJobs(), deps.loads(names)])
     const pools = loads.map((load) => ({ ...load, workers: workersOf(load.pool) }))
     const accounts = deps.accounts?.list().length ?? 1
-    return send(reply, 200, { kind, version, jobs, pools, accounts, streams: deps.openStreams() })
+    return sendJson(reply, 200, { kind, version, jobs, pools, accounts, streams: deps.openStreams() })
   })
 }
 
@@ -46,6 +48,6 @@ export function listAudit(app: FastifyInstance, { audit }: { readonly audit: Aud
     const [limit, before, subject] = [readLimit(parameters), readBefore(parameters), parameters.get('subject') ?? null]
     const found = await audit.list({ limit: limit + 1, before, subject })
     const { page, next } = toPage(found, limit)
-    return send(reply, 200, { records: page.map((record) => ({ ...record, at: record.at.toISOString() })), next })
+    return sendJson(reply, 200, { records: page.map((record) => ({ ...record, at: record.at.toISOString() })), next })
   })
 }

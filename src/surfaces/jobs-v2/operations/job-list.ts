@@ -11,7 +11,7 @@ import type { ListJobs, ListRequest } from '../../../domain/jobs/read/list-jobs.
 import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/submit/job-metadata.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
-import { type QueryPair, readQuery } from '../../kit/request-url.ts'
+import { type QueryPair, readQuery, refuseRepeated } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import type { JobReach } from '../reachable-jobs.ts'
@@ -92,9 +92,8 @@ function badFilter(message: string): ServiceError {
 }
 
 function findOne(pairs: readonly QueryPair[], name: string): string | undefined {
-  const values = pairs.filter((pair) => pair[0] === name)
-  if (values.length > 1) throw new ServiceError('invalid_request', `${name} is given more than once`)
-  return values[0]?.[1]
+  refuseRepeated(pairs, [name])
+  return pairs.find((pair) => pair[0] === name)?.[1]
 }
 
 function readMetadataFilters(pairs: readonly QueryPair[]): Record<string, string> {

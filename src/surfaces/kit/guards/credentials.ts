@@ -2,7 +2,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../../domain/errors.ts'
-import { queryOf } from '../request-url.ts'
+import { lenientQueryOf } from '../request-url.ts'
 
 /**
  * `bearer`: only `Authorization: Bearer`. `api_key`: `X-API-Key` wins, else the bearer value. `socket`: the query parameter
@@ -15,7 +15,7 @@ const BEARER = /^bearer +([^\s]+) *$/i
 /** null when the request carries none, or none that can be read. */
 export function readCredential(request: IncomingMessage, rule: CredentialRule): string | null {
   if (rule === 'socket') {
-    const token = new URLSearchParams(queryOf(request.url ?? '')).get('token')
+    const token = lenientQueryOf(request.url ?? '').get('token')
     if (token !== null && token !== '') return token
   }
   if (rule !== 'bearer') {

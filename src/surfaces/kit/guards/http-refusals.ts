@@ -8,7 +8,7 @@ interface HttpLayerError {
 
 /** null for a defect. */
 export function toHttpRefusal(error: unknown): ServiceError | null {
-  const { code, statusCode } = (typeof error === 'object' && error !== null ? error : {}) as HttpLayerError
+  const { code } = toHttpLayerError(error)
   if (typeof code !== 'string') return null
   // A path segment longer than any id of ours, or one that cannot even be decoded: no address of ours looks like that.
   if (code === 'FST_ERR_MAX_PARAM_LENGTH' || code === 'FST_ERR_BAD_URL')
@@ -17,6 +17,16 @@ export function toHttpRefusal(error: unknown): ServiceError | null {
   if (code.startsWith('HPE_')) return new ServiceError('invalid_request', 'this is not a valid HTTP request')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new ServiceError('invalid_request', 'the request took too long to arrive')
-  const isOfFramework = code.startsWith('FST_') && statusCode !== undefined && statusCode < 500
+  return toMalformedRequest(error)
+}
+
+/** Everything that the framework refuses, an address that it cannot route included, as one refusal. null for a defect. */
+export function toMalformedRequest(error: unknown): ServiceError | null {
+  const { code, statusCode } = toHttpLayerError(error)
+  const isOfFramework = typeof code === 'string' && code.startsWith('FST_') && (statusCode ?? 500) < 500
   return isOfFramework ? new ServiceError('invalid_request', 'the request is malformed') : null
+}
+
+function toHttpLayerError(error: unknown): HttpLayerError {
+  return typeof error === 'object' && error !== null ? error : {}
 }

@@ -1,7 +1,7 @@
 /** The one error shape of `POST /prompt`: clients show `error.message` and mark the nodes of `node_errors`. */
+import { ServiceError } from '../../../domain/errors.ts'
 import type { PromptNodeErrors } from '../../../domain/jobs/submit/submit-prompt.ts'
 import type { AnswerError } from '../../kit/surface.ts'
-import { toRefusal } from '../legacy-errors.ts'
 
 interface PromptError {
   readonly type: string
@@ -67,6 +67,5 @@ export function createAnswerPromptError(answerError: AnswerError): AnswerError {
 }
 
 function isTakenId(error: unknown): boolean {
-  const refusal = toRefusal(error)
-  return refusal?.refusal === 'invalid_field' && refusal.details?.['field'] === 'id'
+  return error instanceof ServiceError && error.refusal === 'invalid_field' && error.details?.['field'] === 'id'
 }

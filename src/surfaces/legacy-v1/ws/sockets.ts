@@ -19,6 +19,7 @@ import type { AccountConnections } from '../../kit/connections/account-connectio
 import { refuseUpgrade } from '../../kit/connections/upgrades.ts'
 import { mustNameNoDeployment } from '../../kit/guards/deployment-address.ts'
 import type { Gate } from '../../kit/guards/gate.ts'
+import { lenientQueryOf } from '../../kit/request-url.ts'
 import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import { AccountChannel } from './account-channel.ts'
@@ -256,8 +257,7 @@ function createTakes(mountPrefix: string): (path: string) => boolean {
 
 /** '' when the client brought none. */
 function readClientId(request: IncomingMessage): string {
-  const query = (request.url ?? '').split('?').slice(1).join('?')
-  return (new URLSearchParams(query).get('clientId') ?? '').slice(0, MAX_CLIENT_ID_LENGTH).toWellFormed()
+  return (lenientQueryOf(request.url ?? '').get('clientId') ?? '').slice(0, MAX_CLIENT_ID_LENGTH).toWellFormed()
 }
 
 /** null for a text that is not JSON. */

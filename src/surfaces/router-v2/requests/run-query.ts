@@ -6,7 +6,7 @@
 import type { OpenedModel } from '../../../domain/models/access/model-access.ts'
 import { isRecord, type Model } from '../../../domain/models/catalog/model.ts'
 import { RouterError, type ValidationFailure } from '../../../domain/models/router-error.ts'
-import { readQuery } from '../../kit/request-url.ts'
+import { findRepeated, readQuery } from '../../kit/request-url.ts'
 
 /** The model's own provider. */
 const NATIVE: ReadonlySet<string> = new Set(['default', 'comfy', 'comfyui'])
@@ -31,13 +31,9 @@ export function openWithQuery(opened: OpenedModel, url: string | undefined): Ope
 function readPairs(url: string): ReadonlyMap<string, string> {
   const pairs = readQuery(url)
   if (pairs === null) throw new RouterError('malformed', 'the query cannot be read')
-  const found = new Map<string, string>()
-  for (const [name, value] of pairs) {
-    if (found.has(name) && SINGLE.includes(name))
-      throw new RouterError('malformed', `${name} stands twice in the query`)
-    found.set(name, value)
-  }
-  return found
+  const repeated = findRepeated(pairs, SINGLE)
+  if (repeated !== null) throw new RouterError('malformed', `${repeated} stands twice in the query`)
+  return new Map(pairs)
 }
 
 function refuseOtherProvider(name: string | undefined, { id }: Model): void {

@@ -18,10 +18,15 @@ export function shorterSideTo({ width, height }: Size, side: number): Size {
   return { width: side, height: side }
 }
 
-/** 0 for one side keeps the aspect; null when both are 0, which means the size as it is. */
-export function withOpenSide(old: Size, { width, height }: Size): Size | null {
-  if (width === 0 && height === 0) return null
-  if (width === 0) return { width: Math.max(1, roundHalfEven((old.width * height) / old.height)), height }
-  if (height === 0) return { width, height: Math.max(1, roundHalfEven((old.height * width) / old.width)) }
+export function scaledBy({ width, height }: Size, factor: number): Size {
+  return { width: roundHalfEven(width * factor), height: roundHalfEven(height * factor) }
+}
+
+/** 0 for one side keeps the aspect; null when both are 0, which means the size as it is. No side gets shorter than `least`. */
+export function withOpenSide(old: Size, wanted: Size, least = 1): Size | null {
+  if (wanted.width === 0 && wanted.height === 0) return null
+  const [width, height] = [Math.max(least, wanted.width), Math.max(least, wanted.height)]
+  if (wanted.width === 0) return { width: Math.max(least, roundHalfEven((old.width * height) / old.height)), height }
+  if (wanted.height === 0) return { width, height: Math.max(least, roundHalfEven((old.height * width) / old.width)) }
   return { width, height }
 }

@@ -1,0 +1,84 @@
+/**
+ * For how long an engine gets no work because of how it behaved: a short pause after it broke off a run, which grows while that
+ * goes on, and a quarantine for what needs more than patience, which doubles with every further one.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
+
+export interface SuspensionOptions {
+  readonly clock: Clock
+  /** The first pause after it broke off a run; it doubles while that goes on. */
+  readonly retryMs: number
+  /** The first time in quarantine; it doubles with every further one. */
+  readonly quarantineMs: number
+}
+
+interface Quarantine {
+  readonly reason: string
+  readonly until: number
+}
+
+const MAX_RETRY_MS = 30_000
+const MAX_QUARANTINE_MS = 1_800_000
+
+export class EngineSuspension {
+  readonly #clock: Clock
+  readonly #retryBackoff: Backoff
+  readonly #quarantineBackoff: Backoff
+  #quarantine: Quarantine | null = null
+  #pausedUntil = 0
+  #brokeLatestRun = false
+
+  constructor({ clock, retryMs, quarantineMs }: SuspensionOptions) {
+    this.#clock = clock
+    this.#retryBackoff = createBackoff({ firstMs: retryMs, maxMs: MAX_RETRY_MS })
+    this.#quarantineBackoff = createBackoff({ firstMs: quarantineMs, maxMs: MAX_QUARANTINE_MS, random: () => 1 })
+  }
+
+  get brokeLatestRun(): boolean {
+    return this.#brokeLatestRun
+  }
+
+  /** How long it gets no work; 0: it may have some now. */
+  pausedMs(): number {
+    return Math.max(0, Math.max(this.#pausedUntil, this.#quarantine?.until ?? 0) - this.#now())
+  }
+
+  /** null: it is not in quarantine. */
+  quarantineReason(): string | null {
+    return this.#quarantine !== null && this.#quarantine.until > this.#now() ? this.#quarantine.reason : null
+  }
+
+  /** A run was broken off. `isPast`: by a process that is gone, for which the present one is not paused. */
+  noteLoss({ isPast }: { readonly isPast: boolean }): void {
+    // Also when the new process was noticed before the loss: the job goes to another engine where there is one.
+    this.#brokeLatestRun = true
+    if (!isPast) this.#pausedUntil = this.#now() + this.#retryBackoff.nextMs()
+  }
+
+  noteGoodRun(): void {
+    this.#brokeLatestRun = false
+    this.#retryBackoff.reset()
+  }
+
+  quarantine(reason: string): void {
+    this.#quarantine = { reason, until: this.#now() + this.#quarantineBackoff.nextMs() }
+  }
+
+  /** Another process is there: it may have work at once, but the next quarantine is still the longer one. */
+  startAnew(): void {
+    this.#quarantine = null
+    this.#pausedUntil = 0
+  }
+
+  /** The operator trusts it again: nothing that happened counts any more. */
+  lift(): void {
+    this.startAnew()
+    this.noteGoodRun()
+    this.#quarantineBackoff.reset()
+  }
+
+  #now(): number {
+    return this.#clock.now().getTime()
+  }
+}
