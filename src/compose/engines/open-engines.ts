@@ -30,6 +30,8 @@ export interface FleetOverrides {
   readonly engine?: Engine
   /** Used instead of all engines that the configuration names. */
   readonly engines?: readonly FleetEngine[]
+  /** Instead of this process's own: the variables of which engines and their programs get a part. */
+  readonly environment?: NodeJS.ProcessEnv
 }
 
 interface OpenedFleet {
@@ -43,7 +45,13 @@ export async function openFleet(config: Config, parts: FleetParts): Promise<Open
   if (overrides.engines !== undefined) return { fleet: await gather(config, overrides.engines, parts), resident: null }
   await using opening = new AsyncDisposableStack()
   const ownerId = await readServiceId(parts.store)
-  const comfy = await openComfyEngines(config.fleet, { clock, log, opening, ownerId })
+  const comfy = await openComfyEngines(config.fleet, {
+    clock,
+    log,
+    opening,
+    ownerId,
+    environment: overrides.environment,
+  })
   const resident = config.fleet.hasEmbedded ? await openResident(config, parts) : null
   const fleet = await gather(config, [...comfy, ...(resident === null ? [] : [resident.member])], parts)
   await untilHeard(comfy, config.fleet.waitMs)
@@ -90,13 +98,16 @@ async function openResident(config: Config, parts: FleetParts): Promise<Resident
 /** The share of the memory that one job may use where several accounts share the service, so that no account takes all of it. */
 const SHARE_OF_JOB = 0.5
 
-function openEmbedded({ kind, engine: config }: Config, { clock, log, runModel }: FleetParts): Promise<Engine> {
+function openEmbedded(
+  { kind, engine: config }: Config,
+  { clock, log, runModel, overrides }: FleetParts,
+): Promise<Engine> {
   return openEmbeddedEngine({
     threads: config.threads,
     memoryLimitBytes: config.memoryBytes,
     runMemoryBytes: config.memoryBytes * (kind === 'local' ? 1 : SHARE_OF_JOB),
     nodeTimeoutMs: config.nodeTimeoutMs,
-    environment: readThreadEnvironment(),
+    environment: readThreadEnvironment(overrides.environment),
     maxImagePixels: config.maxImagePixels,
     customNodes: { folders: config.nodeFolders, timeoutMs: config.nodeTimeoutMs },
     runModel,
@@ -110,13 +121,14 @@ interface ComfyParts {
   readonly log: Log
   readonly opening: AsyncDisposableStack
   readonly ownerId: string
+  readonly environment: NodeJS.ProcessEnv | undefined
 }
 
 async function openComfyEngines(
   config: FleetConfig,
-  { clock, log, opening, ownerId }: ComfyParts,
+  { clock, log, opening, ownerId, environment }: ComfyParts,
 ): Promise<ComfyEngine[]> {
-  const env = readChildEnvironment()
+  const env = readChildEnvironment(environment)
   const servers: { readonly id: string; readonly server: ComfyServer }[] = [
     ...config.urls.map((url) => ({ id: toRemoteId(url), server: { kind: 'remote', url: new URL(url) } as const })),
     ...config.launches.map((command, index) => ({
