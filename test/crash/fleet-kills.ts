@@ -21,10 +21,13 @@ export interface FleetKillsOptions {
   readonly jobs: number
   /** How many may wait or run at a time: clients that submit as fast as they get answers. */
   readonly inFlight: number
-  readonly killEveryMs: number
+  /** The next engine is killed after this time, or when this many more jobs have ended, however long that takes. */
+  readonly killEvery: { readonly ms: number } | { readonly ends: number }
   readonly downMs: number
   readonly nodeMs: number
   readonly settings?: Readonly<Record<string, string>>
+  /** Ends the trial early: kills, restarts and clients stop, and all processes go. */
+  readonly signal?: AbortSignal
   readonly say?: (line: string) => void
 }
 
@@ -101,10 +104,8 @@ class Trial {
     const startedAt = performance.now()
     const over = new AbortController()
     const killing = this.#killOneAfterTheOther(over.signal)
-    await Promise.all([
-      Promise.all(Array.from({ length: this.#options.inFlight }, () => this.#client())).finally(() => over.abort()),
-      killing,
-    ])
+    const clients = Promise.all(Array.from({ length: this.#options.inFlight }, () => this.#client()))
+    await Promise.all([clients.finally(() => over.abort()), killing])
     return this.#toReport(performance.now() - startedAt)
   }
 
@@ -112,13 +113,19 @@ class Trial {
   async #killOneAfterTheOther(over: AbortSignal): Promise<void> {
     const restarts = this.#engines.map(() => Promise.resolve())
     for (let kill = 0; ; kill++) {
-      await sleep(this.#options.killEveryMs, over)
+      await this.#untilNextKill(kill, over)
       const at = kill % this.#engines.length
       await restarts[at]
       if (over.aborted) break
       restarts[at] = this.#killAndRestart(this.#engines[at] as FakeComfyChild, over)
     }
     await Promise.all(restarts)
+  }
+
+  async #untilNextKill(kills: number, over: AbortSignal): Promise<void> {
+    const { killEvery } = this.#options
+    if ('ms' in killEvery) return await sleep(killEvery.ms, over)
+    while (!over.aborted && this.#ends.size < (kills + 1) * killEvery.ends) await sleep(POLL_MS, over)
   }
 
   async #killAndRestart(engine: FakeComfyChild, over: AbortSignal): Promise<void> {
@@ -131,6 +138,7 @@ class Trial {
   async #client(): Promise<void> {
     const { jobs, say = () => {} } = this.#options
     while (this.#submitted < jobs) {
+      this.#options.signal?.throwIfAborted()
       const color = this.#submitted++
       const body = JSON.stringify({
         workflow: pictureGraph(color),
@@ -155,7 +163,8 @@ class Trial {
         this.#ends.set(id, { status: `${job.status}${reason}`, isOwnBytes, atMs })
         return
       }
-      await sleep(POLL_MS)
+      await sleep(POLL_MS, this.#options.signal)
+      this.#options.signal?.throwIfAborted()
     }
   }
 

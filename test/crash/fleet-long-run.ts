@@ -12,14 +12,14 @@ const report = await runFleetKills({
   engines: 3,
   jobs,
   inFlight: 60,
-  killEveryMs: 5000,
+  killEvery: { ms: 5000 },
   downMs: 1000,
   nodeMs: 50,
   say: (line) => console.log(line),
 })
 const { recoveriesMs, ...rest } = report
 const sorted = recoveriesMs.toSorted((one, other) => one - other)
-const flaws = findFlaws(report, { jobs, leastShare: LEAST_SHARE })
+const flaws = findFlaws(report, { jobs, leastShare: LEAST_SHARE, isTimed: true })
 const recovery = {
   jobs: sorted.length,
   medianMs: Math.round(sorted[Math.floor(sorted.length / 2)] ?? 0),
