@@ -109,7 +109,7 @@ class Trial {
     return this.#toReport(performance.now() - startedAt)
   }
 
-  /** Kills at even intervals. The start of a new process is awaited only before that engine is killed again. */
+  /** Kills one engine after the other, by time or by jobs ended. A new process is awaited only before its engine is killed again. */
   async #killOneAfterTheOther(over: AbortSignal): Promise<void> {
     const restarts = this.#engines.map(() => Promise.resolve())
     for (let kill = 0; ; kill++) {
