@@ -18,6 +18,7 @@ import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../../domain/jobs/read/recorded-jobs.ts'
 import type { CallStore } from '../../../domain/models/calls/call-store.ts'
 import type { RequestStore } from '../../../domain/models/queue/request-store.ts'
+import type { NodeStore } from '../../../domain/service-nodes/node-store.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
@@ -37,6 +38,7 @@ import {
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
+import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, type ChannelStats, DamagedError, openChannel } from './threads/channel.ts'
@@ -84,6 +86,9 @@ export interface SqliteStore extends OperatorStores, AsyncDisposable {
   audited(entry: AuditEntry): OperatorStores
   readonly records: RunRecordStore
   readonly userFiles: UserFileStore
+  readonly nodes: NodeStore
+  /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
+  readonly isExclusive: boolean
   readMeta(key: string): Promise<string | null>
   writeMeta(key: string, value: string): Promise<void>
   stats(): SqliteStoreStats
@@ -209,6 +214,9 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),
+    nodes: createNodeStore(channels),
+    // The lock on the folder proves it.
+    isExclusive: true,
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     stats: () => ({ write: write.stats(), read: read.stats() }),
