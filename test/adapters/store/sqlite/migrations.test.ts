@@ -7,11 +7,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { migrate, readMigrationStatus } from '../../../../src/adapters/store/sqlite/database/migrate-database.ts'
 import { loadMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
-import {
-  StoreOpenError,
-  type StoreOpenReason,
-} from '../../../../src/adapters/store/sqlite/database/store-open-error.ts'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
+import { StoreOpenError, type StoreOpenReason } from '../../../../src/domain/store.ts'
 import { withDirectory } from './temporary-store.ts'
 
 const ALL = loadMigrations(MIGRATIONS_DIRECTORY).map(({ name }) => name)

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { StoreOpenError } from './store-open-error.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 
 interface Migration {
   readonly number: number
