@@ -5,7 +5,7 @@ import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
 import { createLeadership, type Leadership, UNCONTESTED } from '../domain/service-nodes/leadership.ts'
-import type { Store } from './storage/open-store.ts'
+import type { Store } from '../domain/store.ts'
 
 export interface ServiceNodeParts extends AsyncDisposable {
   readonly heartbeat: Heartbeat

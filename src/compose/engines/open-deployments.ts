@@ -13,9 +13,9 @@ import type { EventBus } from '../../domain/events/event-bus.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { ServiceNode } from '../../domain/service-nodes/node-store.ts'
+import type { Store } from '../../domain/store.ts'
 import type { JobActions } from '../job-actions.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
-import type { Store } from '../storage/open-store.ts'
 import { createLocalPoolWorkers, type LocalPoolWorkers } from './deployment-workers.ts'
 
 interface DeploymentParts {
