@@ -21,7 +21,7 @@ import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
-import { openStore, type Store } from './compose/storage/open-store.ts'
+import { openStore } from './compose/storage/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
@@ -31,6 +31,7 @@ import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
+import type { Store } from './domain/store.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
@@ -70,7 +71,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
   const store = opening.use(await openStore(config.store, { clock, log }))
-  const serviceFile = opening.use(await openServiceFile(config.store.directory))
+  const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
   await bindBlobs(store, config.blobs.directory)
@@ -88,7 +89,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
-  const bus = openBus(log)
+  const bus = openBus(config.bus, { log })
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
@@ -113,12 +114,12 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     config.deployments === null || deployments === null
       ? null
       : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, clock, log }))
-  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
+  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.dataDirectory })
   const signer = createContentSigner(keys, clock)
   const router = opening.use(
     await openRouter(config.router, {
       secrets,
-      directory: config.store.directory,
+      directory: config.dataDirectory,
       store,
       opened,
       assets,

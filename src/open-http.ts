@@ -15,8 +15,7 @@ import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { Router } from './compose/router/open-router.ts'
-import type { Blobs } from './compose/storage/open-blobs.ts'
-import type { Store } from './compose/storage/open-store.ts'
+import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Authenticate } from './domain/accounts/caller.ts'
@@ -27,6 +26,7 @@ import type { Deployments } from './domain/deployments/deployments.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
 import { createEngineOperations } from './surfaces/admin/register-operations.ts'
@@ -121,8 +121,8 @@ interface HttpParts {
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
-  readonly blobs: Blobs['blobs']
-  readonly hasRoom: Blobs['hasRoom']
+  readonly blobs: OpenedBlobs['blobs']
+  readonly hasRoom: OpenedBlobs['hasRoom']
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */

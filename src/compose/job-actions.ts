@@ -8,6 +8,7 @@ import type { Sealer } from '../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import type { JobsConfig } from '../config/config.ts'
+import type { Blobs } from '../domain/assets/blob-store.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { Fleet } from '../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../domain/engine/model-port.ts'
@@ -30,15 +31,14 @@ import { createExpiry } from '../domain/jobs/sweeps/expire-jobs.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
 import { createJobChores } from '../domain/jobs/sweeps/job-chores.ts'
 import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
+import type { Store } from '../domain/store.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
-import type { Blobs } from './storage/open-blobs.ts'
-import type { Store } from './storage/open-store.ts'
 
 interface JobParts {
   readonly store: Store
-  readonly blobs: Blobs['blobs']
+  readonly blobs: Blobs
   readonly bus: EventBus<EngineEvent>
   readonly fleet: Fleet
   readonly assets: AssetActions

@@ -41,6 +41,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['workflows'],
   ['engine'],
   ['jobs', 'models', 'deployments'],
+  ['store.ts'],
 ]
 
 /** Exceptions: imports within one row that are allowed, in this direction only. */

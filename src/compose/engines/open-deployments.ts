@@ -11,8 +11,8 @@ import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
 import { type CallHook, createPoolHooks } from '../../domain/deployments/pool-hooks.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../../domain/store.ts'
 import type { JobActions } from '../job-actions.ts'
-import type { Store } from '../storage/open-store.ts'
 import { createLocalPoolWorkers, type LocalPoolWorkers } from './deployment-workers.ts'
 
 interface DeploymentParts {
