@@ -123,6 +123,8 @@ interface HttpParts {
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
   readonly hasRoom: OpenedBlobs['hasRoom']
+  /** False while the store is away. */
+  readonly storeAnswers: () => Promise<boolean>
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
@@ -207,6 +209,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     async notReadyReason() {
       if (jobs.worker.stats().isDraining) return 'draining'
+      if (!(await parts.storeAnswers())) return 'store'
       return (await parts.hasRoom()) ? null : 'storage'
     },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),

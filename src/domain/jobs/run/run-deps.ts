@@ -31,6 +31,8 @@ export interface RunLimits {
 
 export interface RunDeps {
   readonly store: Pick<JobStore, 'commit' | 'withdraw' | 'reserveOutputNumbers'>
+  /** How long beyond its lease a run goes on while the store is away: whoever took its job meanwhile is told by the fence. */
+  readonly outageGraceMs: number
   readonly storeBlob: StoreBlob
   /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>

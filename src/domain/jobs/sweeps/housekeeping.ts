@@ -7,6 +7,7 @@
  */
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { isStoreAway } from '../../errors.ts'
 import { type Leadership, UNCONTESTED } from '../../service-nodes/leadership.ts'
 
 export interface Chore {
@@ -53,7 +54,9 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
       try {
         await run(task)
       } catch (error) {
-        log.error({ err: error, task: task.name }, 'a chore failed; it runs again at its next time')
+        const facts = { err: error, task: task.name }
+        if (isStoreAway(error)) log.debug(facts, 'a chore has to wait for the store, which is away')
+        else log.error(facts, 'a chore failed; it runs again at its next time')
       }
     }
   }
