@@ -10,6 +10,7 @@ import type { AssetStore } from './assets/asset-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
+import type { EngineRegistry } from './engine/directory/engine-registry.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
@@ -64,6 +65,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly records: RunRecordStore
   readonly userFiles: UserFileStore
   readonly nodes: NodeStore
+  readonly engines: EngineRegistry
   /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
   stats(): StoreStats

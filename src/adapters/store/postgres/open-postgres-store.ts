@@ -22,6 +22,7 @@ import {
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
+import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
@@ -62,6 +63,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
+    engines: createEngineRegistry(parts),
     isExclusive: false,
     ...createMetaStore(parts),
     stats: () => connections.stats(),
