@@ -9,7 +9,7 @@ import { createSealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
-import { type FleetOverrides, openFleet } from './compose/engines/open-engines.ts'
+import { type FleetOverrides, openEngines } from './compose/engines/open-engines.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
@@ -86,8 +86,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
-  opening.use(fleet)
+  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
+  const { resident } = engines
+  const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics(version, errorTypeOf)
   const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
   const authenticate =
@@ -107,6 +108,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     blobs: opened.blobs,
     bus,
     fleet,
+    directory,
     assets,
     sealer,
     observer,
@@ -114,14 +116,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     clock,
     log,
     maxOvertakes,
-    ...node,
+    heartbeat: node.heartbeat,
+    leadership: node.leadership,
   }
   const jobs = createJobActions(config.jobs, {
     ...parts,
     rules: shared,
     mustTakeJobs: deployments?.mustTakeJobs,
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: shared?.chores ?? [],
+    chores: [...engineChores, ...(shared?.chores ?? [])],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -130,6 +133,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
+  const commandEngine = toCommand((engineId, will) => {
+    if (will === 'draining') jobs.engineDrain.drain(engineId)
+    else if (will === 'cordoned') fleet.cordon(engineId)
+    else fleet.resume(engineId)
+  })
   const { drainTimeoutMs } = config.jobs
   const pools =
     config.deployments === null || deployments === null
@@ -166,7 +174,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       store,
       secrets,
       bus,
-      fleet,
+      directory,
+      commandEngine,
       overrides,
       authenticate,
       shared,

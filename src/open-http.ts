@@ -23,7 +23,8 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
-import type { Fleet } from './domain/engine/fleet/fleet.ts'
+import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
+import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import type { Store } from './domain/store.ts'
@@ -89,7 +90,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     workersOf: pools?.countWorkers ?? null,
     operations: [
-      createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
+      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
       (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
     ],
@@ -116,7 +117,8 @@ interface HttpParts {
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
   readonly bus: EventBus<EngineEvent>
-  readonly fleet: Fleet
+  readonly directory: EngineDirectory
+  readonly commandEngine: CommandEngine
   readonly overrides: HttpOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
@@ -258,7 +260,7 @@ function toSurfaceParts(
   gate: Gate,
   parts: HttpParts & Pick<SurfaceParts, 'accountConnections'>,
 ): SurfaceParts {
-  const { accountConnections, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
+  const { accountConnections, shared, signer, store, bus, directory, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     brands: config.http.brand,
@@ -268,7 +270,7 @@ function toSurfaceParts(
     version,
     isOneAccountForAll: shared === null,
     bus,
-    catalog: () => fleet.catalog(),
+    catalog: () => directory.catalog(),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&
