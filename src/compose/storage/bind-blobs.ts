@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
-import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
+import { StoreOpenError } from '../../adapters/store/store-open-error.ts'
 import type { Store } from './open-store.ts'
 
 const META_KEY = 'blobs_id'

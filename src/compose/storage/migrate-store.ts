@@ -7,7 +7,7 @@ import {
   migrate,
   readMigrationStatus,
 } from '../../adapters/store/sqlite/database/migrate-database.ts'
-import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
+import { StoreOpenError } from '../../adapters/store/store-open-error.ts'
 import type { StoreConfig } from '../../config/config.ts'
 
 export type { MigrationStatus }

@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
-import { StoreOpenError } from '../database/store-open-error.ts'
+import { StoreOpenError } from '../../store-open-error.ts'
 import {
   type Answer,
   CLOSE,
