@@ -5,8 +5,9 @@
  */
 import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
+import { isStoreAway, ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
-import { PostgresUnavailableError, toFault } from './postgres-error.ts'
+import { toFault } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
 export interface ConnectionOptions {
@@ -215,7 +216,7 @@ async function connect(pool: Pool): Promise<PoolClient> {
 }
 
 function isTransient(error: unknown): boolean {
-  return toFault(error) === 'undone' || isBroken(error)
+  return toFault(error) === 'undone' || isBroken(error) || isStoreAway(error)
 }
 
 /** The connection cannot be used any more. */
@@ -226,6 +227,13 @@ function isBroken(error: unknown): boolean {
 }
 
 function toStoreError(error: unknown): unknown {
-  if (error instanceof PostgresUnavailableError || toFault(error) !== 'unavailable') return error
-  return new PostgresUnavailableError('The database cannot be reached at the moment.', { cause: error })
+  if (error instanceof ServiceError) return error
+  switch (toFault(error)) {
+    case 'unavailable':
+      return storeUnavailable(error)
+    case 'disk_full':
+      return new ServiceError('storage_full', 'the database has no room on its disk', { cause: error })
+    default:
+      return error
+  }
 }
