@@ -44,6 +44,8 @@ interface TransactionOptions {
    * committed, it runs again.
    */
   readonly isRepeatable?: boolean
+  /** Only reads, and all its statements see the same moment. */
+  readonly isSnapshot?: boolean
 }
 
 const INT8 = 20
@@ -51,6 +53,7 @@ const MAX_TRIES = 6
 const CONNECT_MS = 5000
 const IDLE_MS = 30_000
 const DEFAULT_CONNECTIONS = 8
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 const SHARED_SETTINGS = {
   // Planning a claim takes longer than running it; none of our statements profits from a plan for its values.
@@ -126,9 +129,10 @@ function toConnected(pool: Pool): Connected {
     all: (asked, values) => single((db) => db.all(asked, values)),
     get: (asked, values) => single((db) => db.get(asked, values)),
     run: (asked, values) => single((db) => db.run(asked, values)),
-    async transaction(body, { isRepeatable = false } = {}) {
+    async transaction(body, { isRepeatable = false, isSnapshot = false } = {}) {
+      const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
       for (let tries = 1; ; tries += 1) {
-        const outcome = await runOnce(pool, body)
+        const outcome = await runOnce(pool, begin, body)
         if (outcome.ok) return outcome.result
         const mayRunAgain = outcome.wasUndone || isRepeatable
         if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
@@ -142,7 +146,11 @@ type Outcome<Result> =
   /** `wasUndone`: it surely has no effect. */
   | { readonly ok: false; readonly error: unknown; readonly wasUndone: boolean }
 
-async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Result>): Promise<Outcome<Result>> {
+async function runOnce<Result>(
+  pool: Pool,
+  begin: string,
+  body: (tx: Queryable) => Promise<Result>,
+): Promise<Outcome<Result>> {
   let client: PoolClient
   try {
     client = await connect(pool)
@@ -150,7 +158,7 @@ async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Resu
     return { ok: false, error, wasUndone: true }
   }
   let isCommitting = false
-  const begun = client.query('BEGIN')
+  const begun = client.query(begin)
   // Its failure also fails the first statement behind it.
   begun.catch(() => {})
   try {
