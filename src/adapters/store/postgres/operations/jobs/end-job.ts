@@ -8,7 +8,7 @@ import { chargeOf } from '../../../../../domain/jobs/end/charge.ts'
 import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { closeHolds, type HoldClose } from '../credits/close-holds.ts'
+import { type CloseInput, closeMany } from '../credits/ledger-holds.ts'
 import { COLUMN, type JobRow } from './job-row.ts'
 
 export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
@@ -129,27 +129,23 @@ export async function closeEnded(tx: Queryable, ended: readonly EndedJob[]): Pro
   const endedAt = Math.max(...withInputs.map((row) => row[COLUMN.completedAt] ?? 0))
   await Promise.all([
     withInputs.length > 0 && tx.run(DROP_INPUTS, [withInputs.map((row) => row[COLUMN.id]), endedAt]),
-    closeHolds(
+    closeMany(
       tx,
-      ended.map(toHoldClose).filter((close) => close !== null),
+      ended.map(toClose).filter((close) => close !== null),
     ),
   ])
 }
 
 /** Charges for the run, or gives the hold back. A job is charged once: its hold is closed by whatever ends it first. */
-function toHoldClose({ row, terms, isLost }: EndedJob): HoldClose | null {
+function toClose({ row, terms, isLost }: EndedJob): CloseInput | null {
   const [from, , perSecondMicros, minimumMicros] = terms
   if (perSecondMicros === null || minimumMicros === null) return null
-  const [id, accountId, startedAt, to] = [
-    row[COLUMN.id],
-    row[COLUMN.accountId],
-    row[COLUMN.startedAt],
-    row[COLUMN.status],
-  ]
+  const [id, startedAt, to] = [row[COLUMN.id], row[COLUMN.startedAt], row[COLUMN.status]]
   const [attempt, error, at] = [row[COLUMN.attempt], row[COLUMN.error], row[COLUMN.completedAt] ?? 0]
   const errorCode = error === null ? null : (JSON.parse(error) as JobError).code
   const run = { from, to, errorCode, startedAt, endedAt: at }
   const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)
-  const memo = micros === 0 ? (errorCode ?? to) : `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms`
-  return { holdId: jobHoldId(id), accountId, micros, at, memo }
+  const holdId = jobHoldId(id)
+  if (micros === 0) return { kind: 'release', holdId, micros, at, memo: errorCode ?? to }
+  return { kind: 'settle', holdId, micros, at, memo: `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms` }
 }
