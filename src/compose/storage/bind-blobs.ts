@@ -8,7 +8,6 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
 import { type MetaStore, StoreOpenError } from '../../domain/store.ts'
-import type { Store } from './open-store.ts'
 
 const META_KEY = 'blobs_id'
 const FILE_NAME = 'id'

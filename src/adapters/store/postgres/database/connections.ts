@@ -6,7 +6,8 @@
 import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
-import { PostgresUnavailableError, toFault } from './postgres-error.ts'
+import { createOutageLog, type OutageLog } from './outage-log.ts'
+import { toFault, toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
 export interface ConnectionOptions {
@@ -71,8 +72,9 @@ export function openConnections(options: ConnectionOptions): Connections {
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
   const all = Object.values(pools)
-  const writes = createTally()
-  const reads = createTally()
+  const outages = createOutageLog(options.log)
+  const writes = createTally(outages)
+  const reads = createTally(outages)
   return {
     durable: toConnected(pools.durable, writes),
     relaxed: toConnected(pools.relaxed, writes),
@@ -91,7 +93,7 @@ interface Tally {
   stats(): BatchStats
 }
 
-function createTally(): Tally {
+function createTally(outages: OutageLog): Tally {
   let batches = 0
   let operations = 0
   let failedOperations = 0
@@ -102,9 +104,12 @@ function createTally(): Tally {
       pending += 1
       operations += 1
       try {
-        return await run()
+        const result = await run()
+        outages.answered()
+        return result
       } catch (error) {
         failedOperations += 1
+        outages.failed(error)
         throw error
       } finally {
         pending -= 1
@@ -223,9 +228,4 @@ function isBroken(error: unknown): boolean {
   const code = (error as { readonly code?: string }).code
   // A statement or lock that timed out leaves its connection as it was.
   return toFault(error) === 'unavailable' && code !== '57014' && code !== '55P03'
-}
-
-function toStoreError(error: unknown): unknown {
-  if (error instanceof PostgresUnavailableError || toFault(error) !== 'unavailable') return error
-  return new PostgresUnavailableError('The database cannot be reached at the moment.', { cause: error })
 }
