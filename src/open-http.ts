@@ -87,7 +87,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.workers.count ?? null,
+    workersOf: pools?.countWorkers ?? null,
     operations: [
       createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
