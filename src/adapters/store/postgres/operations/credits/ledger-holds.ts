@@ -8,7 +8,6 @@
  */
 import type { Micros } from '../../../../../../lib/text/usd.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { toText } from '../../database/texts.ts'
 
 export interface HoldInput {
   /** Such as `job:<id>` or `call:<id>`. */
@@ -214,7 +213,7 @@ export async function closeMany(tx: Queryable, inputs: readonly CloseInput[]): P
     closed.map(({ held }) => held),
     closed.map(({ charged }) => charged),
     closed.map(({ at }) => at),
-    closed.map(({ memo }) => toText(memo)),
+    closed.map(({ memo }) => memo),
   ])
   return answers
 }
