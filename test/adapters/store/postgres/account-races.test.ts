@@ -6,11 +6,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { silentLog } from '../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
 import { statement } from '../../../../src/adapters/store/postgres/database/statement.ts'
-import { openPostgresStore, type PostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
+import { openPostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { createAccount } from '../../../../src/adapters/store/postgres/operations/accounts/account-records.ts'
 import { revokeApiKey } from '../../../../src/adapters/store/postgres/operations/accounts/api-key-rows.ts'
 import type { AccountRecord } from '../../../../src/domain/accounts/account.ts'
 import { digestOf, newKeyId, type StoredKey } from '../../../../src/domain/accounts/keys/api-key.ts'
+import type { Store } from '../../../../src/domain/store.ts'
 import { newDeployment } from '../../../contracts/deployment-store.ts'
 import { at, START } from '../../../contracts/store-under-test.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
@@ -19,10 +20,10 @@ const NODES = 3
 const LIMITS = { maxRunning: 1, maxQueued: 2, creditFloor: 0 }
 
 /** Three stores on one database, and connections of a fourth process whose transactions the test holds open. */
-async function withStores(body: (stores: readonly PostgresStore[], slow: Connections) => Promise<void>): Promise<void> {
+async function withStores(body: (stores: readonly Store[], slow: Connections) => Promise<void>): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const { url } = stack.use(await createTestDatabase())
-  const stores: PostgresStore[] = []
+  const stores: Store[] = []
   for (let count = 0; count < NODES; count += 1) {
     stores.push(stack.use(await openPostgresStore({ url, migrates: false })))
   }
