@@ -12,6 +12,7 @@ import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import type { LimitStore } from '../../../domain/credits/rate-limit.ts'
 import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
+import type { DirectoryVersions } from '../../../domain/events/follow-directories.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/idempotency-key.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../../domain/jobs/read/recorded-jobs.ts'
@@ -21,6 +22,7 @@ import { loadMigrations } from '../migration-files.ts'
 import { type ConnectionOptions, openConnections } from './database/connections.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { openPartitions } from './database/partitions.ts'
+import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
   createAccountStore,
@@ -70,6 +72,10 @@ export interface PostgresStore extends OperatorStores, AsyncDisposable {
   audited(entry: AuditEntry): OperatorStores
   readonly records: RunRecordStore
   readonly userFiles: UserFileStore
+  /** Whether other processes may write to it too. */
+  readonly isShared: boolean
+  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
+  directoryVersions(): Promise<DirectoryVersions>
 }
 
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
@@ -95,6 +101,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
+    isShared: true,
+    directoryVersions: () => directoryVersions(parts.read),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }

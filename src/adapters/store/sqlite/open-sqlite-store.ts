@@ -13,6 +13,7 @@ import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import type { LimitStore } from '../../../domain/credits/rate-limit.ts'
 import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
+import type { DirectoryVersions } from '../../../domain/events/follow-directories.ts'
 import type { IdempotencyStore } from '../../../domain/idempotency/idempotency-key.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../../domain/jobs/read/recorded-jobs.ts'
@@ -86,6 +87,10 @@ export interface SqliteStore extends OperatorStores, AsyncDisposable {
   readonly userFiles: UserFileStore
   readMeta(key: string): Promise<string | null>
   writeMeta(key: string, value: string): Promise<void>
+  /** Whether other processes may write to it too. Here the lock of the folder keeps them out. */
+  readonly isShared: boolean
+  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
+  directoryVersions(): Promise<DirectoryVersions>
   stats(): SqliteStoreStats
   /** `ok`, or what is wrong. Walks the whole database; other reads wait meanwhile. */
   checkIntegrity(): Promise<string>
@@ -211,6 +216,11 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     userFiles: createUserFileStore(channels),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
+    isShared: false,
+    async directoryVersions() {
+      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
+      return { accounts, keys, deployments }
+    },
     stats: () => ({ write: write.stats(), read: read.stats() }),
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,

@@ -1,0 +1,2 @@
+-- phase: expand
+-- Nodes and engines.
