@@ -14,8 +14,7 @@ import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { Router } from './compose/router/open-router.ts'
-import type { Blobs } from './compose/storage/open-blobs.ts'
-import type { Store } from './compose/storage/open-store.ts'
+import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Authenticate } from './domain/accounts/caller.ts'
@@ -27,6 +26,7 @@ import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
 import { createEngineOperations } from './surfaces/admin/register-operations.ts'
@@ -87,7 +87,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.workers.count ?? null,
+    workersOf: pools?.countWorkers ?? null,
     operations: [
       createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
@@ -121,8 +121,10 @@ interface HttpParts {
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
-  readonly blobs: Blobs['blobs']
-  readonly hasRoom: Blobs['hasRoom']
+  readonly blobs: OpenedBlobs['blobs']
+  readonly hasRoom: OpenedBlobs['hasRoom']
+  /** False while the store is away. */
+  readonly storeAnswers: () => Promise<boolean>
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
@@ -210,6 +212,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     async notReadyReason() {
       if (jobs.worker.stats().isDraining) return 'draining'
+      if (!(await parts.storeAnswers())) return 'store'
       return (await parts.hasRoom()) ? null : 'storage'
     },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),

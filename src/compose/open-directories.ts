@@ -11,10 +11,10 @@ import {
   type StoredDirectory,
 } from '../domain/events/follow-directories.ts'
 import { createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
-import type { Store } from './storage/open-store.ts'
+import type { Store } from '../domain/store.ts'
 
 interface DirectoriesParts {
-  readonly store: Pick<Store, 'isShared' | 'directoryVersions'>
+  readonly store: Pick<Store, 'isExclusive' | 'directoryVersions'>
   readonly bus: Pick<EventBus<never>, 'onDirectory' | 'onGap' | 'publishDirectory'>
   readonly log: Log
 }
@@ -33,13 +33,13 @@ const LOOK_MS = 1600
 export function createDirectories({ store, bus, log }: DirectoriesParts): Directories {
   let follower: DirectoryFollower | null = null
   const looking = createHousekeeping({
-    tasks: [{ name: 'follow-directories', everyMs: LOOK_MS, run: async () => follower?.look() }],
+    tasks: [{ name: 'follow-directories', runs: 'each', everyMs: LOOK_MS, run: async () => follower?.look() }],
     log,
   })
   return {
     announce: async (directory) => follower?.announce(directory),
     follow(lists) {
-      if (!store.isShared) return
+      if (store.isExclusive) return
       follower = followDirectories({ bus, readVersions: () => store.directoryVersions(), lists, log })
       looking.start()
     },

@@ -7,17 +7,18 @@ import { test } from 'node:test'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log.ts'
 import { createWireBus } from '../../src/adapters/bus/wire-bus.ts'
-import { openSqliteStore, type SqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
+import { openSqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openSharedAccounts } from '../../src/compose/open-accounts.ts'
 import { createDirectories } from '../../src/compose/open-directories.ts'
 import type { Caller } from '../../src/domain/accounts/caller.ts'
 import { openDeployments } from '../../src/domain/deployments/deployments.ts'
+import type { Store } from '../../src/domain/store.ts'
 import { createLoopback } from '../support/loopback-medium.ts'
 
 const CONFIG = { tiers: { free: {}, pro: { concurrentJobs: 9 } }, tiersFile: null, prices: null, jwt: null }
 
 /** As much of a process as knows accounts and deployments. */
-async function openProcess(store: SqliteStore, end: ReturnType<ReturnType<typeof createLoopback>['join']>) {
+async function openProcess(store: Store, end: ReturnType<ReturnType<typeof createLoopback>['join']>) {
   const bus = createWireBus({ medium: end, log: silentLog })
   const directories = createDirectories({ store, bus, log: silentLog })
   const shared = await openSharedAccounts(CONFIG, { store, directories, clock: systemClock, log: silentLog })
@@ -44,7 +45,7 @@ async function openProcess(store: SqliteStore, end: ReturnType<ReturnType<typeof
 async function openTwo() {
   const folder = await mkdtemp(join(tmpdir(), 'atelier-two-'))
   // The folder's lock admits one process; the objects of two share its store here.
-  const store = { ...(await openSqliteStore({ directory: folder, synchronous: 'NORMAL' })), isShared: true }
+  const store = { ...(await openSqliteStore({ directory: folder, synchronous: 'NORMAL' })), isExclusive: false }
   const medium = createLoopback()
   const [one, other] = [await openProcess(store, medium.join()), await openProcess(store, medium.join())]
   return {
@@ -152,7 +153,7 @@ test('where nobody else can write, nothing is polled and nobody is told', async 
     reads++
     return store.directoryVersions()
   }
-  const watched = { isShared: store.isShared, directoryVersions }
+  const watched = { isExclusive: store.isExclusive, directoryVersions }
   const told: unknown[] = []
   const bus = createWireBus({ medium: createLoopback().join(), log: silentLog })
   bus.onDirectory((notice) => told.push(notice))

@@ -29,6 +29,7 @@ import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.t
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -81,6 +82,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     changedDeployments: prepareChangedDeployments(database),
     directoryVersions: prepareDirectoryVersions(database),
     poolLoads: preparePoolLoads(database),
+    listNodes: prepareListNodes(database),
   }
 }
 
