@@ -43,6 +43,8 @@ export type SubmitOutcome =
   | { readonly outcome: 'queue_full' }
   | { readonly outcome: 'insufficient_credits' }
   | { readonly outcome: 'id_taken' }
+  /** The pool is that of a deployment which takes no jobs now. */
+  | { readonly outcome: 'pool_closed' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -149,7 +151,7 @@ export interface WaitingLane {
 }
 
 export interface JobStore {
-  /** One transaction: idempotency key, credit hold, queue bound, job row, counters. */
+  /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
 
   /** null for a job that is unknown, not this account's, or past its retention. */

@@ -9,6 +9,7 @@ import { loadMigrations } from '../migration-files.ts'
 import { type ConnectionOptions, openConnections } from './database/connections.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { openPartitions } from './database/partitions.ts'
+import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
   createAccountStore,
@@ -63,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
     isExclusive: false,
+    directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.
