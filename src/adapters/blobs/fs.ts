@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createKeyedLock, type KeyedLock } from '../../../lib/waiting/keyed-lock.ts'
-import type { BlobListing, BlobStore, PendingBlob } from '../../domain/assets/blob-store.ts'
+import type { Blobs, PendingBlob } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { createCheckedReads, type StoredFile } from './checked-read.ts'
@@ -40,7 +40,7 @@ interface FsBlobsOptions {
   readonly onTransferred?: (bytes: number) => void
 }
 
-export interface FsBlobs extends BlobStore, BlobListing {
+interface FsBlobs extends Blobs {
   /** What lies here was left by a crash and is removed at the next start. */
   readonly temporaryDirectory: string
 }

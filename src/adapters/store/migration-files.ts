@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { StoreOpenError } from './store-open-error.ts'
+import { StoreOpenError } from '../../domain/store.ts'
 
 export interface Migration {
   readonly number: number

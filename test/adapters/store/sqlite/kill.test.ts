@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openSqliteStore, type SqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
-import { StoreOpenError } from '../../../../src/adapters/store/store-open-error.ts'
+import { StoreOpenError } from '../../../../src/domain/store.ts'
 import { LOST } from '../../../contracts/store-under-test.ts'
 import { withDirectory } from './temporary-store.ts'
 

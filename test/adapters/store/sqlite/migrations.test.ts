@@ -9,7 +9,7 @@ import { loadMigrations } from '../../../../src/adapters/store/migration-files.t
 import { migrate, readMigrationStatus } from '../../../../src/adapters/store/sqlite/database/migrate-database.ts'
 import { MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
-import { StoreOpenError, type StoreOpenReason } from '../../../../src/adapters/store/store-open-error.ts'
+import { StoreOpenError, type StoreOpenReason } from '../../../../src/domain/store.ts'
 import { withDirectory } from './temporary-store.ts'
 
 const ALL = loadMigrations(MIGRATIONS_DIRECTORY).map(({ name }) => name)

@@ -5,7 +5,9 @@
  */
 import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
-import { PostgresUnavailableError, toFault } from './postgres-error.ts'
+import { isStoreAway, ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
+import type { BatchStats, Store } from '../../../../domain/store.ts'
+import { toFault } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
 export interface ConnectionOptions {
@@ -26,7 +28,7 @@ export interface Connections extends AsyncDisposable {
   readonly read: Connected
   /** Sweeps and reports, which may take long. */
   readonly chore: Connected
-  stats(): { readonly waiting: number; readonly open: number }
+  stats(): ReturnType<Store['stats']>
 }
 
 /** Each statement asked directly is a transaction of its own. */
@@ -44,6 +46,8 @@ interface TransactionOptions {
    * committed, it runs again.
    */
   readonly isRepeatable?: boolean
+  /** Only reads, and all its statements see the same moment. */
+  readonly isSnapshot?: boolean
 }
 
 const INT8 = 20
@@ -51,6 +55,7 @@ const MAX_TRIES = 6
 const CONNECT_MS = 5000
 const IDLE_MS = 30_000
 const DEFAULT_CONNECTIONS = 8
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 const SHARED_SETTINGS = {
   // Planning a claim takes longer than running it; none of our statements profits from a plan for its values.
@@ -70,18 +75,48 @@ export function openConnections(options: ConnectionOptions): Connections {
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
   const all = Object.values(pools)
+  const writes = createTally()
+  const reads = createTally()
   return {
-    durable: toConnected(pools.durable),
-    relaxed: toConnected(pools.relaxed),
-    read: toConnected(pools.read),
-    chore: toConnected(pools.chore),
-    stats: () => ({
-      waiting: all.reduce((sum, pool) => sum + pool.waitingCount, 0),
-      open: all.reduce((sum, pool) => sum + pool.totalCount, 0),
-    }),
+    durable: toConnected(pools.durable, writes),
+    relaxed: toConnected(pools.relaxed, writes),
+    read: toConnected(pools.read, reads),
+    chore: toConnected(pools.chore, writes),
+    stats: () => ({ write: writes.stats(), read: reads.stats() }),
     async [Symbol.asyncDispose]() {
       await Promise.all(all.map((pool) => pool.end()))
     },
+  }
+}
+
+/** Counts transactions; a statement asked directly is one. */
+interface Tally {
+  count<Result>(run: () => Promise<Result>): Promise<Result>
+  stats(): BatchStats
+}
+
+function createTally(): Tally {
+  let batches = 0
+  let operations = 0
+  let failedOperations = 0
+  let pending = 0
+  let largestBatch = 0
+  return {
+    async count(run) {
+      pending += 1
+      operations += 1
+      try {
+        return await run()
+      } catch (error) {
+        failedOperations += 1
+        throw error
+      } finally {
+        pending -= 1
+        batches += 1
+        largestBatch = 1
+      }
+    },
+    stats: () => ({ batches, operations, largestBatch, failedOperations, pending }),
   }
 }
 
@@ -109,7 +144,7 @@ function openPool(options: ConnectionOptions, max: number, settings: Record<stri
   return pool
 }
 
-function toConnected(pool: Pool): Connected {
+function toConnected(pool: Pool, tally: Tally): Connected {
   async function single<Result>(ask: (db: Queryable) => Promise<Result>): Promise<Result> {
     const client = await connect(pool)
     try {
@@ -123,17 +158,24 @@ function toConnected(pool: Pool): Connected {
   }
 
   return {
-    all: (asked, values) => single((db) => db.all(asked, values)),
-    get: (asked, values) => single((db) => db.get(asked, values)),
-    run: (asked, values) => single((db) => db.run(asked, values)),
-    async transaction(body, { isRepeatable = false } = {}) {
-      for (let tries = 1; ; tries += 1) {
-        const outcome = await runOnce(pool, body)
-        if (outcome.ok) return outcome.result
-        const mayRunAgain = outcome.wasUndone || isRepeatable
-        if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
-      }
-    },
+    all: (asked, values) => tally.count(() => single((db) => db.all(asked, values))),
+    get: (asked, values) => tally.count(() => single((db) => db.get(asked, values))),
+    run: (asked, values) => tally.count(() => single((db) => db.run(asked, values))),
+    transaction: (body, options) => tally.count(() => runUntilDone(pool, body, options)),
+  }
+}
+
+async function runUntilDone<Result>(
+  pool: Pool,
+  body: (tx: Queryable) => Promise<Result>,
+  { isRepeatable = false, isSnapshot = false }: TransactionOptions = {},
+): Promise<Result> {
+  const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
+  for (let tries = 1; ; tries += 1) {
+    const outcome = await runOnce(pool, begin, body)
+    if (outcome.ok) return outcome.result
+    const mayRunAgain = outcome.wasUndone || isRepeatable
+    if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
   }
 }
 
@@ -142,7 +184,11 @@ type Outcome<Result> =
   /** `wasUndone`: it surely has no effect. */
   | { readonly ok: false; readonly error: unknown; readonly wasUndone: boolean }
 
-async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Result>): Promise<Outcome<Result>> {
+async function runOnce<Result>(
+  pool: Pool,
+  begin: string,
+  body: (tx: Queryable) => Promise<Result>,
+): Promise<Outcome<Result>> {
   let client: PoolClient
   try {
     client = await connect(pool)
@@ -150,7 +196,7 @@ async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Resu
     return { ok: false, error, wasUndone: true }
   }
   let isCommitting = false
-  const begun = client.query('BEGIN')
+  const begun = client.query(begin)
   // Its failure also fails the first statement behind it.
   begun.catch(() => {})
   try {
@@ -178,7 +224,7 @@ async function connect(pool: Pool): Promise<PoolClient> {
 }
 
 function isTransient(error: unknown): boolean {
-  return toFault(error) === 'undone' || isBroken(error)
+  return toFault(error) === 'undone' || isBroken(error) || isStoreAway(error)
 }
 
 /** The connection cannot be used any more. */
@@ -189,6 +235,13 @@ function isBroken(error: unknown): boolean {
 }
 
 function toStoreError(error: unknown): unknown {
-  if (error instanceof PostgresUnavailableError || toFault(error) !== 'unavailable') return error
-  return new PostgresUnavailableError('The database cannot be reached at the moment.', { cause: error })
+  if (error instanceof ServiceError) return error
+  switch (toFault(error)) {
+    case 'unavailable':
+      return storeUnavailable(error)
+    case 'disk_full':
+      return new ServiceError('storage_full', 'the database has no room on its disk', { cause: error })
+    default:
+      return error
+  }
 }

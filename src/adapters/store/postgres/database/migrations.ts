@@ -5,8 +5,8 @@
  */
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../../../lib/clock.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { type AppliedMigration, type Migration, mustBeUnchanged } from '../../migration-files.ts'
-import { StoreOpenError } from '../../store-open-error.ts'
 import type { Connected } from './connections.ts'
 import { type Queryable, statement } from './statement.ts'
 

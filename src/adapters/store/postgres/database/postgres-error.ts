@@ -49,8 +49,3 @@ export function toFault(error: unknown): PostgresFault {
     ? 'unavailable'
     : 'other'
 }
-
-/** The server cannot be asked at the moment. Whether a write took effect is unknown unless the operation says otherwise. */
-export class PostgresUnavailableError extends Error {
-  override readonly name = 'PostgresUnavailableError'
-}

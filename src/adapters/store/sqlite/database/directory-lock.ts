@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { StoreOpenError } from '../../store-open-error.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { isBusy } from './sqlite-error.ts'
 
 export interface DirectoryLock {

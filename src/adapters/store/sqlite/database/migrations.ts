@@ -1,8 +1,8 @@
 /** Migrations of a SQLite database, each in one transaction. A database with migrations that are unknown here stops the start. */
 import type { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { type AppliedMigration, type Migration, mustBeUnchanged } from '../../migration-files.ts'
-import { StoreOpenError } from '../../store-open-error.ts'
 
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../../../migrations/sqlite', import.meta.url))
 

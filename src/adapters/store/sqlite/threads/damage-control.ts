@@ -4,7 +4,7 @@
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
-import { StoreOpenError } from '../../store-open-error.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { isDamage, SQLITE_CORRUPT } from '../database/sqlite-error.ts'
 
 interface DamageControl {

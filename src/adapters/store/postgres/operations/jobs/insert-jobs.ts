@@ -5,11 +5,8 @@
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
+import { HAS_CREDENTIALS, HAS_NOTES } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'
-
-// Bits of `needs_extra_data`.
-const HAS_CREDENTIALS = 1
-const HAS_NOTES = 2
 
 // The order of the rows is the order of the queue. The accounts are locked.
 const INSERT = statement(
