@@ -11,10 +11,8 @@ import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { openPartitions } from './database/partitions.ts'
 import {
   createAccountDirectory,
-  createAccountStore,
   createAuditStore,
   createDeploymentStore,
-  createIdempotencyStore,
   createKeyStore,
   createLedgerStore,
   createLimitStore,
@@ -24,6 +22,7 @@ import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
+import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
