@@ -49,3 +49,12 @@ export function toFault(error: unknown): PostgresFault {
     ? 'unavailable'
     : 'other'
 }
+
+const TIMED_OUT = new Set(['55P03', '57014'])
+
+/** A statement waited too long for a lock or took too long: the server itself is there. */
+export function isTimeout(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = (error as Error & { readonly code?: string }).code ?? ''
+  return TIMED_OUT.has(code) || isTimeout(error.cause)
+}

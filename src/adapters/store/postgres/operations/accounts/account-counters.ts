@@ -98,10 +98,7 @@ const COMPARE_SOME = statement<Compared>(
   `${COMPARE} WHERE a.id IN (SELECT id FROM account WHERE id > $1 ORDER BY id LIMIT $2) ORDER BY a.id`,
 )
 const COMPARE_ONE = statement<Compared>('accounts.compare_one', `${COMPARE} WHERE a.id = $1`)
-const LOCK_LOAD = statement(
-  'accounts.lock_load',
-  'SELECT 1 FROM account_load WHERE account_id = $1 FOR NO KEY UPDATE',
-)
+const LOCK_LOAD = statement('accounts.lock_load', 'SELECT 1 FROM account_load WHERE account_id = $1 FOR NO KEY UPDATE')
 const CORRECT = statement(
   'accounts.correct',
   'UPDATE account SET submitted = $2 + (SELECT started FROM account_load WHERE account_id = $1) WHERE id = $1',

@@ -43,10 +43,7 @@ const ENDS = statement<[seq: number, first: number | null, last: number | null, 
 )
 
 /** By `seq`. A job that has left its queue since it was read has the position that it left from: the first. */
-export async function findPositions(
-  db: Queryable,
-  jobs: readonly QueuedJob[],
-): Promise<ReadonlyMap<number, number>> {
+export async function findPositions(db: Queryable, jobs: readonly QueuedJob[]): Promise<ReadonlyMap<number, number>> {
   if (jobs.length === 0) return new Map()
   const positions = new Map(await db.all(FROM_HEAD, toWalk(jobs)))
   const far = jobs.filter(({ seq }) => !positions.has(seq))

@@ -121,7 +121,9 @@ async function chooseIds(tx: Queryable, submits: readonly Submit[]): Promise<str
 async function findOurs(tx: Queryable, submits: readonly Submit[]): Promise<Set<Submit>> {
   const rows = await tx.all(FIND_OURS, [submits.map(({ job }) => job.id)])
   const names = new Set(rows.map((row) => row.join(' ')))
-  return new Set(submits.filter(({ job: { id, accountId, createdAt } }) => names.has(`${id} ${accountId} ${createdAt.getTime()}`)))
+  return new Set(
+    submits.filter(({ job: { id, accountId, createdAt } }) => names.has(`${id} ${accountId} ${createdAt.getTime()}`)),
+  )
 }
 
 function toHold({ id, accountId, price, createdAt }: NewJob): HoldInput | null {
