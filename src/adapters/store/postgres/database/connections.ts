@@ -139,6 +139,8 @@ function openPool(options: ConnectionOptions, max: number, settings: Record<stri
     application_name: 'atelier',
     options: all.map(([name, value]) => `-c ${name}=${value}`).join(' '),
   } as PoolConfig)
+  // A connection that breaks between two statements of a transaction tells nobody else: the next statement fails.
+  pool.on('connect', (client) => client.on('error', () => {}))
   // A connection that breaks while it is idle is replaced at its next use.
   pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
   return pool

@@ -8,25 +8,18 @@ import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
 import { toJob } from '../operations/jobs/job-row.ts'
 import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
+import { createRunWrites } from './postgres-run-store.ts'
 import type { StoreParts } from './store-parts.ts'
 import { unwritten } from './unwritten.ts'
 
 export function createJobStore(parts: StoreParts): JobStore {
-  const missing = unwritten<JobStore>('jobs')
   return {
     submit: createSubmits(parts),
     ...createJobReads(parts),
+    ...createRunWrites(parts),
     ...createJobSweeps(parts),
     ...createJobCancels(parts),
-    claim: missing.claim,
-    findLanes: missing.findLanes,
-    joinLane: missing.joinLane,
-    renew: missing.renew,
-    commit: missing.commit,
-    withdraw: missing.withdraw,
-    release: missing.release,
-    reap: missing.reap,
-    reserveOutputNumbers: missing.reserveOutputNumbers,
+    withdraw: unwritten<JobStore>('jobs').withdraw,
   }
 }
 
