@@ -10,16 +10,14 @@ import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
 import { createRunWrites } from './postgres-run-store.ts'
 import type { StoreParts } from './store-parts.ts'
-import { unwritten } from './unwritten.ts'
 
 export function createJobStore(parts: StoreParts): JobStore {
   return {
     submit: createSubmits(parts),
-    ...createJobReads(parts),
     ...createRunWrites(parts),
+    ...createJobReads(parts),
     ...createJobSweeps(parts),
     ...createJobCancels(parts),
-    withdraw: unwritten<JobStore>('jobs').withdraw,
   }
 }
 

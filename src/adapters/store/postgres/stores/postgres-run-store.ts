@@ -5,11 +5,12 @@ import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { reserveOutputNumbers } from '../operations/jobs/job-outputs.ts'
 import { reapLeases, releaseLeases, renewLeases } from '../operations/jobs/leases.ts'
 import { findLanes, joinLane } from '../operations/jobs/waiting-lanes.ts'
+import { withdrawJob } from '../operations/jobs/withdraw-job.ts'
 import type { StoreParts } from './store-parts.ts'
 
 type RunWrites = Pick<
   JobStore,
-  'claim' | 'findLanes' | 'joinLane' | 'renew' | 'commit' | 'release' | 'reap' | 'reserveOutputNumbers'
+  'claim' | 'findLanes' | 'joinLane' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reap' | 'reserveOutputNumbers'
 >
 
 // A sweep locks no more jobs than this at a time.
@@ -23,6 +24,7 @@ export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreP
     joinLane: (lane) => joinLane(chore, lane),
     renew: (leases, until) => renewLeases(relaxed, leases, until.getTime()),
     commit: (lease, change) => commitRun(lease, change, clock.now()),
+    withdraw: (lease, now) => durable.transaction((tx) => withdrawJob(tx, lease, now.getTime())),
     async release(leases, now) {
       if (leases.length === 0) return []
       return durable.transaction((tx) => releaseLeases(tx, leases, now.getTime()), { isRepeatable: true })
