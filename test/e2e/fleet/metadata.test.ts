@@ -37,7 +37,7 @@ async function graphsOf(app: FleetApp, jobId: string): Promise<{ picture: Buffer
   return { picture: await read('.png'), sound: sound.slice(sound.indexOf('{'), sound.lastIndexOf('}') + 1) }
 }
 
-describe('the graph in the files of a fleet', { timeout: 60_000 }, () => {
+describe('the graph in the files of a fleet', () => {
   test('has the names and prefixes that the caller wrote, also two names of one content', async () => {
     await using app = await startFleetApp({ servers: [{}] })
     await upload(app, 'one.png')
