@@ -13,7 +13,7 @@ import { type FleetOverrides, openFleet } from './compose/engines/open-engines.t
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
-import { openSharedAccounts } from './compose/open-accounts.ts'
+import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
 import { openRouter } from './compose/router/open-router.ts'
@@ -21,7 +21,8 @@ import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
-import { openStore, type Store } from './compose/storage/open-store.ts'
+import { openStore } from './compose/storage/open-store.ts'
+import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
@@ -31,6 +32,7 @@ import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
+import type { Store } from './domain/store.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
@@ -39,6 +41,8 @@ export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrid
   readonly clock?: Clock
   /** For tests that observe how long work on the main thread is cut into slices. */
   readonly turns?: Turns
+  /** For tests: a store that can be away. */
+  readonly wrapStore?: (store: Store) => Store
   /** For tests: called in place of the garbage collector. */
   readonly collectMinor?: () => void
   /** For tests: other providers, and a store that can fail at a chosen step. */
@@ -69,8 +73,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { log, version, overrides = {} } = options
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
-  const store = opening.use(await openStore(config.store, { clock, log }))
-  const serviceFile = opening.use(await openServiceFile(config.store.directory))
+  const keptStore = opening.use(await openStore(config.store, { clock, log }))
+  const store = overrides.wrapStore?.(keptStore) ?? keptStore
+  const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
   await bindBlobs(store, config.blobs.directory)
@@ -88,7 +93,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
-  const bus = openBus(log)
+  const bus = openBus(config.bus, { log })
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
@@ -101,7 +106,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
     chores: shared?.chores ?? [],
   })
-  if (shared !== null) opening.defer(() => shared.flush())
+  if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
   await prepareStore(config, store, jobs)
@@ -113,12 +118,12 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     config.deployments === null || deployments === null
       ? null
       : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, clock, log }))
-  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
+  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.dataDirectory })
   const signer = createContentSigner(keys, clock)
   const router = opening.use(
     await openRouter(config.router, {
       secrets,
-      directory: config.store.directory,
+      directory: config.dataDirectory,
       store,
       opened,
       assets,
@@ -154,6 +159,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       router,
       blobs: opened.blobs,
       hasRoom: opened.hasRoom,
+      storeAnswers: createStoreProbe(store, () => performance.now()),
       signer,
       metrics,
       turns,
@@ -224,6 +230,15 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
   })
+}
+
+/** When keys were last used is only told, so a store that is away at the end does not make the end a failure. */
+async function flushKeyUses(shared: Pick<SharedAccounts, 'flush'>, log: Log): Promise<void> {
+  try {
+    await shared.flush()
+  } catch (error) {
+    log.warn({ err: error }, 'when keys were last used could not be stored')
+  }
 }
 
 /** Removes bytes that a crash left without a record. Runs once per start, in the background. */

@@ -19,8 +19,8 @@ import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../domain/store.ts'
 import type { NodeRules } from '../domain/workflows/node-rules.ts'
-import type { Store } from './storage/open-store.ts'
 
 /** The limits of an account. */
 export interface AccountRules {

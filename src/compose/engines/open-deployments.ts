@@ -1,6 +1,5 @@
 /** Named deployments: their addresses, their workers, and the hook that is called when workers are needed or idle. */
 
-import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createCommandHook, createWebhook } from '../../adapters/hooks/pool-event-hooks.ts'
@@ -10,16 +9,17 @@ import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
 import { type CallHook, createPoolHooks } from '../../domain/deployments/pool-hooks.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../../domain/store.ts'
 import type { JobActions } from '../job-actions.ts'
-import type { Store } from '../storage/open-store.ts'
 import { createLocalPoolWorkers, type LocalPoolWorkers } from './deployment-workers.ts'
 
 interface DeploymentParts {
   readonly deployments: Deployments
   readonly store: Pick<Store, 'deployments'>
   readonly jobs: Pick<JobActions, 'createPoolWorker' | 'worker'>
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly drainTimeoutMs: number
   readonly clock: Clock
   readonly log: Log

@@ -10,10 +10,10 @@ import type { Secrets } from '../../config/secrets.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
-import type { Blobs } from '../storage/open-blobs.ts'
-import type { Store } from '../storage/open-store.ts'
+import type { OpenedBlobs } from '../storage/open-blobs.ts'
 import { type NodeParts, openNodeModels } from './node-models.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
 import { openProviders, type ProviderContext } from './open-providers.ts'
@@ -27,7 +27,7 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
-  readonly opened: Blobs
+  readonly opened: OpenedBlobs
   readonly assets: AssetActions
   readonly shared: Pick<SharedAccounts, 'limitsOf'> | null
   readonly observer: RouterParts['observer']
@@ -87,7 +87,8 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     actions.recovery.collectLeft()
     return actions.live.untilEnded()
   })
-  const cursorSecret = await openCursorSecret(store)
+  // Stored, so that cursors of the catalogue stay valid after a restart and in every process.
+  const cursorSecret = Buffer.from(await store.ensureMeta(CURSOR_SECRET, makeSecret), 'base64')
   // Calls end before the providers that they use are closed.
   opening.defer(() => actions.live.close(0))
   opening.use(actions.queue)
@@ -105,11 +106,6 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   }
 }
 
-/** Stored, so that cursors of the catalogue stay valid after a restart. */
-async function openCursorSecret(store: Pick<Store, 'readMeta' | 'writeMeta'>): Promise<Uint8Array> {
-  const known = await store.readMeta(CURSOR_SECRET)
-  if (known !== null) return Buffer.from(known, 'base64')
-  const made = randomBytes(32)
-  await store.writeMeta(CURSOR_SECRET, made.toString('base64'))
-  return made
+function makeSecret(): string {
+  return randomBytes(32).toString('base64')
 }

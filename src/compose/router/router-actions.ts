@@ -5,6 +5,7 @@ import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { RouterConfig } from '../../config/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
+import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
 import { createMayUse, type MayUse } from '../../domain/models/access/entitlement.ts'
@@ -17,15 +18,14 @@ import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'
 import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
+import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
-import type { Blobs } from '../storage/open-blobs.ts'
-import type { Store } from '../storage/open-store.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
   readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
   readonly models: OpenedModels
-  readonly blobs: Blobs['blobs']
+  readonly blobs: Blobs
   readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null

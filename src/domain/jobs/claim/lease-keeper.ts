@@ -3,6 +3,7 @@
  * lease is lost), and gives jobs back to the queue.
  */
 
+import { isStoreAway } from '../../errors.ts'
 import type { Lease } from '../job-store.ts'
 import type { JobRun } from '../run/job-run.ts'
 import { announceTouched } from '../sweeps/announce-touched.ts'
@@ -39,15 +40,19 @@ export class LeaseKeeper {
     }
   }
 
-  /** Never rejects: while the store cannot be reached, a run goes on until its lease has run out. */
+  /**
+   * Never rejects: a run goes on until its lease has run out, and for one more lease time while the store is away. Then nobody
+   * else can take the job either, and an outage of a minute costs no run; the fence keeps out a result that comes too late.
+   */
   async tryToRenew(runs: readonly LeasedRun[]): Promise<void> {
     if (runs.length === 0) return
     try {
       await this.renew(runs)
     } catch (error) {
-      this.#deps.log.error({ err: error }, 'renewing leases failed')
-      const now = this.#deps.clock.now()
-      for (const run of runs) if (run.leaseUntil <= now) run.lose()
+      const isAway = isStoreAway(error)
+      if (!isAway) this.#deps.log.error({ err: error }, 'renewing leases failed')
+      const lapsed = this.#deps.clock.now().getTime() - (isAway ? this.#options.leaseMs : 0)
+      for (const run of runs) if (run.leaseUntil.getTime() <= lapsed) run.lose()
     }
   }
 

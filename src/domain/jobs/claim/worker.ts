@@ -9,6 +9,7 @@ import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
+import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim } from '../job-store.ts'
 import { createEngineLossRetries } from '../run/engine-loss-retries.ts'
@@ -65,7 +66,7 @@ class ClaimingWorker implements Worker {
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     this.#options = readWorkerOptions(deps)
-    const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
+    const { limits, pace, observer, parallelIngests, storageRetryMs, leaseMs } = this.#options
     this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#leases = new LeaseKeeper(deps, this.#options)
     this.#runDeps = {
@@ -73,6 +74,7 @@ class ClaimingWorker implements Worker {
       observer,
       limits,
       pace,
+      outageGraceMs: leaseMs,
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
@@ -162,7 +164,8 @@ class ClaimingWorker implements Worker {
       else this.#begin(claim, leaseUntil)
       return true
     } catch (error) {
-      log.error({ err: error }, 'claiming a job failed')
+      if (isStoreAway(error)) log.debug({ err: error }, 'no job can be claimed while the store is away')
+      else log.error({ err: error }, 'claiming a job failed')
       this.#pauseMs = this.#storeBackoff.nextMs()
       return true
     }

@@ -4,6 +4,7 @@
  */
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { isStoreAway } from '../../errors.ts'
 
 export interface Chore {
   readonly name: string
@@ -37,7 +38,9 @@ export function createHousekeeping({ tasks, log, random = Math.random }: Houseke
       try {
         await task.run(ending.signal)
       } catch (error) {
-        log.error({ err: error, task: task.name }, 'a chore failed; it runs again at its next time')
+        const facts = { err: error, task: task.name }
+        if (isStoreAway(error)) log.debug(facts, 'a chore has to wait for the store, which is away')
+        else log.error(facts, 'a chore failed; it runs again at its next time')
       }
     }
   }

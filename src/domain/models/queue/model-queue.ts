@@ -7,6 +7,7 @@ import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
+import { isStoreAway } from '../../errors.ts'
 import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'
 import { type CallBody, type CallStore, INLINE_BYTES, readCallBody, toChunks } from '../calls/call-store.ts'
@@ -161,7 +162,8 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       try {
         if (mayWait) await look()
       } catch (error) {
-        deps.log.error({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
+        const level = isStoreAway(error) ? 'debug' : 'error'
+        deps.log[level]({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
       }
       await bell.wait(LOOK_EVERY_MS, ending.signal)
     }

@@ -41,7 +41,7 @@ import { prepareReap, prepareRelease, prepareRenew } from './jobs/leases.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
-import { prepareWriteMeta } from './meta.ts'
+import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -86,6 +86,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     refund: prepareRefund(database),
     takeRequests: prepareTakeRequests(database),
     writeMeta: prepareWriteMeta(database),
+    ensureMeta: prepareEnsureMeta(database),
     noteAudit: prepareNoteAudit(database),
     createDeployment: prepareCreateDeployment(database),
     moveDeployment: prepareMoveDeployment(database),
