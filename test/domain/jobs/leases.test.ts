@@ -171,7 +171,7 @@ jobTest(
     assert.equal((await rig.reader.find(ACCOUNT, canceling.id)).status, 'canceled')
     assert.deepEqual(await rig.store.accounts.findUse(ACCOUNT), { running: 0, queued: 1 })
   },
-  { worker: { workers: 2 } },
+  { worker: { workers: 2, cancelGraceMs: 20 } },
 )
 
 test('a job past its retention expires, its run stops, and it is gone after the grace', async () => {

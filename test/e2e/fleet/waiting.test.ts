@@ -147,7 +147,6 @@ describe('a server with a run of ours that nobody follows', () => {
     await using app = await startFleetApp({
       servers: [{}],
       bounds: shortBounds('stopGraceMs', 'vanishedMs'),
-      cancelGraceMs: 500,
     })
     const [fake] = app.fakes
     const { fleet } = app.service.app

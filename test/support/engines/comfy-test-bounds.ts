@@ -38,6 +38,7 @@ export const PATIENT_BOUNDS: Partial<ComfyBounds> = {
   fileFirstByteMs: LONG_MS,
   fileIdleMs: LONG_MS,
   filePaceWindowMs: LONG_MS,
+  removeAfterMs: LONG_MS,
 }
 
 /** Each so short that a test can wait for it, and long enough for a server that does answer. */
