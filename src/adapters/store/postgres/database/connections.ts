@@ -5,9 +5,10 @@
  */
 import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
-import { isStoreAway, ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
+import { isStoreAway } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
-import { toFault } from './postgres-error.ts'
+import { createOutageLog, type OutageLog } from './outage-log.ts'
+import { toFault, toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
 export interface ConnectionOptions {
@@ -75,8 +76,9 @@ export function openConnections(options: ConnectionOptions): Connections {
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
   const all = Object.values(pools)
-  const writes = createTally()
-  const reads = createTally()
+  const outages = createOutageLog(options.log)
+  const writes = createTally(outages)
+  const reads = createTally(outages)
   return {
     durable: toConnected(pools.durable, writes),
     relaxed: toConnected(pools.relaxed, writes),
@@ -95,7 +97,7 @@ interface Tally {
   stats(): BatchStats
 }
 
-function createTally(): Tally {
+function createTally(outages: OutageLog): Tally {
   let batches = 0
   let operations = 0
   let failedOperations = 0
@@ -106,9 +108,12 @@ function createTally(): Tally {
       pending += 1
       operations += 1
       try {
-        return await run()
+        const result = await run()
+        outages.answered()
+        return result
       } catch (error) {
         failedOperations += 1
+        outages.failed(error)
         throw error
       } finally {
         pending -= 1
@@ -141,6 +146,9 @@ function openPool(options: ConnectionOptions, max: number, settings: Record<stri
   } as PoolConfig)
   // A connection that breaks while it is idle is replaced at its next use.
   pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
+  // One that breaks while it is in use fails the statements on it. It also says so by an event, which must have a listener: an
+  // error event without one would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 
@@ -232,16 +240,4 @@ function isBroken(error: unknown): boolean {
   const code = (error as { readonly code?: string }).code
   // A statement or lock that timed out leaves its connection as it was.
   return toFault(error) === 'unavailable' && code !== '57014' && code !== '55P03'
-}
-
-function toStoreError(error: unknown): unknown {
-  if (error instanceof ServiceError) return error
-  switch (toFault(error)) {
-    case 'unavailable':
-      return storeUnavailable(error)
-    case 'disk_full':
-      return new ServiceError('storage_full', 'the database has no room on its disk', { cause: error })
-    default:
-      return error
-  }
 }

@@ -1,4 +1,5 @@
 /** What an error of the server or of its connection means for the operation that met it. */
+import { ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
 
 type PostgresFault =
   /** The server is away, restarts, or takes no more connections: it may answer again in a moment. */
@@ -48,4 +49,13 @@ export function toFault(error: unknown): PostgresFault {
   return error instanceof AggregateError && error.errors.some((part) => toFault(part) === 'unavailable')
     ? 'unavailable'
     : 'other'
+}
+
+/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof ServiceError) return error
+  const fault = toFault(error)
+  if (fault === 'unavailable') return storeUnavailable(error)
+  if (fault !== 'disk_full') return error
+  return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
 }
