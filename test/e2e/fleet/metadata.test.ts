@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type FleetApp, startFleetApp } from '../../support/app/fleet-app.ts'
 import { call } from '../../support/clients/call.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 
 const RED = toPng({ width: 4, height: 4, color: 0xff0000 })
@@ -50,7 +51,7 @@ describe('the graph in the files of a fleet', () => {
   })
 
   test('is the same whichever attempt made it', async () => {
-    await using app = await startFleetApp({ servers: [{}] })
+    await using app = await startFleetApp({ servers: [{}], bounds: shortBounds('vanishedMs') })
     await upload(app, 'one.png')
     const graph = signedGraph(['one.png'], 'x')
     const [fake] = app.fakes
