@@ -5,7 +5,7 @@
 
 import { type Clock, systemClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { createSealer } from '../lib/sealer.ts'
+import { createSealer, type Sealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
@@ -73,7 +73,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { log, version, overrides = {} } = options
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
-  const keptStore = opening.use(await openStore(config.store, { clock, log }))
+  const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
   const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
@@ -92,7 +92,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
-  const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
+  const sealer = openSealer(secrets)
   const bus = openBus(config.bus, { log })
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
@@ -210,6 +210,14 @@ async function prepareStore(config: Config, store: Store, jobs: JobActions): Pro
   // We hold the lock of the data folder, so the process that held these leases is gone.
   await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
+}
+
+function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
+  if (secretKey === null) return null
+  return createSealer(
+    secretKey.reveal(),
+    formerSecretKeys.map((key) => key.reveal()),
+  )
 }
 
 interface GaugeParts {
