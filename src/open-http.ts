@@ -3,7 +3,6 @@
  * them on one listener.
  */
 
-import type { EngineEvent } from '../engine/graph/run-event.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
@@ -25,6 +24,7 @@ import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.t
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
+import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
@@ -87,7 +87,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.workers.count ?? null,
+    workersOf: pools?.countWorkers ?? null,
     operations: [
       createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
@@ -115,7 +115,7 @@ interface HttpParts {
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly fleet: Fleet
   readonly overrides: HttpOverrides
   readonly jobs: JobActions

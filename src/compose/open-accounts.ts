@@ -82,7 +82,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
       return accounts.limitsOf(accountId).creditFloorMicros === null ? null : prices.priceOf(pool)
     },
     chores: [
-      { name: 'write-key-uses', everyMs: MINUTE_MS, run: () => ring.flushUses() },
+      { name: 'write-key-uses', runs: 'each', everyMs: MINUTE_MS, run: () => ring.flushUses() },
       ...createTiersChore(config.tiersFile, { accounts, log }),
     ],
     flush: () => ring.flushUses(),
@@ -144,6 +144,7 @@ function createTiersChore(path: string | null, { accounts, log }: { accounts: Ac
   return [
     {
       name: 'reload-tiers',
+      runs: 'each',
       everyMs: TIERS_CHECK_MS,
       async run() {
         const { mtimeMs, size } = await stat(path)

@@ -27,6 +27,7 @@ import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
+import { createNodeStore } from './stores/postgres-node-store.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
@@ -61,6 +62,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
+    nodes: createNodeStore(parts),
+    isExclusive: false,
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.

@@ -5,6 +5,7 @@
  */
 import { type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
+import { isStoreAway } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
 import { createOutageLog, type OutageLog } from './outage-log.ts'
 import { toFault, toStoreError } from './postgres-error.ts'
@@ -46,6 +47,8 @@ interface TransactionOptions {
    * committed, it runs again.
    */
   readonly isRepeatable?: boolean
+  /** Only reads, and all its statements see the same moment. */
+  readonly isSnapshot?: boolean
 }
 
 const INT8 = 20
@@ -53,6 +56,7 @@ const MAX_TRIES = 6
 const CONNECT_MS = 5000
 const IDLE_MS = 30_000
 const DEFAULT_CONNECTIONS = 8
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 const SHARED_SETTINGS = {
   // Planning a claim takes longer than running it; none of our statements profits from a plan for its values.
@@ -180,10 +184,11 @@ function toConnected(pool: Pool, tally: Tally): Connected {
 async function runUntilDone<Result>(
   pool: Pool,
   body: (tx: Queryable) => Promise<Result>,
-  { isRepeatable = false }: TransactionOptions = {},
+  { isRepeatable = false, isSnapshot = false }: TransactionOptions = {},
 ): Promise<Result> {
+  const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
   for (let tries = 1; ; tries += 1) {
-    const outcome = await runOnce(pool, body)
+    const outcome = await runOnce(pool, begin, body)
     if (outcome.ok) return outcome.result
     const mayRunAgain = outcome.wasUndone || isRepeatable
     if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
@@ -195,7 +200,11 @@ type Outcome<Result> =
   /** `wasUndone`: it surely has no effect. */
   | { readonly ok: false; readonly error: unknown; readonly wasUndone: boolean }
 
-async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Result>): Promise<Outcome<Result>> {
+async function runOnce<Result>(
+  pool: Pool,
+  begin: string,
+  body: (tx: Queryable) => Promise<Result>,
+): Promise<Outcome<Result>> {
   let client: PoolClient
   try {
     client = await connect(pool)
@@ -203,7 +212,7 @@ async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Resu
     return { ok: false, error, wasUndone: true }
   }
   let isCommitting = false
-  const begun = client.query('BEGIN')
+  const begun = client.query(begin)
   // Its failure also fails the first statement behind it.
   begun.catch(() => {})
   try {
@@ -231,7 +240,7 @@ async function connect(pool: Pool): Promise<PoolClient> {
 }
 
 function isTransient(error: unknown): boolean {
-  return toFault(error) === 'undone' || isBroken(error)
+  return toFault(error) === 'undone' || isBroken(error) || isStoreAway(error)
 }
 
 /** The connection cannot be used any more. */

@@ -42,6 +42,7 @@ import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
 import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
+import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -95,6 +96,10 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putUserFile: preparePutUserFile(database),
     moveUserFile: prepareMoveUserFile(database),
     removeUserFile: prepareRemoveUserFile(database),
+    beatNode: prepareBeatNode(database),
+    leaveNode: prepareLeaveNode(database),
+    forgetNodes: prepareForgetNodes(database),
+    takeSingleton: prepareTakeSingleton(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -104,12 +109,15 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before; bytes whose announcement is undone are left over, and the next start
- * sweeps them. The end of the process alone undoes nothing, and the next synced write makes these durable too.
+ * sweeps them. Who lives and who holds what is said again every few seconds. The end of the process alone undoes nothing, and the
+ * next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
   'renew',
   'announceBlob',
+  'beatNode',
+  'takeSingleton',
 ])
 
 /**
@@ -142,4 +150,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'removeUserFile',
   'noteAudit',
   'audited',
+  'beatNode',
+  'leaveNode',
+  'takeSingleton',
 ])
