@@ -77,9 +77,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await using opening = new AsyncDisposableStack()
   const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
-  const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
+  // Commands on this machine find the one service of a data folder by it.
+  const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
-  const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
+  const opened = await openBlobs(config.blobs, config.assets, {
+    isShared: !store.isExclusive,
+    overrides,
+    onTransferred,
+    log,
+  })
   await bindBlobs(store, config.blobs.directory)
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
   const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
@@ -136,7 +142,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       ? null
       : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log }))
   poolWorkers = () => pools?.workers.counts() ?? { [DEFAULT_POOL]: jobs.worker.stats().workers }
-  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.dataDirectory })
+  const keys = await openSigningKeys({
+    configured: secrets.signingKeys,
+    kept:
+      store.isExclusive || sealer === null
+        ? { in: 'folder', directory: config.dataDirectory }
+        : { in: 'store', store, sealer },
+  })
   const signer = createContentSigner(keys, clock)
   const router = opening.use(
     await openRouter(config.router, {
@@ -202,7 +214,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   router.models.watchFolders()
   if (config.jobs.workers > 0) jobs.worker.start()
   pools?.start()
-  await serviceFile.announce(http.url, config.http.mountPrefix)
+  await serviceFile?.announce(http.url, config.http.mountPrefix)
   const running = opening.move()
 
   return {

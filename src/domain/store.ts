@@ -66,6 +66,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly nodes: NodeStore
   /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
+  /** How many migrations this program knows: what a newer one may only take away once no older one runs. */
+  readonly schemaNumber: number
   stats(): StoreStats
   /**
    * Resolves with the reason when nothing can be stored from now on, and the process should end. Never for an outage that may

@@ -44,7 +44,7 @@ interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { clock = systemClock, log = silentLog } = options
   await using opening = new AsyncDisposableStack()
-  await prepareSchema(options, clock)
+  const schemaNumber = await prepareSchema(options, clock)
   const connections = opening.use(openConnections({ ...options, log }))
   const partitions = openPartitions(connections.chore, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
@@ -64,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
     isExclusive: false,
+    schemaNumber,
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.
@@ -72,13 +73,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-async function prepareSchema(options: PostgresStoreOptions, clock: Clock): Promise<void> {
+/** Returns how many migrations this program knows. */
+async function prepareSchema(options: PostgresStoreOptions, clock: Clock): Promise<number> {
   const known = loadMigrations(options.migrationsDirectory ?? MIGRATIONS_DIRECTORY)
   try {
     await using session = await openSession(options)
     await mustBeSupported(session)
     if (options.migrates ?? true) await applyMigrations(session, known, { clock })
     await mustBeMigrated(session, known)
+    return known.length
   } catch (error) {
     throw toOpenError(error, options.url)
   }
