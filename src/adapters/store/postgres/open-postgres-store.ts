@@ -12,12 +12,11 @@ import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import { openSession } from './database/session.ts'
+import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
-  createAccountStore,
   createAuditStore,
   createDeploymentStore,
-  createIdempotencyStore,
   createKeyStore,
   createLedgerStore,
   createLimitStore,
@@ -28,6 +27,7 @@ import { createCallStore, createRequestStore } from './stores/postgres-call-stor
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
+import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
@@ -65,6 +65,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     nodes: createNodeStore(parts),
     isExclusive: false,
     schemaNumber,
+    directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.

@@ -174,6 +174,10 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     // The lock on the folder proves it.
     isExclusive: true,
     schemaNumber,
+    async directoryVersions() {
+      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
+      return { accounts, keys, deployments }
+    },
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     ensureMeta: async (key, make) =>
