@@ -3,7 +3,6 @@
  * them on one listener.
  */
 
-import type { EngineEvent } from '../engine/graph/run-event.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
@@ -26,6 +25,7 @@ import type { Deployments } from './domain/deployments/deployments.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
+import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
@@ -116,7 +116,7 @@ interface HttpParts {
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
   readonly overrides: HttpOverrides
@@ -151,7 +151,10 @@ export async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
-    isWelcome: parts.overrides.authenticate === undefined ? shared?.isWelcome : undefined,
+    ...(parts.overrides.authenticate === undefined && {
+      isWelcome: shared?.isWelcome,
+      onCredentialsChanged: shared?.onCredentialsChanged,
+    }),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,

@@ -1,6 +1,5 @@
 /** Builds the operations on jobs, the workers and the periodic chores. */
 
-import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
@@ -14,6 +13,7 @@ import type { EngineDirectory } from '../domain/engine/directory/engine-director
 import type { Fleet } from '../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
+import type { LiveEvent } from '../domain/events/live-event.ts'
 import { createEngineDrain } from '../domain/jobs/claim/engine-drain.ts'
 import { createLaneKeeper, type LaneKeeper } from '../domain/jobs/claim/lane-keeper.ts'
 import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
@@ -42,7 +42,7 @@ import type { AccountRules } from './open-accounts.ts'
 interface JobParts {
   readonly store: Store
   readonly blobs: Blobs
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly fleet: Fleet
   readonly directory: EngineDirectory
   readonly assets: AssetActions
@@ -54,6 +54,7 @@ interface JobParts {
   readonly rules: AccountRules | null
   /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
   readonly mustTakeJobs?: (pool: string) => void
+  readonly refuseClosedPool?: (pool: string) => Promise<void>
   readonly mustRunModels: NodeModels['mustRun']
   /** Chores of other parts, which run beside those of jobs. */
   readonly chores: readonly Chore[]
@@ -142,6 +143,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     admit: rules?.admit,
     pool: DEFAULT_POOL,
     mustTakeJobs: parts.mustTakeJobs,
+    refuseClosedPool: parts.refuseClosedPool,
     mustRunModels: parts.mustRunModels,
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
@@ -189,7 +191,7 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
 }
 
 /** A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. */
-function toPoolBus(bus: EventBus<EngineEvent>, pool: string): EventBus<EngineEvent> {
+function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
   return {
     ...bus,
     onWork: (listener) =>

@@ -1,6 +1,5 @@
 /** Named deployments: their addresses, their workers, and the hook that is called when workers are needed or idle. */
 
-import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createCommandHook, createWebhook } from '../../adapters/hooks/pool-event-hooks.ts'
@@ -10,6 +9,7 @@ import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
 import { type CallHook, createPoolHooks, type PoolHooks } from '../../domain/deployments/pool-hooks.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { ServiceNode } from '../../domain/service-nodes/node-store.ts'
@@ -22,7 +22,7 @@ interface DeploymentParts {
   readonly deployments: Deployments
   readonly store: Pick<Store, 'deployments'>
   readonly jobs: Pick<JobActions, 'createPoolWorker' | 'worker'>
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly drainTimeoutMs: number
   readonly node: ServiceNodeParts
   readonly clock: Clock

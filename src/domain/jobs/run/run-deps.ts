@@ -1,6 +1,5 @@
 /** What a run is given, and what it reports when it is over. */
 
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -9,6 +8,7 @@ import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { EventBus } from '../../events/event-bus.ts'
+import type { LiveEvent } from '../../events/live-event.ts'
 import type { Job } from '../job.ts'
 import type { JobStore, Lease, ReturnedLease } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
@@ -37,7 +37,7 @@ export interface RunDeps {
   /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>
   readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly extraData: ExtraDataKeeper
   readonly clock: Clock
   readonly log: Log

@@ -3,10 +3,12 @@
  * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's: a statement that takes too
  * long ends there, and its connection stays usable.
  */
-import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
+import { type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
+import { isStoreAway } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
-import { PostgresUnavailableError, toFault } from './postgres-error.ts'
+import { createOutageLog, type OutageLog } from './outage-log.ts'
+import { toFault, toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
 export interface ConnectionOptions {
@@ -45,6 +47,8 @@ interface TransactionOptions {
    * committed, it runs again.
    */
   readonly isRepeatable?: boolean
+  /** Only reads, and all its statements see the same moment. */
+  readonly isSnapshot?: boolean
 }
 
 const INT8 = 20
@@ -52,6 +56,7 @@ const MAX_TRIES = 6
 const CONNECT_MS = 5000
 const IDLE_MS = 30_000
 const DEFAULT_CONNECTIONS = 8
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 const SHARED_SETTINGS = {
   // Planning a claim takes longer than running it; none of our statements profits from a plan for its values.
@@ -71,8 +76,9 @@ export function openConnections(options: ConnectionOptions): Connections {
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
   const all = Object.values(pools)
-  const writes = createTally()
-  const reads = createTally()
+  const outages = createOutageLog(options.log)
+  const writes = createTally(outages)
+  const reads = createTally(outages)
   return {
     durable: toConnected(pools.durable, writes),
     relaxed: toConnected(pools.relaxed, writes),
@@ -91,7 +97,7 @@ interface Tally {
   stats(): BatchStats
 }
 
-function createTally(): Tally {
+function createTally(outages: OutageLog): Tally {
   let batches = 0
   let operations = 0
   let failedOperations = 0
@@ -102,9 +108,12 @@ function createTally(): Tally {
       pending += 1
       operations += 1
       try {
-        return await run()
+        const result = await run()
+        outages.answered()
+        return result
       } catch (error) {
         failedOperations += 1
+        outages.failed(error)
         throw error
       } finally {
         pending -= 1
@@ -116,27 +125,41 @@ function createTally(): Tally {
   }
 }
 
-function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+/** What every connection has in common; `settings` are the server's, for this connection. */
+export function toClientConfig(
+  { url, password, ssl }: Omit<ConnectionOptions, 'log'>,
+  settings: Readonly<Record<string, string>>,
+): ClientConfig {
   const types = new TypeOverrides()
   // All our numbers are safe integers: times, counts, bytes and micro-dollars.
   types.setTypeParser(INT8, Number)
-  const all = Object.entries({ ...SHARED_SETTINGS, ...settings })
-  const pool = new Pool({
-    connectionString: options.url,
-    ...(options.password !== undefined && { password: options.password }),
-    ...(options.ssl !== undefined && { ssl: options.ssl }),
-    max,
+  return {
+    connectionString: url,
+    ...(password !== undefined && { password }),
+    ...(ssl !== undefined && { ssl }),
     types,
-    // Statements leave without waiting for the answers to those before them.
-    pipeline: true,
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
-    idleTimeoutMillis: IDLE_MS,
     application_name: 'atelier',
-    options: all.map(([name, value]) => `-c ${name}=${value}`).join(' '),
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  }
+}
+
+function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+  const pool = new Pool({
+    ...toClientConfig(options, { ...SHARED_SETTINGS, ...settings }),
+    max,
+    // Statements leave without waiting for the answers to those before them.
+    pipeline: true,
+    idleTimeoutMillis: IDLE_MS,
   } as PoolConfig)
   // A connection that breaks while it is idle is replaced at its next use.
   pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
+  // One that breaks while it is in use fails the statements on it. It also says so by an event, which must have a listener: an
+  // error event without one would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 
@@ -164,10 +187,11 @@ function toConnected(pool: Pool, tally: Tally): Connected {
 async function runUntilDone<Result>(
   pool: Pool,
   body: (tx: Queryable) => Promise<Result>,
-  { isRepeatable = false }: TransactionOptions = {},
+  { isRepeatable = false, isSnapshot = false }: TransactionOptions = {},
 ): Promise<Result> {
+  const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
   for (let tries = 1; ; tries += 1) {
-    const outcome = await runOnce(pool, body)
+    const outcome = await runOnce(pool, begin, body)
     if (outcome.ok) return outcome.result
     const mayRunAgain = outcome.wasUndone || isRepeatable
     if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
@@ -179,7 +203,11 @@ type Outcome<Result> =
   /** `wasUndone`: it surely has no effect. */
   | { readonly ok: false; readonly error: unknown; readonly wasUndone: boolean }
 
-async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Result>): Promise<Outcome<Result>> {
+async function runOnce<Result>(
+  pool: Pool,
+  begin: string,
+  body: (tx: Queryable) => Promise<Result>,
+): Promise<Outcome<Result>> {
   let client: PoolClient
   try {
     client = await connect(pool)
@@ -187,7 +215,7 @@ async function runOnce<Result>(pool: Pool, body: (tx: Queryable) => Promise<Resu
     return { ok: false, error, wasUndone: true }
   }
   let isCommitting = false
-  const begun = client.query('BEGIN')
+  const begun = client.query(begin)
   // Its failure also fails the first statement behind it.
   begun.catch(() => {})
   try {
@@ -215,7 +243,7 @@ async function connect(pool: Pool): Promise<PoolClient> {
 }
 
 function isTransient(error: unknown): boolean {
-  return toFault(error) === 'undone' || isBroken(error)
+  return toFault(error) === 'undone' || isBroken(error) || isStoreAway(error)
 }
 
 /** The connection cannot be used any more. */
@@ -223,9 +251,4 @@ function isBroken(error: unknown): boolean {
   const code = (error as { readonly code?: string }).code
   // A statement or lock that timed out leaves its connection as it was.
   return toFault(error) === 'unavailable' && code !== '57014' && code !== '55P03'
-}
-
-function toStoreError(error: unknown): unknown {
-  if (error instanceof PostgresUnavailableError || toFault(error) !== 'unavailable') return error
-  return new PostgresUnavailableError('The database cannot be reached at the moment.', { cause: error })
 }

@@ -1,4 +1,5 @@
 /** What an error of the server or of its connection means for the operation that met it. */
+import { ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
 
 type PostgresFault =
   /** The server is away, restarts, or takes no more connections: it may answer again in a moment. */
@@ -50,7 +51,20 @@ export function toFault(error: unknown): PostgresFault {
     : 'other'
 }
 
-/** The server cannot be asked at the moment. Whether a write took effect is unknown unless the operation says otherwise. */
-export class PostgresUnavailableError extends Error {
-  override readonly name = 'PostgresUnavailableError'
+const TIMED_OUT = new Set(['55P03', '57014'])
+
+/** A statement waited too long for a lock or took too long: the server itself is there. */
+export function isTimeout(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = (error as Error & { readonly code?: string }).code ?? ''
+  return TIMED_OUT.has(code) || isTimeout(error.cause)
+}
+
+/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof ServiceError) return error
+  const fault = toFault(error)
+  if (fault === 'unavailable') return storeUnavailable(error)
+  if (fault !== 'disk_full') return error
+  return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
 }
