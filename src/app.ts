@@ -3,7 +3,7 @@
  * dependencies and returns one object that closes them in the reverse order. Tests can override single parts.
  */
 
-import { type Clock, systemClock } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer, type Sealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
@@ -15,6 +15,7 @@ import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
+import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
@@ -74,10 +75,15 @@ export interface App extends AsyncDisposable {
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
   const { log, version, overrides = {} } = options
-  const clock = overrides.clock ?? systemClock
+  const serviceClock =
+    overrides.clock === undefined
+      ? openClock({ isFollowed: config.store.kind === 'postgres', log })
+      : toServiceClock(overrides.clock)
+  const { clock } = serviceClock
   await using opening = new AsyncDisposableStack()
   const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
+  await serviceClock.begin(store)
   // Commands on this machine find the one service of a data folder by it.
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
@@ -90,6 +96,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   await bindBlobs(store, config.blobs.directory)
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
   const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
+  serviceClock.follow(store, node.heartbeat)
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
@@ -209,6 +216,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       router,
       blobs: opened.blobs,
       hasRoom: opened.hasRoom,
+      isClockSane: serviceClock.isSane,
       storeAnswers: createStoreProbe(store, () => performance.now()),
       signer,
       metrics,

@@ -125,6 +125,7 @@ interface HttpParts {
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
   readonly hasRoom: OpenedBlobs['hasRoom']
+  readonly isClockSane: () => boolean
   /** False while the store is away. */
   readonly storeAnswers: () => Promise<boolean>
   readonly signer: ContentSigner
@@ -215,6 +216,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     async notReadyReason() {
       if (jobs.worker.stats().isDraining) return 'draining'
       if (!(await parts.storeAnswers())) return 'store'
+      if (!parts.isClockSane()) return 'clock'
       return (await parts.hasRoom()) ? null : 'storage'
     },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),

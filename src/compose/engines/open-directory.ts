@@ -38,7 +38,7 @@ interface DirectoryParts {
   readonly log: Log
 }
 
-export interface EngineClaims {
+interface EngineClaims {
   readonly leases: EngineLeases
   /** Opens the engines, which may ask whether they are held, and joins them with the others. */
   open(engines: readonly FleetEngine[]): Promise<OpenedDirectory>

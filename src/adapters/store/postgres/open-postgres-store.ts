@@ -13,6 +13,7 @@ import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import { openSession } from './database/session.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
+import { readServerTime } from './operations/nodes/server-time.ts'
 import {
   createAccountDirectory,
   createAuditStore,
@@ -66,6 +67,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     nodes: createNodeStore(parts),
     engines: createEngineRegistry(parts),
     isExclusive: false,
+    readTime: () => readServerTime(connections.read),
     schemaNumber,
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),

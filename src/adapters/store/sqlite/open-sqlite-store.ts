@@ -175,6 +175,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     engines: createEngineRegistry(channels),
     // The lock on the folder proves it.
     isExclusive: true,
+    readTime: async () => clock.now(),
     schemaNumber,
     async directoryVersions() {
       const [accounts, keys, deployments] = await read.call('directoryVersions', null)

@@ -19,7 +19,7 @@ export interface OtherEngine {
   readonly drivenBy: string | null
 }
 
-export interface FollowedEngines {
+interface FollowedEngines {
   list(): readonly OtherEngine[]
   /** Reads the registry. */
   refresh(): Promise<void>

@@ -38,7 +38,7 @@ export interface FleetOptions {
 }
 
 /** An engine of this process, for the registry of all. */
-export interface PublishableEngine {
+interface PublishableEngine {
   readonly isShared: boolean
   /** null: it has not been reached. */
   readonly info: ObjectInfo | null

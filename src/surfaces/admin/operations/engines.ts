@@ -36,17 +36,17 @@ export function getEngineCatalog(app: FastifyInstance, { engines }: EngineOperat
 
 /** The engine takes no more jobs and finishes what it runs. */
 export function cordonEngine(app: FastifyInstance, deps: EngineOperationDeps): void {
-  addAction(app, deps, { verb: 'cordon', will: 'cordoned' })
+  addAction({ app, ...deps }, { verb: 'cordon', will: 'cordoned' })
 }
 
 /** The engine takes no more jobs; what it runs gets the time of a drain and is then given to others. */
 export function drainEngine(app: FastifyInstance, deps: EngineOperationDeps): void {
-  addAction(app, deps, { verb: 'drain', will: 'draining' })
+  addAction({ app, ...deps }, { verb: 'drain', will: 'draining' })
 }
 
 /** The engine takes jobs again, out of quarantine too. */
 export function resumeEngine(app: FastifyInstance, deps: EngineOperationDeps): void {
-  addAction(app, deps, { verb: 'resume', will: 'open' })
+  addAction({ app, ...deps }, { verb: 'resume', will: 'open' })
 }
 
 interface EngineAction {
@@ -54,8 +54,9 @@ interface EngineAction {
   readonly will: EngineWill
 }
 
-function addAction(app: FastifyInstance, deps: EngineOperationDeps, { verb, will }: EngineAction): void {
-  const { kit, commandEngine } = deps
+type ActionParts = EngineOperationDeps & { readonly app: FastifyInstance }
+
+function addAction({ app, kit, commandEngine }: ActionParts, { verb, will }: EngineAction): void {
   app.post(`${ADMIN_PATH}/engines/:id/${verb}`, async (request, reply) => {
     const id = idOf(request)
     const status = await commandEngine(id, will)
