@@ -96,7 +96,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
   const metrics = openMetrics(version, errorTypeOf)
-  const bus = openBus(config.bus, { log })
+  const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })

@@ -147,8 +147,8 @@ export interface PostgresConfig {
 
 export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
 
-/** `local`: within this process. */
-export type BusConfig = { readonly kind: 'local' }
+/** `local`: within this process. `notify`: between all processes of a database, by its own notices. */
+export type BusConfig = { readonly kind: 'local' } | { readonly kind: 'notify'; readonly database: PostgresConfig }
 
 export interface LogConfig {
   readonly level: (typeof LOG_LEVELS)[number]
@@ -287,6 +287,7 @@ function toWarnings(values: SettingValues, env: Environment): string[] {
 
 function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Config {
   const directory = toAbsolute('dataDir', values.dataDir)
+  const store = toStoreConfig(values, toAbsolute)
   return {
     kind: values.kind,
     http: toHttpConfig(values),
@@ -322,9 +323,9 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     fleet: toFleetConfig(values),
     router: toRouterConfig(values, toAbsolute),
     dataDirectory: directory,
-    store: toStoreConfig(values, toAbsolute),
+    store,
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
-    bus: { kind: 'local' },
+    bus: store.kind === 'postgres' ? { kind: 'notify', database: store } : { kind: 'local' },
     log: { level: values.logLevel, requests: values.logRequests },
   }
 }
