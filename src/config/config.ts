@@ -147,7 +147,7 @@ export interface PostgresConfig {
 
 export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
 
-/** `local`: within this process. `notify`: between all processes of a database, by its own notices. */
+/** `local`: within this process. `notify`: between all processes on one Postgres. */
 export type BusConfig = { readonly kind: 'local' } | { readonly kind: 'notify'; readonly database: PostgresConfig }
 
 export interface LogConfig {
