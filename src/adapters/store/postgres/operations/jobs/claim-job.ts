@@ -85,7 +85,7 @@ const take = (offers: string, { overtakes, after }: { readonly overtakes: string
   held AS (SELECT * FROM taken UNION ALL SELECT job.* FROM mine JOIN job USING (id))
   SELECT EXISTS (SELECT 1 FROM pick), (SELECT min(account_id) FROM head WHERE depth = ${MAX_HEADS}), held.*
   FROM (SELECT 1) AS one LEFT JOIN (
-    SELECT ${LIVE_COLUMNS}, needs, engine_id, needs_extra_data,
+    SELECT ${LIVE_COLUMNS}, needs, engine_id, needs_extra_data, engine_losses,
       (SELECT workflow FROM job_text WHERE job_id = held.id AND expires_at = held.expires_at) AS workflow,
       CASE WHEN needs_extra_data & 1 <> 0 THEN (SELECT sealed FROM job_secret WHERE job_id = held.id) END AS sealed,
       CASE WHEN needs_extra_data & 2 <> 0 THEN (SELECT text FROM job_notes WHERE job_id = held.id) END AS notes,
@@ -100,6 +100,7 @@ type Details = readonly [
   needs: string,
   engineId: string,
   extraDataFlags: number,
+  engineLosses: number,
   workflow: string | null,
   sealedExtraData: Uint8Array | null,
   notes: string | null,
@@ -107,7 +108,7 @@ type Details = readonly [
   inputs: string | null,
 ]
 
-const DETAIL_COUNT = 7
+const DETAIL_COUNT = 8
 
 /** The part about the job is all null where none was taken. */
 type TakenRow = readonly [wasPicked: boolean, crowdedUntil: string | null, ...JobRow, ...Details]
@@ -188,7 +189,7 @@ type Held = readonly [...JobRow, ...Details]
 async function toClaim(relaxed: Connected, held: Held, leaseId: string): Promise<Claim> {
   const row = held.slice(0, -DETAIL_COUNT) as unknown as JobRow
   const details = held.slice(-DETAIL_COUNT) as unknown as Details
-  const [needs, engineId, extraDataFlags, workflow, sealedExtraData, notes, inputs] = details
+  const [needs, engineId, extraDataFlags, engineLosses, workflow, sealedExtraData, notes, inputs] = details
   const hold = { jobId: row[COLUMN.id], leaseId, expiresAt: row[COLUMN.expiresAt] }
   const earlier: readonly OutputRow[] = row[COLUMN.outputsReplaced] > 0 ? await unlistOutputs(relaxed, hold) : []
   return {
@@ -202,6 +203,7 @@ async function toClaim(relaxed: Connected, held: Held, leaseId: string): Promise
     sealedExtraData,
     notes,
     earlierOutputs: earlier.map(toOutput),
+    engineLosses,
   }
 }
 
