@@ -58,3 +58,9 @@ export function isTimeout(error: unknown): boolean {
   const code = (error as Error & { readonly code?: string }).code ?? ''
   return TIMED_OUT.has(code) || isTimeout(error.cause)
 }
+
+/** A row was refused because this unique index has its key already. */
+export function isDuplicateOf(error: unknown, index: string): boolean {
+  const { code, constraint } = error as { readonly code?: string; readonly constraint?: string }
+  return code === '23505' && constraint === index
+}
