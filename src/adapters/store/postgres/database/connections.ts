@@ -3,11 +3,12 @@
  * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's: a statement that takes too
  * long ends there, and its connection stays usable.
  */
-import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
+import { type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
-import { isStoreAway, ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
+import { isStoreAway } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
-import { toFault } from './postgres-error.ts'
+import { createOutageLog, type OutageLog } from './outage-log.ts'
+import { toFault, toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
 export interface ConnectionOptions {
@@ -75,8 +76,9 @@ export function openConnections(options: ConnectionOptions): Connections {
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
   const all = Object.values(pools)
-  const writes = createTally()
-  const reads = createTally()
+  const outages = createOutageLog(options.log)
+  const writes = createTally(outages)
+  const reads = createTally(outages)
   return {
     durable: toConnected(pools.durable, writes),
     relaxed: toConnected(pools.relaxed, writes),
@@ -95,7 +97,7 @@ interface Tally {
   stats(): BatchStats
 }
 
-function createTally(): Tally {
+function createTally(outages: OutageLog): Tally {
   let batches = 0
   let operations = 0
   let failedOperations = 0
@@ -106,9 +108,12 @@ function createTally(): Tally {
       pending += 1
       operations += 1
       try {
-        return await run()
+        const result = await run()
+        outages.answered()
+        return result
       } catch (error) {
         failedOperations += 1
+        outages.failed(error)
         throw error
       } finally {
         pending -= 1
@@ -120,27 +125,41 @@ function createTally(): Tally {
   }
 }
 
-function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+/** What every connection has in common; `settings` are the server's, for this connection. */
+export function toClientConfig(
+  { url, password, ssl }: Omit<ConnectionOptions, 'log'>,
+  settings: Readonly<Record<string, string>>,
+): ClientConfig {
   const types = new TypeOverrides()
   // All our numbers are safe integers: times, counts, bytes and micro-dollars.
   types.setTypeParser(INT8, Number)
-  const all = Object.entries({ ...SHARED_SETTINGS, ...settings })
-  const pool = new Pool({
-    connectionString: options.url,
-    ...(options.password !== undefined && { password: options.password }),
-    ...(options.ssl !== undefined && { ssl: options.ssl }),
-    max,
+  return {
+    connectionString: url,
+    ...(password !== undefined && { password }),
+    ...(ssl !== undefined && { ssl }),
     types,
-    // Statements leave without waiting for the answers to those before them.
-    pipeline: true,
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
-    idleTimeoutMillis: IDLE_MS,
     application_name: 'atelier',
-    options: all.map(([name, value]) => `-c ${name}=${value}`).join(' '),
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  }
+}
+
+function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+  const pool = new Pool({
+    ...toClientConfig(options, { ...SHARED_SETTINGS, ...settings }),
+    max,
+    // Statements leave without waiting for the answers to those before them.
+    pipeline: true,
+    idleTimeoutMillis: IDLE_MS,
   } as PoolConfig)
   // A connection that breaks while it is idle is replaced at its next use.
   pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
+  // One that breaks while it is in use fails the statements on it. It also says so by an event, which must have a listener: an
+  // error event without one would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 
@@ -232,16 +251,4 @@ function isBroken(error: unknown): boolean {
   const code = (error as { readonly code?: string }).code
   // A statement or lock that timed out leaves its connection as it was.
   return toFault(error) === 'unavailable' && code !== '57014' && code !== '55P03'
-}
-
-function toStoreError(error: unknown): unknown {
-  if (error instanceof ServiceError) return error
-  switch (toFault(error)) {
-    case 'unavailable':
-      return storeUnavailable(error)
-    case 'disk_full':
-      return new ServiceError('storage_full', 'the database has no room on its disk', { cause: error })
-    default:
-      return error
-  }
 }

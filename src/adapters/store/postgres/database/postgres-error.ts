@@ -1,4 +1,5 @@
 /** What an error of the server or of its connection means for the operation that met it. */
+import { ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
 
 type PostgresFault =
   /** The server is away, restarts, or takes no more connections: it may answer again in a moment. */
@@ -63,4 +64,13 @@ export function isTimeout(error: unknown): boolean {
 export function isDuplicateOf(error: unknown, index: string): boolean {
   const { code, constraint } = error as { readonly code?: string; readonly constraint?: string }
   return code === '23505' && constraint === index
+}
+
+/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof ServiceError) return error
+  const fault = toFault(error)
+  if (fault === 'unavailable') return storeUnavailable(error)
+  if (fault !== 'disk_full') return error
+  return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
 }

@@ -4,6 +4,7 @@ import type { RecordedJob, RunRecordStore } from '../../../../domain/jobs/read/r
 import type { RunRecord } from '../../../../domain/jobs/run/run-record.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
 import { findUse } from '../operations/accounts/account-counters.ts'
+import { nextPromptNumber } from '../operations/accounts/shared-counters.ts'
 import { toJob } from '../operations/jobs/job-row.ts'
 import {
   findRecord,
@@ -36,7 +37,7 @@ function toRecordedJob({ job, workflow, submission, run, isHidden }: StoredRecor
 
 const VISIBLE_STATUSES = JOB_STATUSES.filter((status) => status !== 'expired')
 
-export function createRunRecordStore({ durable, read }: StoreParts): RunRecordStore {
+export function createRunRecordStore({ durable, relaxed, read }: StoreParts): RunRecordStore {
   return {
     async findRecord(accountId, jobId, now) {
       const stored = await findRecord(read, { accountId, jobId, now: now.getTime() })
@@ -57,6 +58,7 @@ export function createRunRecordStore({ durable, read }: StoreParts): RunRecordSt
       const { records, total } = await selectJobs(read, asked)
       return { jobs: records.map(toRecordedJob), total }
     },
+    nextPromptNumber: (accountId) => nextPromptNumber(relaxed, accountId),
     hideHistory: (accountId, jobIds, now) => hideHistory(durable, { accountId, jobIds, now: now.getTime() }),
   }
 }

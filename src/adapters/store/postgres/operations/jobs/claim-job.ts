@@ -42,7 +42,7 @@ const take = (next: string) => `
   SELECT EXISTS (SELECT 1 FROM pick), last_head.needs, last_head.account_id, taken.*
   FROM (SELECT 1) AS one
   LEFT JOIN (SELECT needs, account_id FROM head WHERE depth = ${MAX_HEADS} ORDER BY account_id LIMIT 1) AS last_head ON true
-  LEFT JOIN (SELECT ${LIVE_COLUMNS}, needs, engine_id, needs_extra_data, input_count, ${workflowOf('taken')} FROM taken) AS taken ON true`
+  LEFT JOIN (SELECT ${LIVE_COLUMNS}, needs, engine_id, needs_extra_data, input_count, engine_losses, ${workflowOf('taken')} FROM taken) AS taken ON true`
 
 function workflowOf(table: string): string {
   return `(SELECT workflow FROM job_text WHERE job_id = ${table}.id AND expires_at = ${table}.expires_at)`
@@ -58,10 +58,11 @@ type Details = readonly [
   engineId: string,
   extraDataFlags: number,
   inputCount: number,
+  engineLosses: number,
   workflow: string | null,
 ]
 
-const DETAIL_COUNT = 5
+const DETAIL_COUNT = 6
 
 type Held = readonly [...JobRow, ...Details]
 
@@ -186,7 +187,7 @@ interface Taken {
 
 const FIND_MINE = statement<Held>(
   'jobs.find_claimed',
-  `SELECT ${LIVE_COLUMNS}, needs, engine_id, needs_extra_data, input_count, ${workflowOf('job')}
+  `SELECT ${LIVE_COLUMNS}, needs, engine_id, needs_extra_data, input_count, engine_losses, ${workflowOf('job')}
    FROM job WHERE lease_id = $1 AND status IN ('running', 'canceling')`,
 )
 
@@ -235,7 +236,9 @@ function toOfferColumns(engines: readonly EngineOffer[]): unknown[][] {
 
 async function toClaim(relaxed: Connected, held: Held, leaseId: string): Promise<Claim> {
   const row = held.slice(0, -DETAIL_COUNT) as unknown as JobRow
-  const [needs, engineId, extraDataFlags, inputCount, workflow] = held.slice(-DETAIL_COUNT) as unknown as Details
+  const [needs, engineId, extraDataFlags, inputCount, engineLosses, workflow] = held.slice(
+    -DETAIL_COUNT,
+  ) as unknown as Details
   const hold = { jobId: row[COLUMN.id], leaseId, expiresAt: row[COLUMN.expiresAt] }
   const [companions, earlier] = await Promise.all([
     extraDataFlags === 0 && inputCount === 0 ? NO_COMPANIONS : findCompanions(relaxed, row[COLUMN.id]),
@@ -250,6 +253,7 @@ async function toClaim(relaxed: Connected, held: Held, leaseId: string): Promise
     needsExtraData: (extraDataFlags & HAS_CREDENTIALS) !== 0,
     ...companions,
     earlierOutputs: earlier.map(toOutput),
+    engineLosses,
   }
 }
 

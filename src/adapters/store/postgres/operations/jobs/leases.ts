@@ -2,7 +2,7 @@
  * The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. Jobs are
  * locked by their ids in order, then the counters of their accounts.
  */
-import type { Lease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
+import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { endJobs, type JobEnd } from './end-job.ts'
@@ -42,15 +42,23 @@ const LOCK_HELD = statement<HeldRow>(
    ORDER BY job.id FOR NO KEY UPDATE OF job`,
 )
 
-/** Gives jobs back without spending an attempt; a canceling one ends. */
-export async function releaseLeases(tx: Queryable, leases: readonly Lease[], now: number): Promise<TouchedJob[]> {
+/** Gives jobs back, without spending an attempt unless the lease says so; a canceling one ends. */
+export async function releaseLeases(
+  tx: Queryable,
+  leases: readonly ReturnedLease[],
+  now: number,
+): Promise<TouchedJob[]> {
   const held = await tx.all(LOCK_HELD, toLeaseColumns(leases))
   const byId = new Map(held.map((row) => [row[0], row]))
+  const leaseOf = new Map(leases.map((lease) => [lease.jobId, lease]))
   const inOrder = leases.map(({ jobId }) => byId.get(jobId)).filter((row) => row !== undefined)
-  const isKept = ([, , status]: HeldRow) => status === 'running'
   return giveBack(tx, [...new Set(inOrder)], {
-    refundedAttempts: 1,
-    toEnd: (row) => (isKept(row) ? null : { id: row[0], to: 'canceled', at: now, error: null }),
+    refundedAttempts: ([id]) => (leaseOf.get(id)?.isSpent === true ? 0 : 1),
+    engineLosses: ([id]) => (leaseOf.get(id)?.isEngineLoss === true ? 1 : 0),
+    toEnd([id, , status]) {
+      if (status === 'running') return null
+      return { id, to: 'canceled', at: now, error: null, isLost: leaseOf.get(id)?.isSpent === true }
+    },
   })
 }
 
@@ -78,7 +86,8 @@ export async function reapLeases(tx: Queryable, input: ReapInput): Promise<Touch
   const { now, lapsedBefore, maxAttempts, error, limit } = input
   const lapsed = await tx.all(LOCK_LAPSED, [lapsedBefore, limit])
   return giveBack(tx, lapsed, {
-    refundedAttempts: 0,
+    refundedAttempts: () => 0,
+    engineLosses: () => 0,
     toEnd([id, , status, attempt]) {
       if (status === 'canceling') return { id, to: 'canceled', at: now, error: null, isLost: true }
       return attempt < maxAttempts ? null : { id, to: 'failed', at: now, error, isLost: true }
@@ -88,7 +97,8 @@ export async function reapLeases(tx: Queryable, input: ReapInput): Promise<Touch
 
 interface GiveBack {
   /** Attempts to give back: 1 when the run was not at fault. */
-  readonly refundedAttempts: 0 | 1
+  readonly refundedAttempts: (row: HeldRow) => 0 | 1
+  readonly engineLosses: (row: HeldRow) => 0 | 1
   /** null: the job goes back to the queue. */
   readonly toEnd: (row: HeldRow) => JobEnd | null
 }
@@ -102,8 +112,10 @@ const LOCK_LOADS = statement(
 const REQUEUE = statement<[jobId: string, version: number]>(
   'leases.requeue',
   `WITH back AS (
-     UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - $2, version = version + 1
-     WHERE id = ANY($1::uuid[]) RETURNING id, account_id, version),
+     UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - given.attempts,
+       engine_losses = engine_losses + given.losses, version = version + 1
+     FROM unnest($1::uuid[], $2::int[], $3::int[]) AS given(job_id, attempts, losses)
+     WHERE id = given.job_id RETURNING id, account_id, version),
    counted AS (
      UPDATE account_load AS load SET running = load.running - change.jobs, started = load.started - change.jobs
      FROM (SELECT account_id, count(*) AS jobs FROM back GROUP BY account_id) AS change
@@ -115,10 +127,10 @@ async function giveBack(tx: Queryable, held: readonly HeldRow[], rules: GiveBack
   if (held.length === 0) return []
   const ends = held.map(rules.toEnd).filter((end) => end !== null)
   const ending = new Map(ends.map((end) => [end.id, end]))
-  const returning = held.map(([id]) => id).filter((id) => !ending.has(id))
+  const returning = held.filter(([id]) => !ending.has(id))
   const [, requeued, ended] = await Promise.all([
     tx.run(LOCK_LOADS, [held.map(([, accountId]) => accountId)]),
-    returning.length > 0 ? tx.all(REQUEUE, [returning, rules.refundedAttempts]) : [],
+    returning.length > 0 ? tx.all(REQUEUE, toReturnColumns(returning, rules)) : [],
     endJobs(tx, ends),
   ])
   const versions = new Map<string, number>([
@@ -131,4 +143,8 @@ async function giveBack(tx: Queryable, held: readonly HeldRow[], rules: GiveBack
     version: versions.get(jobId) ?? 0,
     status: ending.get(jobId)?.to ?? 'queued',
   }))
+}
+
+function toReturnColumns(rows: readonly HeldRow[], { refundedAttempts, engineLosses }: GiveBack): unknown[] {
+  return [rows.map(([id]) => id), rows.map(refundedAttempts), rows.map(engineLosses)]
 }

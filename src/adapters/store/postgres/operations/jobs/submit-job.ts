@@ -10,6 +10,7 @@ import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
+import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { type HoldInput, lockPurses, type Purses } from '../credits/ledger-holds.ts'
 import { insertJobs } from './insert-jobs.ts'
@@ -63,6 +64,7 @@ export function submitTogether(durable: Connected, submits: readonly Submit[]): 
 }
 
 interface Known {
+  readonly closedPools: ReadonlySet<string>
   readonly accounts: ReadonlyMap<string, LockedAccount>
   readonly started: ReadonlyMap<string, number>
   readonly holders: ReadonlyMap<Submit, KeyHolder>
@@ -74,7 +76,7 @@ interface Known {
   readonly purses: Purses | null
 }
 
-/** Everything that decides, sent at once. The lock comes first: each statement behind it sees what was committed before it. */
+/** Everything that decides, sent at once. The locks come first: each statement behind them sees what was committed before it. */
 async function readKnown(
   tx: Queryable,
   submits: readonly Submit[],
@@ -82,7 +84,11 @@ async function readKnown(
 ): Promise<Known> {
   const accountIds = [...new Set(submits.map(({ job }) => job.accountId))]
   const holds = submits.map(({ job }) => toHold(job)).filter((hold) => hold !== null)
-  const [accounts, started, holders, chosen, ours, positionOf, purses] = await Promise.all([
+  const [closedPools, accounts, started, holders, chosen, ours, positionOf, purses] = await Promise.all([
+    findClosedPools(
+      tx,
+      submits.map(({ job }) => job.pool),
+    ),
     lockAccounts(tx, accountIds),
     readStarted(tx, accountIds),
     findKeyHolders(tx, submits),
@@ -94,7 +100,7 @@ async function readKnown(
     ),
     holds.length === 0 ? null : lockPurses(tx, holds),
   ])
-  return { accounts, started, holders, chosen, ours, positionOf, purses }
+  return { closedPools, accounts, started, holders, chosen, ours, positionOf, purses }
 }
 
 async function findKeyHolders(tx: Queryable, submits: readonly Submit[]): Promise<Map<Submit, KeyHolder>> {
@@ -159,6 +165,7 @@ function decide(submits: readonly Submit[], known: Known): Decision & { answers:
     if (acceptedIds.has(job.id) || (job.hasChosenId === true && !chosen.has(job.id))) return { outcome: 'id_taken' }
     const holder = findHolder(submit)
     if (holder !== null) return { outcome: 'key_reused', holder }
+    if (known.closedPools.has(job.pool)) return { outcome: 'pool_closed' }
     const hold = toHold(job)
     if (hold !== null && known.purses?.canHold(hold) === false) return { outcome: 'insufficient_credits' }
     return (waiting.get(job.accountId) ?? 0) >= account.maxQueued ? { outcome: 'queue_full' } : null
