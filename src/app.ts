@@ -87,16 +87,16 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // Commands on this machine find the one service of a data folder by it.
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
+  let poolWorkers = (): Readonly<Record<string, number>> => ({})
+  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
+  serviceClock.follow(store, node.heartbeat)
   const opened = await openBlobs(config.blobs, config.assets, {
-    isShared: !store.isExclusive,
+    users: store.isExclusive ? null : await findUsers(node),
     overrides,
     onTransferred,
     log,
   })
   await bindBlobs(store, config.blobs.directory)
-  let poolWorkers = (): Readonly<Record<string, number>> => ({})
-  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
-  serviceClock.follow(store, node.heartbeat)
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
@@ -258,6 +258,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+/** The processes of the service, as users of its folder of blobs. */
+async function findUsers({ heartbeat }: ServiceNodeParts) {
+  return { own: heartbeat.nodeId, live: new Set((await heartbeat.findLive()).map(({ id }) => id)) }
 }
 
 interface PreparedParts {
