@@ -47,7 +47,7 @@ interface JobParts {
   readonly directory: EngineDirectory
   readonly assets: AssetActions
   readonly sealer: Sealer | null
-  readonly heartbeat: Pick<Heartbeat, 'steadyForMs' | 'isAlone'>
+  readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs' | 'isAlone'>
   /** Whether this process does the chores of the service. */
   readonly leadership: Leadership
   /** null: the local kind, where nothing is limited by account. */
@@ -93,6 +93,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
+      // Whoever sees the job knows which process runs it.
+      workerId: parts.heartbeat.nodeId,
       pool,
       maxOvertakes: parts.maxOvertakes,
       workers,
@@ -118,7 +120,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       keys: store.keys,
       accounts: store.accounts,
       extraData,
-      steadyForMs: () => parts.heartbeat.steadyForMs(),
+      heartbeat: parts.heartbeat,
       clock,
       log,
     }),
