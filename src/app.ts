@@ -4,6 +4,7 @@
  */
 
 import { type Clock, systemClock } from '../lib/clock.ts'
+import { newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
@@ -119,6 +120,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await openRouter(config.router, {
       secrets,
       directory: config.store.directory,
+      nodeId: newUuidV4(),
       store,
       opened,
       assets,

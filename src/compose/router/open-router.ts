@@ -10,6 +10,7 @@ import type { Secrets } from '../../config/secrets.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { type CallNotices, NO_NOTICES } from '../../domain/models/calls/call-notices.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
 import type { Blobs } from '../storage/open-blobs.ts'
@@ -23,6 +24,10 @@ import { createRouterActions, type RouterActions, type RouterParts } from './rou
 interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
   /** The folder of files that must outlive the process. */
   readonly directory: string
+  /** Names this process among all that use the store. */
+  readonly nodeId: string
+  /** Left out: nobody else uses the store. */
+  readonly notices?: CallNotices
   /** The engine in this process, which runs workflows that are published as models; null: such models cannot run. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
@@ -80,6 +85,8 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
     journal,
+    nodeId: parts.nodeId,
+    notices: parts.notices ?? NO_NOTICES,
     clock,
     log,
   })
@@ -89,10 +96,11 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   })
   const cursorSecret = await openCursorSecret(store)
   // Calls end before the providers that they use are closed.
-  opening.defer(() => actions.live.close(0))
+  opening.defer(() => actions.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
-  await actions.recovery.recover()
+  // The lock of the data folder proves that no earlier process is alive.
+  await actions.recovery.recoverAll()
   housekeeping.start()
   const running = opening.move()
   return {
@@ -100,7 +108,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     nodeModels: openNodeModels(parts, actions),
     models,
     cursorSecret,
-    drain: (withinMs) => actions.live.close(withinMs),
+    drain: (withinMs) => actions.close(withinMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

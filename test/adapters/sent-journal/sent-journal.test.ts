@@ -15,6 +15,8 @@ testSentJournal({
           opened.push(file)
           return file
         },
+        letIn: async (name) => ({ seq: 1, id: name, accountId: 'account', owner: 'node', fence: 1 }),
+        takenOver: async (ref) => ({ ref, isSent: false }),
       })
     } finally {
       for (const file of opened) file[Symbol.dispose]()

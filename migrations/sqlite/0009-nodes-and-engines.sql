@@ -1,0 +1,1 @@
+-- Nodes and engines: filled by the part of the service that keeps them.
