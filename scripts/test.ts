@@ -7,6 +7,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { type PostgresServer, startPostgres } from '../test/support/postgres/postgres-server.ts'
 import type { FileTime, TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -114,7 +115,21 @@ function runTests(extra: readonly string[]): boolean {
   }
 }
 
-function main(extra: readonly string[]): number {
+/** One server for all files; each makes databases of its own. Without one nothing is proven, so the run fails. */
+async function runTestsOnPostgres(extra: readonly string[]): Promise<boolean> {
+  let server: PostgresServer
+  try {
+    server = await startPostgres()
+  } catch (error) {
+    console.log(`=== tests: FAILED (no Postgres: ${error instanceof Error ? error.message : String(error)})`)
+    return false
+  }
+  await using _ = server
+  process.env['ATELIER_TEST_POSTGRES'] = server.url
+  return runTests(extra)
+}
+
+async function main(extra: readonly string[]): Promise<number> {
   const startedAt = performance.now()
   const modules = path.join(project, 'node_modules')
   const colors = process.stdout.isTTY ? [] : ['--colors=off']
@@ -126,9 +141,9 @@ function main(extra: readonly string[]): number {
     },
     { title: 'types', command: process.execPath, args: [path.join(modules, 'typescript/bin/tsc'), '--noEmit'] },
   ]
-  const ok = checks.every(runStage) && runTests(extra)
+  const ok = checks.every(runStage) && (await runTestsOnPostgres(extra))
   console.log(`\n=== ${ok ? 'everything passed' : 'FAILED'} in ${seconds(startedAt)}`)
   return ok ? 0 : 1
 }
 
-process.exitCode = main(process.argv.slice(2))
+process.exitCode = await main(process.argv.slice(2))

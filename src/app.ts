@@ -4,7 +4,6 @@
  */
 
 import { type Clock, systemClock } from '../lib/clock.ts'
-import { newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
@@ -14,24 +13,28 @@ import { type FleetOverrides, openFleet } from './compose/engines/open-engines.t
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
-import { openSharedAccounts } from './compose/open-accounts.ts'
+import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
+import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
 import { openRouter } from './compose/router/open-router.ts'
 import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
-import { openStore, type Store } from './compose/storage/open-store.ts'
+import { openStore } from './compose/storage/open-store.ts'
+import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
+import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
+import type { Store } from './domain/store.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
@@ -40,6 +43,8 @@ export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrid
   readonly clock?: Clock
   /** For tests that observe how long work on the main thread is cut into slices. */
   readonly turns?: Turns
+  /** For tests: a store that can be away. */
+  readonly wrapStore?: (store: Store) => Store
   /** For tests: called in place of the garbage collector. */
   readonly collectMinor?: () => void
   /** For tests: other providers, and a store that can fail at a chosen step. */
@@ -70,11 +75,14 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { log, version, overrides = {} } = options
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
-  const store = opening.use(await openStore(config.store, { clock, log }))
-  const serviceFile = opening.use(await openServiceFile(config.store.directory))
+  const keptStore = opening.use(await openStore(config.store, { clock, log }))
+  const store = overrides.wrapStore?.(keptStore) ?? keptStore
+  const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
   await bindBlobs(store, config.blobs.directory)
+  let poolWorkers = (): Readonly<Record<string, number>> => ({})
+  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
@@ -89,12 +97,25 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
-  const bus = openBus(log)
+  const bus = openBus(config.bus, { log })
   const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
   const turns = overrides.turns ?? createTurns()
-  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, turns, clock, log, maxOvertakes }
+  const parts = {
+    store,
+    blobs: opened.blobs,
+    bus,
+    fleet,
+    assets,
+    sealer,
+    observer,
+    turns,
+    clock,
+    log,
+    maxOvertakes,
+    ...node,
+  }
   const jobs = createJobActions(config.jobs, {
     ...parts,
     rules: shared,
@@ -102,10 +123,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
     chores: shared?.chores ?? [],
   })
-  if (shared !== null) opening.defer(() => shared.flush())
+  if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
-  await prepareStore(config, store, jobs)
+  await prepareStore(config, { store, jobs })
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
@@ -113,18 +134,21 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const pools =
     config.deployments === null || deployments === null
       ? null
-      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, clock, log }))
-  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.store.directory })
+      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log }))
+  poolWorkers = () => pools?.workers.counts() ?? { [DEFAULT_POOL]: jobs.worker.stats().workers }
+  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.dataDirectory })
   const signer = createContentSigner(keys, clock)
   const router = opening.use(
     await openRouter(config.router, {
       secrets,
-      directory: config.store.directory,
-      nodeId: newUuidV4(),
+      directory: config.dataDirectory,
+      nodeId: node.heartbeat.nodeId,
+      bus,
       store,
       opened,
       assets,
       shared,
+      leadership: node.leadership,
       engine: resident,
       authenticate,
       identify,
@@ -156,6 +180,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       router,
       blobs: opened.blobs,
       hasRoom: opened.hasRoom,
+      storeAnswers: createStoreProbe(store, () => performance.now()),
       signer,
       metrics,
       turns,
@@ -164,13 +189,16 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
   const sweeping = new AbortController()
-  const swept = sweepLeftOvers(assets, sweeping.signal, log)
+  // Beside other processes, bytes without a record may be bytes whose record is on its way.
+  const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null
   opening.defer(async () => {
     sweeping.abort()
     await swept
   })
+  await node.heartbeat.beat()
+  node.heartbeat.start()
   jobs.housekeeping.start()
   router.actions.queue.start()
   router.models.watchFolders()
@@ -195,21 +223,27 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   }
 }
 
+interface PreparedParts {
+  readonly store: Store
+  readonly jobs: JobActions
+}
+
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
-async function prepareStore(config: Config, store: Store, jobs: JobActions): Promise<void> {
+async function prepareStore(config: Config, { store, jobs }: PreparedParts): Promise<void> {
   await store.accounts.put({
     id: LOCAL_ACCOUNT_ID,
     // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
     maxRunning: 1_000_000,
     maxQueued: config.jobs.maxQueued,
   })
-  // We hold the lock of the data folder, so the process that held these leases is gone.
-  await jobs.recover({ releaseAll: true })
+  // Nobody else has the store, so whoever held a lease is gone. Beside other processes, leases lapse by themselves.
+  if (store.isExclusive) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
 }
 
 interface GaugeParts {
   readonly store: Store
+  readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
   readonly pools: RunningPools | null
@@ -220,12 +254,23 @@ interface GaugeParts {
 function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   metrics.watch({
     gauges: parts.gauges,
+    nodeId: parts.node.heartbeat.nodeId,
+    isLeading: () => parts.node.leadership.isHeld(),
     countJobs: () => parts.store.jobs.countByStatus(),
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
   })
+}
+
+/** When keys were last used is only told, so a store that is away at the end does not make the end a failure. */
+async function flushKeyUses(shared: Pick<SharedAccounts, 'flush'>, log: Log): Promise<void> {
+  try {
+    await shared.flush()
+  } catch (error) {
+    log.warn({ err: error }, 'when keys were last used could not be stored')
+  }
 }
 
 /** Removes bytes that a crash left without a record. Runs once per start, in the background. */

@@ -3,7 +3,6 @@
  * them on one listener.
  */
 
-import type { EngineEvent } from '../engine/graph/run-event.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
@@ -15,8 +14,7 @@ import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { Router } from './compose/router/open-router.ts'
-import type { Blobs } from './compose/storage/open-blobs.ts'
-import type { Store } from './compose/storage/open-store.ts'
+import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Authenticate } from './domain/accounts/caller.ts'
@@ -26,7 +24,9 @@ import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.t
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
+import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
 import { createEngineOperations } from './surfaces/admin/register-operations.ts'
@@ -87,7 +87,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.workers.count ?? null,
+    workersOf: pools?.countWorkers ?? null,
     operations: [
       createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
@@ -115,14 +115,16 @@ interface HttpParts {
   readonly shared: SharedAccounts | null
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly fleet: Fleet
   readonly overrides: HttpOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
-  readonly blobs: Blobs['blobs']
-  readonly hasRoom: Blobs['hasRoom']
+  readonly blobs: OpenedBlobs['blobs']
+  readonly hasRoom: OpenedBlobs['hasRoom']
+  /** False while the store is away. */
+  readonly storeAnswers: () => Promise<boolean>
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
@@ -207,6 +209,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     async notReadyReason() {
       if (jobs.worker.stats().isDraining) return 'draining'
+      if (!(await parts.storeAnswers())) return 'store'
       return (await parts.hasRoom()) ? null : 'storage'
     },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),

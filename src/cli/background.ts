@@ -44,8 +44,8 @@ export function addBackground(program: Command, terminal: Terminal, finish: Fini
 async function startService(options: Options, terminal: Terminal): Promise<number> {
   // Read here first, so that mistakes in the settings are reported in this terminal.
   const { config } = loadFromCommandLine(options, terminal)
-  const { directory } = config.store
-  const found = findService(config.store)
+  const { dataDirectory: directory } = config
+  const found = findService(config)
   if (found.state === 'running')
     throw new CommandError(
       `the service runs already: ${describe(found.address)}; stop it with: atelier stop`,
@@ -83,7 +83,7 @@ interface Started {
 async function report({ config, pid, ended, log }: Started, terminal: Terminal): Promise<number> {
   const over = new AbortController()
   const failed = ended.then((code) => ({ code }))
-  const address = await Promise.race([failed, untilAnnounced(config.store.directory, pid, over.signal)])
+  const address = await Promise.race([failed, untilAnnounced(config.dataDirectory, pid, over.signal)])
   over.abort()
   if (address === null) {
     throw new CommandError(
@@ -117,12 +117,12 @@ async function untilAnnounced(
 
 async function stopService(options: Options, terminal: Terminal): Promise<number> {
   const { config } = loadFromCommandLine(options, terminal)
-  const found = findService(config.store)
+  const found = findService(config)
   if (found.state === 'none') {
-    printLine(terminal.stdout, `no service holds ${config.store.directory}`)
+    printLine(terminal.stdout, `no service holds ${config.dataDirectory}`)
     return EXIT.ok
   }
-  if (found.state !== 'running') throw new CommandError(toReason(found, config.store.directory), EXIT.failed)
+  if (found.state !== 'running') throw new CommandError(toReason(found, config.dataDirectory), EXIT.failed)
   const { address } = found
   if (address.host !== hostname())
     throw new CommandError(
@@ -142,15 +142,15 @@ async function stopService(options: Options, terminal: Terminal): Promise<number
 }
 
 function showStatus(options: Options, terminal: Terminal): number {
-  const { store } = loadFromCommandLine(options, terminal).config
-  const found = findService(store)
+  const { config } = loadFromCommandLine(options, terminal)
+  const found = findService(config)
   if (found.state === 'running') {
     printLine(terminal.stdout, `running: ${describe(found.address)}`)
     return EXIT.ok
   }
   printLine(
     terminal.stdout,
-    found.state === 'none' ? `no service holds ${store.directory}` : toReason(found, store.directory),
+    found.state === 'none' ? `no service holds ${config.dataDirectory}` : toReason(found, config.dataDirectory),
   )
   return EXIT.unreachable
 }

@@ -132,7 +132,7 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
   const base = `${app.url}${config.http.mountPrefix}`
   return [
     `Atelier ${readVersion()} is serving at ${base}`,
-    `  data folder   ${config.store.directory}`,
+    `  data folder   ${config.dataDirectory}`,
     `  engines       ${toEngineLine(app)}`,
     `  API reference ${base}/docs`,
     `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,

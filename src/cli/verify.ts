@@ -17,7 +17,7 @@ export function addVerify(program: Command, terminal: Terminal, finish: Finish):
     .option('--set-aside', 'move damaged files to blobs/damaged: sending the same bytes again then mends them')
   addSettingFlags(command, ['dataDir']).action(async (options: Record<string, unknown>) => {
     const { config } = loadFromCommandLine(options, terminal)
-    if (!hasData(config)) throw new CommandError(`there is no database in ${config.store.directory}`, EXIT.usage)
+    if (!hasData(config)) throw new CommandError(`there is no database in ${config.dataDirectory}`, EXIT.usage)
     const { files, bytes, faults } = await verifyData(config, { setAside: options['setAside'] === true })
     for (const { kind, what } of faults) printLine(terminal.stdout, `${WORDS[kind]}${what}`)
     const read = `${files} files, ${(bytes / 2 ** 20).toFixed(1)} MiB read`

@@ -17,12 +17,12 @@ import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
 import { createStorageQuota } from '../domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'
-import type { Blobs } from './storage/open-blobs.ts'
-import type { Store } from './storage/open-store.ts'
+import type { Store } from '../domain/store.ts'
+import type { OpenedBlobs } from './storage/open-blobs.ts'
 
 interface AssetParts {
   readonly store: Store
-  readonly opened: Blobs
+  readonly opened: OpenedBlobs
   readonly maxUploadBytes: PerAccount
   /** How much an account may store; null: no limit. */
   readonly storageLimitOf: (accountId: string) => number | null

@@ -1,6 +1,5 @@
 /** Builds the operations on jobs, the workers and the periodic chores. */
 
-import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
@@ -8,10 +7,12 @@ import type { Sealer } from '../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import type { JobsConfig } from '../config/config.ts'
+import type { Blobs } from '../domain/assets/blob-store.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { Fleet } from '../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
+import type { LiveEvent } from '../domain/events/live-event.ts'
 import { createEngineDrain } from '../domain/jobs/claim/engine-drain.ts'
 import { createLaneKeeper, type LaneKeeper } from '../domain/jobs/claim/lane-keeper.ts'
 import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
@@ -30,19 +31,23 @@ import { createExpiry } from '../domain/jobs/sweeps/expire-jobs.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
 import { createJobChores } from '../domain/jobs/sweeps/job-chores.ts'
 import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
+import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
+import type { Leadership } from '../domain/service-nodes/leadership.ts'
+import type { Store } from '../domain/store.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
-import type { Blobs } from './storage/open-blobs.ts'
-import type { Store } from './storage/open-store.ts'
 
 interface JobParts {
   readonly store: Store
-  readonly blobs: Blobs['blobs']
-  readonly bus: EventBus<EngineEvent>
+  readonly blobs: Blobs
+  readonly bus: EventBus<LiveEvent>
   readonly fleet: Fleet
   readonly assets: AssetActions
   readonly sealer: Sealer | null
+  readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
+  /** Whether this process does the chores of the service. */
+  readonly leadership: Leadership
   /** null: the local kind, where nothing is limited by account. */
   readonly rules: AccountRules | null
   /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
@@ -104,11 +109,20 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
   const collectIdle = createIdleCollection()
   const chores: Chore[] = [
-    ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
+    ...createJobChores({
+      recover,
+      expiry,
+      keys: store.keys,
+      accounts: store.accounts,
+      extraData,
+      steadyForMs: () => parts.heartbeat.steadyForMs(),
+      clock,
+      log,
+    }),
     ...(fleet.hasLanes ? createLaneChores(lanes) : []),
-    { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
-    { name: 'sweep-job-cache', everyMs: MINUTE_MS, run: async () => reader.sweep() },
-    { name: 'idle-collection', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
+    { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
+    { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
     ...parts.chores,
   ]
   const workflows = {
@@ -160,7 +174,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     createPoolWorker,
     recover,
     lanes,
-    housekeeping: createHousekeeping({ tasks: chores, log }),
+    housekeeping: createHousekeeping({ tasks: chores, leadership: parts.leadership, log }),
   }
 }
 
@@ -173,7 +187,7 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
 }
 
 /** A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. */
-function toPoolBus(bus: EventBus<EngineEvent>, pool: string): EventBus<EngineEvent> {
+function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
   return {
     ...bus,
     onWork: (listener) =>
@@ -185,7 +199,8 @@ function toPoolBus(bus: EventBus<EngineEvent>, pool: string): EventBus<EngineEve
 
 function createLaneChores({ learn, endStranded }: LaneKeeper): Chore[] {
   return [
-    { name: 'learn-lanes', everyMs: 5000, run: learn },
-    { name: 'end-stranded', everyMs: 10_000, run: endStranded },
+    // Each process claims by what it knows of the lanes.
+    { name: 'learn-lanes', runs: 'each', everyMs: 5000, run: learn },
+    { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
   ]
 }

@@ -19,8 +19,8 @@ import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../domain/store.ts'
 import type { NodeRules } from '../domain/workflows/node-rules.ts'
-import type { Store } from './storage/open-store.ts'
 
 /** The limits of an account. */
 export interface AccountRules {
@@ -82,7 +82,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
       return accounts.limitsOf(accountId).creditFloorMicros === null ? null : prices.priceOf(pool)
     },
     chores: [
-      { name: 'write-key-uses', everyMs: MINUTE_MS, run: () => ring.flushUses() },
+      { name: 'write-key-uses', runs: 'each', everyMs: MINUTE_MS, run: () => ring.flushUses() },
       ...createTiersChore(config.tiersFile, { accounts, log }),
     ],
     flush: () => ring.flushUses(),
@@ -144,6 +144,7 @@ function createTiersChore(path: string | null, { accounts, log }: { accounts: Ac
   return [
     {
       name: 'reload-tiers',
+      runs: 'each',
       everyMs: TIERS_CHECK_MS,
       async run() {
         const { mtimeMs, size } = await stat(path)

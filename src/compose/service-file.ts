@@ -8,7 +8,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../lib/files/write-file-whole.ts'
-import type { StoreConfig } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { inspectStore } from './storage/migrate-store.ts'
 
 const FILE_NAME = 'service.json'
@@ -62,11 +62,11 @@ function toReachable(url: string): string {
 }
 
 /** Safe while a service runs: tries the lock for an instant and touches nothing else. */
-export function findService(store: StoreConfig): ServiceCondition {
+export function findService({ store, dataDirectory }: Pick<Config, 'store' | 'dataDirectory'>): ServiceCondition {
   const condition = inspectStore(store)
   if (condition.state === 'unusable') return condition
   if (condition.state === 'absent' || !condition.inUse) return { state: 'none' }
-  const address = readServiceAddress(store.directory)
+  const address = readServiceAddress(dataDirectory)
   return address === null ? { state: 'held' } : { state: 'running', address }
 }
 

@@ -44,7 +44,7 @@ describe('defaults', () => {
     assert.equal(config.http.host, '127.0.0.1')
     assert.equal(config.http.port, 8189)
     assert.equal(config.http.isLoopback, true)
-    assert.equal(config.store.directory, path.join(cwd, '.atelier'))
+    assert.equal(config.dataDirectory, path.join(cwd, '.atelier'))
     assert.equal(config.store.synchronous, 'full')
     assert.equal(config.jobs.retentionMs, 7 * 24 * 3600 * 1000)
     assert.equal(config.assets.maxUploadBytes, 10 * 1024 ** 3)
@@ -86,11 +86,11 @@ describe('precedence', () => {
   test('a relative folder is resolved against the config file or the working directory that names it', () => {
     const folder = inFolder({ dataDir: 'here' })
     const asked = path.join(folder, 'atelier.config.json')
-    assert.equal(load({ flags: { config: asked } }).config.store.directory, path.join(folder, 'here'))
-    assert.equal(load({ flags: { config: asked, dataDir: 'there' } }).config.store.directory, path.join(cwd, 'there'))
+    assert.equal(load({ flags: { config: asked } }).config.dataDirectory, path.join(folder, 'here'))
+    assert.equal(load({ flags: { config: asked, dataDir: 'there' } }).config.dataDirectory, path.join(cwd, 'there'))
     const bare = path.join(inFolder({}), 'atelier.config.json')
     assert.equal(
-      load({ env: { ATELIER_CONFIG: bare } }).config.store.directory,
+      load({ env: { ATELIER_CONFIG: bare } }).config.dataDirectory,
       path.join(path.dirname(bare), '.atelier'),
     )
   })

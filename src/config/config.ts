@@ -123,12 +123,15 @@ export type EngineConfig = {
 
 export type StoreConfig = {
   readonly kind: 'sqlite'
-  /** The data folder, absolute: database, lock and blobs lie below it. */
+  /** The folder of the database, absolute. */
   readonly directory: string
   readonly synchronous: 'full' | 'normal'
 }
 
 export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
+
+/** `local`: within this process. */
+export type BusConfig = { readonly kind: 'local' }
 
 export interface LogConfig {
   readonly level: (typeof LOG_LEVELS)[number]
@@ -148,8 +151,11 @@ export interface Config {
   readonly engine: EngineConfig
   readonly fleet: FleetConfig
   readonly router: RouterConfig
+  /** The data folder, absolute: whatever this service keeps in files lies below it. */
+  readonly dataDirectory: string
   readonly store: StoreConfig
   readonly blobs: BlobsConfig
+  readonly bus: BusConfig
   readonly log: LogConfig
 }
 
@@ -288,8 +294,10 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     },
     fleet: toFleetConfig(values),
     router: toRouterConfig(values, toAbsolute),
+    dataDirectory: directory,
     store: { kind: 'sqlite', directory, synchronous: values.synchronous },
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
+    bus: { kind: 'local' },
     log: { level: values.logLevel, requests: values.logRequests },
   }
 }

@@ -28,6 +28,7 @@ export type Refusal =
   | 'rate_limited'
   | 'too_many_streams'
   | 'storage_full' // the disk has no room; nothing was kept
+  | 'store_unavailable' // the database does not answer; it passes, and whether a write was made may be unknown
   | 'insufficient_credits'
   | 'subscription_inactive' // the account may not run anything until its subscription is active again
   | 'deployment_not_ready' // it can still become ready: retry
@@ -63,4 +64,19 @@ export class ServiceError extends Error {
 /** One named field has a value that is not allowed. The message is a sentence that begins with the field: `limit must be …`. */
 export function invalidField(field: string, problem: string, details: RefusalDetails = {}): ServiceError {
   return new ServiceError('invalid_field', `${field} ${problem}`, { details: { field, ...details } })
+}
+
+// About the time that a database takes to start again after a crash.
+const OUTAGE_RETRY_SECONDS = 2
+
+/** What an adapter throws while its database is away. The message names no machine; the cause is for the log. */
+export function storeUnavailable(cause: unknown): ServiceError {
+  return new ServiceError('store_unavailable', 'the database does not answer at the moment; send the request again', {
+    retryAfterSeconds: OUTAGE_RETRY_SECONDS,
+    cause,
+  })
+}
+
+export function isStoreAway(error: unknown): boolean {
+  return error instanceof ServiceError && error.refusal === 'store_unavailable'
 }

@@ -25,6 +25,7 @@ test('the rules refuse forbidden imports', () => {
     ['src/domain/jobs/a.ts', 'src/config/config.ts'],
     ['src/domain/workflows/a.ts', 'src/domain/engine/b.ts'],
     ['src/domain/jobs/a.ts', 'src/domain/models/b.ts'],
+    ['src/domain/jobs/a.ts', 'src/domain/store.ts'],
     ['src/domain/idempotency/a.ts', 'src/domain/assets/b.ts'],
     ['src/surfaces/jobs-v2/a.ts', 'src/surfaces/legacy-v1/b.ts'],
     ['src/surfaces/jobs-v2/a.ts', 'src/surfaces/server.ts'],
@@ -56,6 +57,7 @@ test('the rules refuse forbidden imports', () => {
     ['src/surfaces/jobs-v2/a.ts', 'src/surfaces/kit/b.ts'],
     ['src/compose/a.ts', 'src/adapters/blobs/fs.ts'],
     ['src/domain/jobs/a.ts', 'src/domain/engine/b.ts'],
+    ['src/domain/store.ts', 'src/domain/jobs/b.ts'],
     ['src/domain/assets/a.ts', 'src/domain/idempotency/b.ts'],
   ]
   for (const [from, to] of allowed) assert.equal(refuseArrow(from, to), null, `${from} -> ${to}`)

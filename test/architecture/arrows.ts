@@ -36,11 +36,13 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
 /** Each folder of the domain imports only rows before its own. */
 const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['errors.ts'],
-  ['accounts', 'events'],
+  ['outage.ts'],
+  ['accounts', 'events', 'service-nodes'],
   ['assets', 'credits', 'idempotency'],
   ['workflows'],
   ['engine'],
   ['jobs', 'models', 'deployments'],
+  ['store.ts'],
 ]
 
 /** Exceptions: imports within one row that are allowed, in this direction only. */

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import type { Readable } from 'node:stream'
 import { test } from 'node:test'
-import type { BlobListing, BlobStore } from '../../src/domain/assets/blob-store.ts'
+import type { BlobListing, BlobStore, Blobs } from '../../src/domain/assets/blob-store.ts'
 import { ServiceError } from '../../src/domain/errors.ts'
 
 export interface OpenedBlobStore extends AsyncDisposable {
-  readonly blobs: BlobStore & BlobListing
+  readonly blobs: Blobs
   hash(bytes: Uint8Array): string
 }
 

@@ -1,35 +1,120 @@
 /** How every bus behaves. It may lose notices by contract; a bus within one process delivers at once. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventBus, JobChanged } from '../../src/domain/events/event-bus.ts'
+import type { NodeRef } from '../../engine/graph/run-event.ts'
+import type { EventBus, JobChanged, JobLive } from '../../src/domain/events/event-bus.ts'
+import type { LiveEvent } from '../../src/domain/events/live-event.ts'
+import { MAX_EVENT_TEXT_LENGTH } from '../../src/domain/events/live-event-wire.ts'
 
 export interface BusOpener {
-  open(): EventBus<string>
+  open(): EventBus<LiveEvent>
   /** Resolves once whatever was published has had its chance to arrive. */
   settle(): Promise<void>
 }
 
+export interface SharedBusOpener {
+  /** Two processes' ends of one medium. */
+  openPair(): Promise<readonly [EventBus<LiveEvent>, EventBus<LiveEvent>]>
+  /** Resolves once whatever was published has had its chance to arrive. */
+  settle(): Promise<void>
+  /** Whether pictures go along; a medium for short lines drops them. */
+  readonly carriesBytes: boolean
+}
+
 const CHANGED: JobChanged = { jobId: 'job', accountId: 'account', version: 3 }
+const NODE: NodeRef = { nodeId: '1', classType: 'C', displayNodeId: '1', parentNodeId: null }
+
+function live(text: string, jobId = 'job', accountId = 'account'): JobLive<LiveEvent> {
+  return { jobId, accountId, event: { type: 'log', text } }
+}
+
+function textOf({ event }: JobLive<LiveEvent>): string {
+  return event.type === 'log' ? event.text : event.type
+}
+
+/** Everything that a bus brings, as it came. */
+function hearAll(bus: EventBus<LiveEvent>): unknown[] {
+  const seen: unknown[] = []
+  bus.onChanged(({ isRemote: _, ...notice }) => seen.push(['changed', notice]))
+  bus.onLive({ jobId: 'job' }, (notice) => seen.push(['live', notice]))
+  bus.onWork((pool) => seen.push(['work', pool]))
+  bus.onDirectory((notice) => seen.push(['directory', notice]))
+  bus.onCall((notice) => seen.push(['call', notice]))
+  bus.onGap(() => seen.push(['gap']))
+  return seen
+}
+
+function publishAll(bus: EventBus<LiveEvent>): unknown[] {
+  const keys = { directory: 'keys', version: 7 } as const
+  const call = { callId: 'call', accountId: 'account', move: 'stop' } as const
+  bus.publishChanged(CHANGED)
+  bus.publishChanged({ ...CHANGED, version: 4, move: 'ended' })
+  bus.publishLive(live('a line'))
+  bus.publishWork()
+  bus.publishWork('demo')
+  bus.publishDirectory(keys)
+  bus.publishCall(call)
+  return [
+    ['changed', CHANGED],
+    ['changed', { ...CHANGED, version: 4, move: 'ended' }],
+    ['live', live('a line')],
+    ['work', undefined],
+    ['work', 'demo'],
+    ['directory', keys],
+    ['call', call],
+  ]
+}
 
 export function testEventBus({ open, settle }: BusOpener): void {
   test('each kind of notice reaches the listeners of that kind only, as it was published', async () => {
     const bus = open()
-    const seen: unknown[] = []
-    bus.onChanged((notice) => seen.push(['changed', notice]))
-    bus.onLive((notice) => seen.push(['live', notice]))
-    bus.onWork((pool) => seen.push(['work', pool]))
-    const live = { jobId: 'job', accountId: 'account', event: 'preview' }
-    bus.publishChanged(CHANGED)
-    bus.publishLive(live)
-    bus.publishWork()
-    bus.publishWork('demo')
+    const seen = hearAll(bus)
+    const published = publishAll(bus)
     await settle()
-    assert.deepEqual(seen, [
-      ['changed', CHANGED],
-      ['live', live],
-      ['work', undefined],
-      ['work', 'demo'],
-    ])
+    assert.deepEqual(seen, published)
+  })
+
+  test('a live notice reaches those who listen to its job, to its account or to this process, and nobody else', async () => {
+    const bus = open()
+    const heard: string[] = []
+    const note = (name: string) => (notice: JobLive<LiveEvent>) => void heard.push(`${name} ${textOf(notice)}`)
+    bus.onLive({ jobId: 'one' }, note('job one'))
+    bus.onLive({ accountId: 'ada' }, note('ada'))
+    bus.onLive({ accountId: 'one' }, note('account one'))
+    bus.onLive('published_here', note('here'))
+    bus.publishLive(live('x', 'one', 'ada'))
+    bus.publishLive(live('y', 'two', 'ada'))
+    bus.publishLive(live('z', 'ada', 'bob'))
+    await settle()
+    assert.deepEqual(heard.toSorted(), ['ada x', 'ada y', 'here x', 'here y', 'here z', 'job one x'])
+  })
+
+  test('a live topic that nobody listens to any more can be listened to again', async () => {
+    const bus = open()
+    const heard: string[] = []
+    const stop = bus.onLive({ jobId: 'job' }, (notice) => heard.push(`first ${textOf(notice)}`))
+    bus.publishLive(live('1'))
+    await settle()
+    stop()
+    bus.onLive({ jobId: 'job' }, (notice) => heard.push(`second ${textOf(notice)}`))
+    stop()
+    bus.publishLive(live('2'))
+    await settle()
+    assert.deepEqual(heard, ['first 1', 'second 2'])
+  })
+
+  test('nobody waits for a slow listener, and one that fails later disturbs nobody', async () => {
+    const bus = open()
+    const heard: number[] = []
+    bus.onChanged(() => new Promise(() => {}))
+    bus.onChanged(async () => {
+      throw new Error('a bad listener')
+    })
+    bus.onChanged(({ version }) => heard.push(version))
+    bus.publishChanged({ ...CHANGED, version: 1 })
+    bus.publishChanged({ ...CHANGED, version: 2 })
+    await settle()
+    assert.deepEqual(heard, [1, 2])
   })
 
   test('every listener hears every notice, in the order of publishing', async () => {
@@ -91,5 +176,80 @@ export function testEventBus({ open, settle }: BusOpener): void {
     bus.publishWork()
     await settle()
     assert.deepEqual(heard, ['once', 'always', 'always'])
+  })
+}
+
+/** Two processes with a bus over one medium. What is lost is not asked about here: nothing gets lost while all is well. */
+export function testSharedBus({ openPair, settle, carriesBytes }: SharedBusOpener): void {
+  test('what one process publishes reaches the other, each once and in order', async () => {
+    const [one, other] = await openPair()
+    const [own, foreign] = [hearAll(one), hearAll(other)]
+    const published = publishAll(one)
+    assert.deepEqual(own, published, 'at home at once')
+    await settle()
+    assert.deepEqual(own, published, 'and only once')
+    assert.deepEqual(foreign, published)
+  })
+
+  test('a notice of another process says so, one of this process does not', async () => {
+    const [one, other] = await openPair()
+    const heard: unknown[] = []
+    one.onChanged(({ isRemote }) => heard.push(['one', isRemote]))
+    other.onChanged(({ isRemote }) => heard.push(['other', isRemote]))
+    one.publishChanged(CHANGED)
+    await settle()
+    assert.deepEqual(heard, [
+      ['one', undefined],
+      ['other', true],
+    ])
+  })
+
+  test('live notices reach listeners of their topic in the other process, but are published here only once', async () => {
+    const [one, other] = await openPair()
+    const heard: string[] = []
+    other.onLive('published_here', (notice) => heard.push(`here ${textOf(notice)}`))
+    other.onLive({ accountId: 'ada' }, (notice) => heard.push(`ada ${textOf(notice)}`))
+    other.onLive({ jobId: 'one' }, (notice) => heard.push(`one ${textOf(notice)}`))
+    one.publishLive(live('x', 'one', 'ada'))
+    one.publishLive(live('y', 'two', 'bob'))
+    await settle()
+    assert.deepEqual(heard, ['ada x', 'one x'])
+  })
+
+  test('a picture arrives with its bytes, where the medium carries any', async () => {
+    const [one, other] = await openPair()
+    const heard: LiveEvent[] = []
+    other.onLive({ jobId: 'job' }, ({ event }) => heard.push(event))
+    const bytes = Uint8Array.from({ length: 256 }, (_, at) => at)
+    const preview: LiveEvent = { type: 'preview', ...NODE, contentType: 'image/png', bytes }
+    one.publishLive({ jobId: 'job', accountId: 'account', event: preview })
+    one.publishLive(live('after it'))
+    await settle()
+    assert.deepEqual(heard, carriesBytes ? [preview, live('after it').event] : [live('after it').event])
+  })
+
+  test('a listener that throws in one process disturbs neither process', async () => {
+    const [one, other] = await openPair()
+    const heard: string[] = []
+    other.onWork(() => {
+      throw new Error('a bad listener')
+    })
+    other.onWork((pool) => heard.push(`other ${pool}`))
+    one.onWork((pool) => heard.push(`one ${pool}`))
+    one.publishWork('a')
+    one.publishWork('b')
+    await settle()
+    assert.deepEqual(heard, ['one a', 'one b', 'other a', 'other b'])
+  })
+
+  test('what cannot be told is heard at home and does not hold up what follows', async () => {
+    const [one, other] = await openPair()
+    const heard: string[] = []
+    one.onLive({ jobId: 'job' }, (notice) => heard.push(`one ${textOf(notice).length}`))
+    other.onLive({ jobId: 'job' }, (notice) => heard.push(`other ${textOf(notice).length}`))
+    one.publishLive(live('x'.repeat(MAX_EVENT_TEXT_LENGTH)))
+    one.publishLive(live('short'))
+    await settle()
+    assert.deepEqual(heard, [`one ${MAX_EVENT_TEXT_LENGTH}`, 'one 5', 'other 5'])
   })
 }

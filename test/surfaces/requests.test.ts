@@ -264,7 +264,7 @@ test('cancel needs no body and ignores any', async () => {
   }
 })
 
-test('every refusal has its status and code, details are never absent, and every 429 says when to come back', async () => {
+test('every refusal has its status and code, details are never absent, and every 429 and 503 says when to come back', async () => {
   await using service = await startSurface()
   const expected: Record<Refusal, `${number} ${string}`> = {
     invalid_request: '400 invalid_request',
@@ -289,6 +289,7 @@ test('every refusal has its status and code, details are never absent, and every
     missing_asset: '422 missing_asset',
     idempotency_key_reuse: '422 idempotency_key_reuse',
     queue_full: '429 queue_full',
+    store_unavailable: '503 store_unavailable',
     rate_limited: '429 rate_limited',
     too_many_streams: '429 too_many_streams',
     insufficient_credits: '402 insufficient_credits',
@@ -307,7 +308,7 @@ test('every refusal has its status and code, details are never absent, and every
     // How it stands with the operator's disk is not said.
     assert.equal(answer.json.error.message === 'because', refusal !== 'storage_full')
     assert.equal(answer.json.error.details, null)
-    assert.equal(answer.headers['retry-after'], answer.status === 429 ? '1' : undefined)
+    assert.equal(answer.headers['retry-after'], [429, 503].includes(answer.status) ? '1' : undefined)
     assert.equal(answer.headers['content-type'], 'application/json')
   }
   service.jobs.switches.fail = new ServiceError('invalid_workflow', 'no', { details: { node_errors: { 1: [] } } })

@@ -10,12 +10,13 @@ import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createKeyedLock, type KeyedLock } from '../../../lib/waiting/keyed-lock.ts'
-import type { BlobListing, BlobStore, PendingBlob } from '../../domain/assets/blob-store.ts'
+import type { Blobs, PendingBlob } from '../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { createCheckedReads, type StoredFile } from './checked-read.ts'
 import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
 import { type Received, receive } from './receive.ts'
+import { createRemoval, type Removal } from './removal.ts'
 import { openShards, type Shards } from './shards.ts'
 import { type Staged, stage } from './staged.ts'
 import { createWriteBudget } from './write-behind.ts'
@@ -36,22 +37,26 @@ interface FsBlobsOptions {
   readonly blake3: Blake3
   readonly log: Log
   readonly files?: FileOps
+  /** Milliseconds since 1970, as the file system counts them. */
+  readonly now?: () => number
   /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
   readonly onTransferred?: (bytes: number) => void
 }
 
-export interface FsBlobs extends BlobStore, BlobListing {
+interface FsBlobs extends Blobs {
   /** What lies here was left by a crash and is removed at the next start. */
   readonly temporaryDirectory: string
 }
 
 export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
-  const { directory, blake3, log, files = diskFileOps, onTransferred = () => {} } = options
+  const { directory, blake3, log, files = diskFileOps, onTransferred = () => {}, now = Date.now } = options
   const temporary = join(directory, 'tmp')
   await files.makeDirectory(temporary)
   await removeLeftOvers(temporary, { files, log })
   const shards = openShards(directory, files)
   const locks = createKeyedLock()
+  const removal = createRemoval(directory, { files, shards, now })
+  await removal.restore()
   const smallBuffers = createBufferPool({ sizeBytes: SMALL_BYTES, keep: IDLE_SMALL_BUFFERS })
   const largeBuffers = createBufferPool({
     sizeBytes: LARGE_BYTES,
@@ -84,20 +89,17 @@ export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
     async stat(hash) {
       await locks.settled(hash)
       const sizeBytes = await files.sizeOf(shards.pathOf(hash))
-      return sizeBytes === null ? null : { sizeBytes }
+      if (sizeBytes !== null) return { sizeBytes }
+      const asideBytes = await removal.sizeAside(hash)
+      return asideBytes === null ? null : { sizeBytes: asideBytes }
     },
     async open(hash, range) {
       await locks.settled(hash)
-      return reads.open(await openFile(hash, { path: shards.pathOf(hash), files }), range)
+      return reads.open(await openFile(hash, { path: shards.pathOf(hash), files, removal }), range)
     },
     localPath: (hash) => shards.pathOf(hash),
-    remove: (hash, isKnown) =>
-      // While the lock is held nobody can keep the same bytes. A keep comes after its announcement: either that is seen
-      // here, or the keep waits and finds the bytes gone. A crash at any point loses nothing that is wanted.
-      locks.run(hash, async () => {
-        if (await isKnown()) return
-        await files.unlink(shards.pathOf(hash)).catch(ignoreMissing)
-      }),
+    // While the lock is held nobody in this process can keep the same bytes; `removal` knows of the others.
+    remove: (hash, isKnown) => locks.run(hash, () => removal.remove(hash, isKnown)),
     list: () => shards.list(),
   }
 }
@@ -167,9 +169,15 @@ async function allOf(steps: readonly Promise<void>[]): Promise<void> {
   for (const step of await Promise.allSettled(steps)) if (step.status === 'rejected') throw step.reason
 }
 
-async function openFile(hash: string, { path, files }: { path: string; files: FileOps }): Promise<StoredFile> {
+interface OpenDeps {
+  readonly path: string
+  readonly files: FileOps
+  readonly removal: Removal
+}
+
+async function openFile(hash: string, { path, files, removal }: OpenDeps): Promise<StoredFile> {
   try {
-    const fd = await files.openForReading(path)
+    const fd = await removal.outlast(hash, () => files.openForReading(path))
     return { path, fd, hash, ...(await files.identify(fd)) }
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error

@@ -52,8 +52,8 @@ async function findAdmin(options: Options, terminal: Terminal): Promise<AdminCli
   const url = textOf(options, 'url') ?? terminal.env[OTHER_ENV.baseUrl] ?? null
   if (url !== null) return toRemote(readUrl(url), token)
   const loaded = loadFromCommandLine(settingsOf(options), terminal, { isForAccounts: true })
-  const { directory } = loaded.config.store
-  const service = findService(loaded.config.store)
+  const { dataDirectory: directory } = loaded.config
+  const service = findService(loaded.config)
   if (service.state === 'none') return openFolder(loaded)
   if (service.state === 'unusable')
     throw new CommandError(`cannot open the data folder: ${service.message}`, EXIT.failed)

@@ -18,9 +18,9 @@ function nearestExisting(directory: string): string {
     : nearestExisting(path.dirname(directory))
 }
 
-export function checkDataFolder({ store }: Config): Finding {
+export function checkDataFolder({ dataDirectory }: Config): Finding {
   const what = 'data folder'
-  const folder = nearestExisting(store.directory)
+  const folder = nearestExisting(dataDirectory)
   try {
     if (!statSync(folder).isDirectory()) return fail(what, `${folder} is a file`, 'choose another with --data-dir')
     accessSync(folder, constants.W_OK | constants.X_OK)
@@ -31,7 +31,7 @@ export function checkDataFolder({ store }: Config): Finding {
       'change its owner, or choose another with --data-dir',
     )
   }
-  if (folder !== store.directory) return ok(what, `${store.directory} will be created`)
+  if (folder !== dataDirectory) return ok(what, `${dataDirectory} will be created`)
   const mode = statSync(folder).mode & 0o777
   if ((mode & 0o077) !== 0) {
     return warn(
@@ -40,11 +40,11 @@ export function checkDataFolder({ store }: Config): Finding {
       `chmod 700 ${folder}, or start the service, which does so`,
     )
   }
-  return ok(what, store.directory)
+  return ok(what, dataDirectory)
 }
 
-export function checkSpace({ store }: Config): Finding {
-  const { bavail, bsize } = statfsSync(nearestExisting(store.directory))
+export function checkSpace({ dataDirectory }: Config): Finding {
+  const { bavail, bsize } = statfsSync(nearestExisting(dataDirectory))
   const free = bavail * bsize
   const says = `${(free / GIB).toFixed(1)} GiB free`
   if (free < NO_SPACE) return fail('disk', says, 'free some space: uploads and outputs will be refused')

@@ -70,10 +70,10 @@ function toServer(text: (name: string) => string | null, terminal: Terminal): Cl
 
 function findByFolder(dataDir: string | null, terminal: Terminal): string | null {
   if (dataDir === null) return null
-  const { store } = loadFromCommandLine({ dataDir }, terminal).config
-  const service = findService(store)
+  const { config } = loadFromCommandLine({ dataDir }, terminal)
+  const service = findService(config)
   if (service.state === 'running') return service.address.baseUrl
-  const reason = service.state === 'unusable' ? service.message : `no service answers for ${store.directory}`
+  const reason = service.state === 'unusable' ? service.message : `no service answers for ${config.dataDirectory}`
   throw new CommandError(`${reason}; start one with: atelier serve --data-dir ${dataDir}`, EXIT.unreachable)
 }
 

@@ -5,13 +5,11 @@
 import type { ObjectInfo } from '../../../engine/graph/object-info.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../lib/log.ts'
-import type { Store } from '../storage/open-store.ts'
-
-type Meta = Pick<Store, 'readMeta' | 'writeMeta'>
+import type { MetaStore } from '../../domain/store.ts'
 
 const keyOf = (engineId: string) => `engine:${engineId}`
 
-export async function recallEngines(store: Meta, engineIds: readonly string[]): Promise<Map<string, ObjectInfo>> {
+export async function recallEngines(store: MetaStore, engineIds: readonly string[]): Promise<Map<string, ObjectInfo>> {
   const known = new Map<string, ObjectInfo>()
   for (const engineId of engineIds) {
     const text = await store.readMeta(keyOf(engineId))
@@ -22,7 +20,7 @@ export async function recallEngines(store: Meta, engineIds: readonly string[]): 
 
 /** Writes in the background: what a crash loses is learnt again at the next contact. */
 export function createRememberEngine(
-  store: Meta,
+  store: MetaStore,
   log: Log,
   engineIds: readonly string[],
 ): (engineId: string, info: ObjectInfo) => void {

@@ -13,13 +13,15 @@ import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import { toResidentEngine } from '../../domain/engine/fleet/resident-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
-import type { Store } from '../storage/open-store.ts'
+import type { MetaStore } from '../../domain/store.ts'
 import { createRememberEngine, recallEngines } from './known-catalogs.ts'
+
+const SERVICE_ID_KEY = 'serviceId'
 
 interface FleetParts {
   readonly clock: Clock
   readonly log: Log
-  readonly store: Pick<Store, 'readMeta' | 'writeMeta'>
+  readonly store: MetaStore
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
   readonly overrides: FleetOverrides
@@ -44,7 +46,8 @@ export async function openFleet(config: Config, parts: FleetParts): Promise<Open
   const { clock, log, overrides } = parts
   if (overrides.engines !== undefined) return { fleet: await gather(config, overrides.engines, parts), resident: null }
   await using opening = new AsyncDisposableStack()
-  const ownerId = await readServiceId(parts.store)
+  // The id of this service on ComfyUI servers that it shares with other services.
+  const ownerId = await parts.store.ensureMeta(SERVICE_ID_KEY, newUuidV4)
   const comfy = await openComfyEngines(config.fleet, {
     clock,
     log,
@@ -169,15 +172,4 @@ async function untilHeard(engines: readonly ComfyEngine[], waitMs: number): Prom
   if (engines.length === 0 || waitMs === 0) return
   const over = AbortSignal.timeout(waitMs)
   await Promise.all(engines.map((engine) => engine.untilReady(over)))
-}
-
-const SERVICE_ID_KEY = 'serviceId'
-
-/** The id of this service on ComfyUI servers that it shares with other services: made once and stored. */
-async function readServiceId(store: Pick<Store, 'readMeta' | 'writeMeta'>): Promise<string> {
-  const known = await store.readMeta(SERVICE_ID_KEY)
-  if (known !== null) return known
-  const id = newUuidV4()
-  await store.writeMeta(SERVICE_ID_KEY, id)
-  return id
 }

@@ -8,7 +8,7 @@ import type { NodeModels } from '../../domain/engine/model-port.ts'
 import { type CallBody, readCallBody } from '../../domain/models/calls/call-store.ts'
 import { createNodeModels } from '../../domain/models/workflows/node-models.ts'
 import type { AssetActions } from '../asset-actions.ts'
-import type { Blobs } from '../storage/open-blobs.ts'
+import type { OpenedBlobs } from '../storage/open-blobs.ts'
 import type { RouterActions } from './router-actions.ts'
 
 export interface NodeParts {
@@ -22,7 +22,7 @@ export interface NodeParts {
 }
 
 interface MediaParts extends NodeParts {
-  readonly opened: Blobs
+  readonly opened: OpenedBlobs
   readonly assets: Pick<AssetActions, 'openContent'>
   readonly signer: Pick<ContentSigner, 'verify'>
 }

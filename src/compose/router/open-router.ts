@@ -10,11 +10,11 @@ import type { Secrets } from '../../config/secrets.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
-import { type CallNotices, NO_NOTICES } from '../../domain/models/calls/call-notices.ts'
+import type { Leadership } from '../../domain/service-nodes/leadership.ts'
+import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
-import type { Blobs } from '../storage/open-blobs.ts'
-import type { Store } from '../storage/open-store.ts'
+import type { OpenedBlobs } from '../storage/open-blobs.ts'
 import { type NodeParts, openNodeModels } from './node-models.ts'
 import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
 import { openProviders, type ProviderContext } from './open-providers.ts'
@@ -26,15 +26,16 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
   readonly directory: string
   /** Names this process among all that use the store. */
   readonly nodeId: string
-  /** Left out: nobody else uses the store. */
-  readonly notices?: CallNotices
+  readonly bus: RouterParts['bus']
   /** The engine in this process, which runs workflows that are published as models; null: such models cannot run. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
-  readonly opened: Blobs
+  readonly opened: OpenedBlobs
   readonly assets: AssetActions
   readonly shared: Pick<SharedAccounts, 'limitsOf'> | null
+  /** Whether this process does the chores of the service. */
+  readonly leadership: Leadership
   readonly observer: RouterParts['observer']
   readonly overrides: ModelOverrides
   readonly clock: Clock
@@ -76,7 +77,9 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       models: overrides.models ?? [],
     }),
   )
-  const journal = opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
+  // A store that serves many processes keeps the journal itself: a file on one machine tells the others nothing.
+  const journal =
+    store.sentJournal ?? opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
   const actions = createRouterActions(config, {
     store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
     models,
@@ -86,7 +89,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     observer: parts.observer,
     journal,
     nodeId: parts.nodeId,
-    notices: parts.notices ?? NO_NOTICES,
+    bus: parts.bus,
     clock,
     log,
   })
@@ -94,13 +97,14 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     actions.recovery.collectLeft()
     return actions.live.untilEnded()
   })
-  const cursorSecret = await openCursorSecret(store)
+  // Stored, so that cursors of the catalogue stay valid after a restart and in every process.
+  const cursorSecret = Buffer.from(await store.ensureMeta(CURSOR_SECRET, makeSecret), 'base64')
   // Calls end before the providers that they use are closed.
   opening.defer(() => actions.close(0))
   opening.use(actions.queue)
-  const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
-  // The lock of the data folder proves that no earlier process is alive.
-  await actions.recovery.recoverAll()
+  const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, leadership: parts.leadership, log }))
+  // Nobody else has the store, so whoever held a call is gone. Beside other processes, leases lapse by themselves.
+  if (store.isExclusive) await actions.recovery.recoverAll()
   housekeeping.start()
   const running = opening.move()
   return {
@@ -113,11 +117,6 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   }
 }
 
-/** Stored, so that cursors of the catalogue stay valid after a restart. */
-async function openCursorSecret(store: Pick<Store, 'readMeta' | 'writeMeta'>): Promise<Uint8Array> {
-  const known = await store.readMeta(CURSOR_SECRET)
-  if (known !== null) return Buffer.from(known, 'base64')
-  const made = randomBytes(32)
-  await store.writeMeta(CURSOR_SECRET, made.toString('base64'))
-  return made
+function makeSecret(): string {
+  return randomBytes(32).toString('base64')
 }

@@ -5,13 +5,14 @@ import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { RouterConfig } from '../../config/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
+import type { Blobs } from '../../domain/assets/blob-store.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
 import { createMayUse, type MayUse } from '../../domain/models/access/entitlement.ts'
 import { type AccessRules, createAccess } from '../../domain/models/access/model-access.ts'
 import { createRateWindow } from '../../domain/models/access/rate-window.ts'
 import { createCallLeases, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
-import type { CallNotices } from '../../domain/models/calls/call-notices.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import { type CallObserver, createDriveCall } from '../../domain/models/calls/drive-call.ts'
 import { createFollowedCalls } from '../../domain/models/calls/follow-call.ts'
@@ -20,15 +21,14 @@ import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'
 import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
+import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
-import type { Blobs } from '../storage/open-blobs.ts'
-import type { Store } from '../storage/open-store.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
   readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
   readonly models: OpenedModels
-  readonly blobs: Blobs['blobs']
+  readonly blobs: Blobs
   readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
@@ -36,7 +36,7 @@ export interface RouterParts {
   readonly journal: SentJournal
   /** Names this process among all that use the store. */
   readonly nodeId: string
-  readonly notices: CallNotices
+  readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall' | 'onGap'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -53,7 +53,7 @@ const FOREIGN_URL_MS = 5 * MINUTE_MS
 export type RouterActions = ReturnType<typeof createRouterActions>
 
 export function createRouterActions(config: RouterConfig, parts: RouterParts) {
-  const { store, models, clock, log, observer, journal, notices } = parts
+  const { store, models, clock, log, observer, journal, bus } = parts
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
@@ -70,7 +70,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     observer,
     journal,
     leases,
-    notices,
+    bus,
     stopping,
     submitGraceMs: config.deadlineMs,
     collectForMs: DAY_MS,
@@ -83,7 +83,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   })
   const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
   const rate = createRateWindow({ clock, ruleFor: toRateRule(config) })
-  const shared = { rules, catalog, providerOf, live, leases, notices, drive, log }
+  const shared = { rules, catalog, providerOf, live, leases, bus, drive, log }
   const queue = createModelQueue({
     ...newCalls,
     ...shared,
@@ -99,16 +99,19 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   })
   const recovery = createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock })
   const chores: Chore[] = [
-    { name: 'sweep-model-calls', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
-    { name: 'renew-model-calls', everyMs: RENEW_EVERY_MS, run: leases.renew },
-    { name: 'take-up-model-calls', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
+    { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
+    { name: 'renew-model-calls', runs: 'each', everyMs: RENEW_EVERY_MS, run: leases.renew },
+    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
   ]
-  notices.onTold((callId) => {
-    followed.ring(callId)
-    queue.ring()
-    // The write that renews tells whether the call is to stop.
-    if (live.find(callId) !== null) void leases.renew().catch((error) => log.error({ err: error }, 'renewing failed'))
-  })
+  /** The write that renews tells which calls are to stop. */
+  const renewNow = () => void leases.renew().catch((error) => log.debug({ err: error }, 'renewing failed'))
+  const unsubscribe = [
+    bus.onCall(({ callId, move }) => {
+      if (move === 'ended') followed.ring(callId)
+      if (move === 'stop' && live.find(callId) !== null) renewNow()
+    }),
+    bus.onGap(renewNow),
+  ]
   return {
     access: createAccess({ rules, rate, catalog, providerOf }),
     runModel: createRunModel({
@@ -130,6 +133,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     recovery,
     /** No new calls; those under way may end within this time, and the rest is left to other processes. */
     async close(withinMs: number): Promise<void> {
+      for (const stop of unsubscribe) stop()
       await live.close(withinMs)
       await leases.giveBack()
     },

@@ -7,14 +7,13 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
-import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
-import type { Store } from './open-store.ts'
+import { type MetaStore, StoreOpenError } from '../../domain/store.ts'
 
 const META_KEY = 'blobs_id'
 const FILE_NAME = 'id'
 const OWNER_ONLY = 0o600
 
-export async function bindBlobs(store: Pick<Store, 'readMeta' | 'writeMeta'>, directory: string): Promise<void> {
+export async function bindBlobs(store: MetaStore, directory: string): Promise<void> {
   const path = join(directory, FILE_NAME)
   const [known, found] = await Promise.all([store.readMeta(META_KEY), readId(path)])
   if (found !== null && found !== known) {
@@ -25,9 +24,8 @@ export async function bindBlobs(store: Pick<Store, 'readMeta' | 'writeMeta'>, di
     )
   }
   if (found !== null) return
-  const id = known ?? randomUUID()
   // The database first: after a crash between the two writes, an id on the blobs alone would refuse every start.
-  if (known === null) await store.writeMeta(META_KEY, id)
+  const id = await store.ensureMeta(META_KEY, randomUUID)
   await writeFileWhole(path, `${id}\n`, { mode: OWNER_ONLY, isDurable: true })
 }
 

@@ -7,8 +7,8 @@ import {
   migrate,
   readMigrationStatus,
 } from '../../adapters/store/sqlite/database/migrate-database.ts'
-import { StoreOpenError } from '../../adapters/store/sqlite/database/store-open-error.ts'
 import type { StoreConfig } from '../../config/config.ts'
+import { StoreOpenError } from '../../domain/store.ts'
 
 export type { MigrationStatus }
 

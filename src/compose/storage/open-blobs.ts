@@ -3,17 +3,18 @@ import { dirname } from 'node:path'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../adapters/blobs/file-ops.ts'
-import { type FsBlobs, openFsBlobs } from '../../adapters/blobs/fs.ts'
+import { openFsBlobs } from '../../adapters/blobs/fs.ts'
 import { openHostFiles } from '../../adapters/blobs/host-files.ts'
 import { openModelFiles } from '../../adapters/blobs/model-files.ts'
 import type { AssetsConfig, BlobsConfig } from '../../config/config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
+import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { HostFiles } from '../../domain/assets/create/asset-from-path.ts'
 import type { ModelFiles } from '../../domain/assets/weights/model-placement.ts'
 import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
 
-export interface Blobs {
-  readonly blobs: FsBlobs
+export interface OpenedBlobs {
+  readonly blobs: Blobs
   readonly modelFiles: ModelFiles | null
   readonly hostFiles: HostFiles | null
   /** Whether anything can be written to the blobs and beside them, to the folder of the database. */
@@ -35,7 +36,7 @@ export async function openBlobs(
   { directory }: BlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
   { overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
-): Promise<Blobs> {
+): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
   const blobs = await openFsBlobs({ directory, blake3, log, files, onTransferred })
   const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })

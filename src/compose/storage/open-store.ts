@@ -2,10 +2,9 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { openSqliteStore, type SqliteStore } from '../../adapters/store/sqlite/open-sqlite-store.ts'
+import { openSqliteStore } from '../../adapters/store/sqlite/open-sqlite-store.ts'
 import type { StoreConfig } from '../../config/config.ts'
-
-export type Store = SqliteStore
+import type { Store } from '../../domain/store.ts'
 
 export function openStore(config: StoreConfig, { clock, log }: { clock: Clock; log: Log }): Promise<Store> {
   return openSqliteStore({

@@ -33,3 +33,10 @@ export interface AuditStore {
   /** A line about a change outside of the store, such as an engine that takes no more jobs. */
   note(entry: AuditEntry): Promise<void>
 }
+
+/** What a line says about the end of a change: the outcome that the change names itself; false and null mean that nothing was changed, anything else is success. */
+export function toAuditOutcome(result: unknown): string {
+  if (result === false || result === null) return 'refused'
+  if (typeof result === 'object' && 'outcome' in result && typeof result.outcome === 'string') return result.outcome
+  return 'done'
+}

@@ -50,6 +50,9 @@ export interface BlobListing {
   list(): AsyncIterable<readonly string[]>
 }
 
+/** The bytes of a service. */
+export interface Blobs extends BlobStore, BlobListing {}
+
 interface StoreBlobDeps {
   readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly blobs: BlobStore

@@ -1,7 +1,9 @@
 /**
- * Notices about jobs. `changed` says that a job has a newer version: listeners re-read, so a lost notice costs
- * nothing. `live` carries what is never stored (previews, node-level detail) and may be dropped for slow readers.
- * `work` wakes workers. The bus is best effort by contract: whatever it loses, the next snapshot or poll makes up for.
+ * Notices between the parts of a service, in one process or in many. `changed` says that a job has a newer version: listeners
+ * re-read, so a lost notice costs nothing. `live` carries what is never stored (previews, node-level detail) and may be dropped
+ * for slow readers. `work` wakes workers. `directory` says that a list which every process keeps in memory has a newer version,
+ * `call` that a model call ended, is to stop or waits. The bus is best effort by contract: whatever it loses, the next snapshot
+ * or poll makes up for. All notices have a wire form (notice-lines.ts), so that any medium can carry them.
  */
 export interface JobChanged {
   readonly jobId: string
@@ -9,18 +11,46 @@ export interface JobChanged {
   readonly version: number
   /** Absent when the job did not move in the queue, as with progress. */
   readonly move?: JobMove
+  /** Another process told it: nothing about the job was necessarily known here before. */
+  readonly isRemote?: true
 }
 
 /**
  * A step through the queue, for counters: accepted, taken by a worker, given back by one, ended while it waited (`dropped`),
  * ended after a worker had taken it (`ended`).
  */
-export type JobMove = 'queued' | 'taken' | 'returned' | 'dropped' | 'ended'
+export const JOB_MOVES = ['queued', 'taken', 'returned', 'dropped', 'ended'] as const
+export type JobMove = (typeof JOB_MOVES)[number]
 
 export interface JobLive<Event> {
   readonly jobId: string
   readonly accountId: string
   readonly event: Event
+}
+
+/**
+ * Whose live notices a listener hears: those of one job, those of one account, or those that this very process publishes,
+ * whosever they are. A bus between processes carries only what somebody listens to.
+ */
+export type LiveTopic = { readonly jobId: string } | { readonly accountId: string } | 'published_here'
+
+/** The lists that every process keeps in memory. */
+export const DIRECTORIES = ['accounts', 'keys', 'deployments', 'engines', 'models'] as const
+export type Directory = (typeof DIRECTORIES)[number]
+
+export interface DirectoryChanged {
+  readonly directory: Directory
+  /** Of the list as a whole; whoever has this version or a later one need not read it again. */
+  readonly version: number
+}
+
+/** `ended`: its result can be read. `stop`: whoever drives it is to stop it. `waits`: it was queued and may be taken. */
+export const CALL_MOVES = ['ended', 'stop', 'waits'] as const
+
+export interface CallMoved {
+  readonly callId: string
+  readonly accountId: string
+  readonly move: (typeof CALL_MOVES)[number]
 }
 
 export type Unsubscribe = () => void
@@ -30,7 +60,13 @@ export interface EventBus<Event> {
   publishLive(notice: JobLive<Event>): void
   /** Work may be waiting: a job was queued, or an ended one has freed capacity. Without a pool: in any. */
   publishWork(pool?: string): void
+  publishDirectory(notice: DirectoryChanged): void
+  publishCall(notice: CallMoved): void
   onChanged(listener: (notice: JobChanged) => void): Unsubscribe
-  onLive(listener: (notice: JobLive<Event>) => void): Unsubscribe
+  onLive(topic: LiveTopic, listener: (notice: JobLive<Event>) => void): Unsubscribe
   onWork(listener: (pool: string | undefined) => void): Unsubscribe
+  onDirectory(listener: (notice: DirectoryChanged) => void): Unsubscribe
+  onCall(listener: (notice: CallMoved) => void): Unsubscribe
+  /** Notices of other processes may have been lost until now: whoever relies on them looks again. */
+  onGap(listener: () => void): Unsubscribe
 }

@@ -5,7 +5,7 @@
  */
 import type { Log } from '../../../lib/log.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
-import { createTopic, type Topic, type Watch, type Watcher, type WatchSource } from './watch-topic.ts'
+import { createTopic, logFailedRead, type Topic, type Watch, type Watcher, type WatchSource } from './watch-topic.ts'
 
 interface WatchHub<Key, Snapshot> extends Disposable {
   notice(key: Key, version: number): void
@@ -60,7 +60,7 @@ export function createWatchHub<Key, Snapshot>(
     const due = [...topics.values()].filter((topic) => topic.isDue(nowMs)).values()
     const readers = Array.from({ length: maxRefreshes }, async () => {
       for (const topic of due) {
-        await topic.refresh().catch((error) => log.warn({ err: error }, 'a watched record could not be re-read'))
+        await topic.refresh().catch((error) => logFailedRead(log, error))
       }
     })
     await Promise.all(readers)

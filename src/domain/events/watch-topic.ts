@@ -4,6 +4,7 @@
  */
 import type { Log } from '../../../lib/log.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import { isStoreAway } from '../errors.ts'
 
 export interface WatchSource<Key, Snapshot> {
   /** null when there is nothing (any more). Must not answer from anything older than `version`. */
@@ -157,10 +158,16 @@ export function createTopic<Key, Snapshot>(
       if (version <= wanted) return
       wanted = version
       if (!isBehind()) return
-      refresh().catch((error) => log.warn({ err: error }, 'a watched record could not be read; it is tried again'))
+      refresh().catch((error) => logFailedRead(log, error))
     },
     join,
     refresh,
     isDue: (nowMs) => dueAtMs <= nowMs && reading === null,
   }
+}
+
+/** Thousands of topics are read again and again during an outage, which the store itself reports once. */
+export function logFailedRead(log: Log, error: unknown): void {
+  const level = isStoreAway(error) ? 'debug' : 'warn'
+  log[level]({ err: error }, 'a watched record could not be read; it is tried again')
 }

@@ -32,6 +32,7 @@ const STATUS: Readonly<Record<Refusal, number>> = {
   rate_limited: 429,
   too_many_streams: 429,
   storage_full: 507,
+  store_unavailable: 503,
   insufficient_credits: 402,
   subscription_inactive: 403,
   deployment_not_ready: 429,

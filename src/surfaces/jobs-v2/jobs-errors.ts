@@ -39,6 +39,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_stopped: [422, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
   storage_full: [500, 'upstream_error'],
+  store_unavailable: [503, 'store_unavailable'],
   // Clients know no other code on which they send a request again by themselves.
   overloaded: [429, 'queue_full'],
   // Clients retry a full queue with the same key; by then another process may be listening.
@@ -53,7 +54,7 @@ export function createAnswerError(log: Log): AnswerError {
 function answerRefusal(error: ServiceError): ErrorAnswer {
   const [status, code] = ANSWER[error.refusal]
   const answer = toAnswer(status, code, error.message, toWireDetails(error.details))
-  if (status === 429) return withHeader(answer, 'Retry-After', toRetryAfter(error.retryAfterSeconds))
+  if (status === 429 || status === 503) return withHeader(answer, 'Retry-After', toRetryAfter(error.retryAfterSeconds))
   return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
 }
 

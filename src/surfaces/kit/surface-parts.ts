@@ -4,7 +4,6 @@
  */
 
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
-import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
@@ -13,6 +12,7 @@ import type { NamedFiles } from '../../domain/assets/named-files.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
@@ -34,7 +34,7 @@ export interface SurfaceParts {
   readonly isOneAccountForAll: boolean
   /** Of the service. */
   readonly version: string
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly catalog: () => NodeCatalog
   readonly jobs: {
     readonly submitPrompt: SubmitPrompt

@@ -39,6 +39,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   deployment_stopped: [400, 'deployment_stopped'],
   link_invalid: [403, 'forbidden'],
   storage_full: [500, 'internal_error'],
+  store_unavailable: [503, 'store_unavailable'],
   overloaded: [503, 'overloaded'],
   shutting_down: [429, 'QUEUE_LIMIT'],
 }

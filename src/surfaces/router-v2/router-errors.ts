@@ -72,6 +72,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   rate_limited: 'rate',
   too_many_streams: 'rate',
   storage_full: 'unavailable',
+  store_unavailable: 'unavailable',
   insufficient_credits: 'no_credits',
   subscription_inactive: 'not_enabled',
   deployment_not_ready: 'unavailable',

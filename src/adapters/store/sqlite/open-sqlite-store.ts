@@ -5,19 +5,7 @@
 
 import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
-import type { AccountDirectory, AccountStore } from '../../../domain/accounts/account-store.ts'
-import type { AuditEntry, AuditStore } from '../../../domain/accounts/audit.ts'
-import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
-import type { UserFileStore } from '../../../domain/accounts/user-files.ts'
-import type { AssetStore } from '../../../domain/assets/asset-store.ts'
-import type { LedgerStore } from '../../../domain/credits/ledger.ts'
-import type { LimitStore } from '../../../domain/credits/rate-limit.ts'
-import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
-import type { IdempotencyStore } from '../../../domain/idempotency/idempotency-key.ts'
-import type { JobStore } from '../../../domain/jobs/job-store.ts'
-import type { RunRecordStore } from '../../../domain/jobs/read/recorded-jobs.ts'
-import type { CallStore } from '../../../domain/models/calls/call-store.ts'
-import type { RequestStore } from '../../../domain/models/queue/request-store.ts'
+import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
@@ -37,9 +25,10 @@ import {
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
+import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
-import { type Channel, type ChannelStats, DamagedError, openChannel } from './threads/channel.ts'
+import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
 import { createWalCheckpointer, type WalCheckpointer } from './threads/wal-checkpointer.ts'
 import type { WriterData, WriterOperations } from './threads/writer-thread.ts'
@@ -57,40 +46,9 @@ export interface SqliteStoreOptions {
   readonly log?: Log
 }
 
-interface SqliteStoreStats {
-  readonly write: ChannelStats
-  readonly read: ChannelStats
-}
-
-/** What operators change. Each of these stores is also available with an audit line bound to its writes. */
-interface OperatorStores {
-  readonly directory: AccountDirectory
-  readonly apiKeys: KeyStore
-  readonly ledger: LedgerStore
-  readonly deployments: DeploymentStore
-  readonly cancels: Pick<JobStore, 'cancel'>
-}
-
-export interface SqliteStore extends OperatorStores, AsyncDisposable {
-  readonly jobs: JobStore
-  readonly assets: AssetStore
-  readonly accounts: AccountStore
-  readonly keys: IdempotencyStore
-  readonly calls: CallStore
-  readonly requests: RequestStore
-  readonly limits: LimitStore
-  readonly audit: AuditStore
-  /** The same stores; whatever is written through them is written together with this line, or not at all. */
-  audited(entry: AuditEntry): OperatorStores
-  readonly records: RunRecordStore
-  readonly userFiles: UserFileStore
-  readMeta(key: string): Promise<string | null>
-  writeMeta(key: string, value: string): Promise<void>
-  stats(): SqliteStoreStats
+export interface SqliteStore extends Store {
   /** `ok`, or what is wrong. Walks the whole database; other reads wait meanwhile. */
   checkIntegrity(): Promise<string>
-  /** Resolves with the reason when a store thread dies. Nothing can be stored from then on: the process should end. */
-  readonly failed: Promise<Error>
 }
 
 // Deep enough that only a writer in trouble reaches it: this is several seconds of full load.
@@ -203,14 +161,20 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     keys: createIdempotencyStore(channels),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
+    sentJournal: null,
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
     audit: createAuditStore(channels),
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),
+    nodes: createNodeStore(channels),
+    // The lock on the folder proves it.
+    isExclusive: true,
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
+    ensureMeta: async (key, make) =>
+      (await read.call('readMeta', key)) ?? write.call('ensureMeta', { key, value: make() }),
     stats: () => ({ write: write.stats(), read: read.stats() }),
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,

@@ -3,10 +3,10 @@
  * lease is lost), and gives jobs back to the queue.
  */
 
-import type { Lease } from '../job-store.ts'
+import { isStoreAway } from '../../errors.ts'
+import type { ReturnedLease } from '../job-store.ts'
 import type { JobRun } from '../run/job-run.ts'
 import { announceTouched } from '../sweeps/announce-touched.ts'
-import { createRecover, type Recover } from '../sweeps/recover-jobs.ts'
 import type { WorkerDeps, WorkerOptions } from './worker-options.ts'
 
 type LeasedRun = Pick<JobRun, 'lease' | 'leaseUntil' | 'lose' | 'cancel'>
@@ -14,13 +14,10 @@ type LeasedRun = Pick<JobRun, 'lease' | 'leaseUntil' | 'lose' | 'cancel'>
 export class LeaseKeeper {
   readonly #deps: WorkerDeps
   readonly #options: WorkerOptions
-  readonly #recover: Recover
 
   constructor(deps: WorkerDeps, options: WorkerOptions) {
     this.#deps = deps
     this.#options = options
-    const { observer, limits } = options
-    this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
   }
 
   async renew(runs: readonly LeasedRun[]): Promise<void> {
@@ -39,26 +36,24 @@ export class LeaseKeeper {
     }
   }
 
-  /** Never rejects: while the store cannot be reached, a run goes on until its lease has run out. */
+  /**
+   * Never rejects: a run goes on until its lease has run out, and for one more lease time while the store is away. Then nobody
+   * else can take the job either, and an outage of a minute costs no run; the fence keeps out a result that comes too late.
+   */
   async tryToRenew(runs: readonly LeasedRun[]): Promise<void> {
     if (runs.length === 0) return
     try {
       await this.renew(runs)
     } catch (error) {
-      this.#deps.log.error({ err: error }, 'renewing leases failed')
-      const now = this.#deps.clock.now()
-      for (const run of runs) if (run.leaseUntil <= now) run.lose()
+      const isAway = isStoreAway(error)
+      if (!isAway) this.#deps.log.error({ err: error }, 'renewing leases failed')
+      const lapsed = this.#deps.clock.now().getTime() - (isAway ? this.#options.leaseMs : 0)
+      for (const run of runs) if (run.leaseUntil.getTime() <= lapsed) run.lose()
     }
   }
 
-  /** Lets the lease lapse here and now, which spends the attempt, and takes the job back like any other lapsed one. */
-  async surrender(lease: Lease): Promise<void> {
-    await this.#deps.store.renew([lease], new Date(0))
-    await this.#recover()
-  }
-
-  /** Gives jobs back to the queue without spending an attempt. Never rejects. */
-  async giveBack(leases: readonly Lease[]): Promise<void> {
+  /** Gives jobs back to the queue. Never rejects. */
+  async giveBack(leases: readonly ReturnedLease[]): Promise<void> {
     if (leases.length === 0) return
     const { store, clock, log } = this.#deps
     try {

@@ -9,9 +9,9 @@ import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
+import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim } from '../job-store.ts'
-import { createEngineLossRetries } from '../run/engine-loss-retries.ts'
 import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
@@ -65,7 +65,7 @@ class ClaimingWorker implements Worker {
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     this.#options = readWorkerOptions(deps)
-    const { limits, pace, observer, parallelIngests, storageRetryMs } = this.#options
+    const { limits, pace, observer, parallelIngests, storageRetryMs, leaseMs } = this.#options
     this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#leases = new LeaseKeeper(deps, this.#options)
     this.#runDeps = {
@@ -73,15 +73,11 @@ class ClaimingWorker implements Worker {
       observer,
       limits,
       pace,
+      outageGraceMs: leaseMs,
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
-      engineLossRetries: createEngineLossRetries(),
       checkLease: ({ jobId }) => this.#leases.renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
-      surrender: (lease) => {
-        this.#runs.delete(lease.jobId)
-        return this.#leases.surrender(lease)
-      },
       giveBack: (lease) => {
         this.#runs.delete(lease.jobId)
         return this.#leases.giveBack([lease])
@@ -162,7 +158,8 @@ class ClaimingWorker implements Worker {
       else this.#begin(claim, leaseUntil)
       return true
     } catch (error) {
-      log.error({ err: error }, 'claiming a job failed')
+      if (isStoreAway(error)) log.debug({ err: error }, 'no job can be claimed while the store is away')
+      else log.error({ err: error }, 'claiming a job failed')
       this.#pauseMs = this.#storeBackoff.nextMs()
       return true
     }

@@ -5,7 +5,8 @@
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { StoreBlob } from '../../assets/blob-store.ts'
-import { ServiceError } from '../../errors.ts'
+import { isStoreAway, type Refusal, ServiceError } from '../../errors.ts'
+import { outlastOutage } from '../../outage.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { JobError, Output } from '../job.ts'
 import type { OutputDraft } from './output-draft.ts'
@@ -51,10 +52,12 @@ export function createIngest(deps: IngestDeps): Ingest {
   async function store(draft: OutputDraft): Promise<Output> {
     deps.signal.throwIfAborted()
     const { signal } = deps
-    left ??= deps.storageLeft()
+    left ??= outlastOutage(deps.storageLeft, signal)
     const storageLeft = await left
     const maxBytes = Math.max(0, Math.min(deps.maxBytes, storageLeft) - bytes)
-    const { hash, sizeBytes } = await deps.storeBlob(draft.read(), { maxBytes, signal }).catch((error: unknown) => {
+    // The bytes are read again after an outage: they are announced to the store before they get their final name.
+    const storing = outlastOutage(() => deps.storeBlob(draft.read(), { maxBytes, signal }), signal)
+    const { hash, sizeBytes } = await storing.catch((error: unknown) => {
       throw storageLeft < deps.maxBytes && isTooLarge(error) ? new StorageQuotaError({ cause: error }) : error
     })
     bytes += sizeBytes
@@ -117,9 +120,11 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof ServiceError && error.refusal === 'payload_too_large'
 }
 
-/** A full disk or a busy storage may pass: the same job may succeed later, and the fault is not its own. */
+const MAY_PASS: ReadonlySet<Refusal> = new Set<Refusal>(['storage_full', 'queue_full', 'store_unavailable'])
+
+/** A full disk, a busy storage or a store that is away may pass: the same job may succeed later, and the fault is not its own. */
 export function isShortOfRoom(error: unknown): boolean {
-  return error instanceof ServiceError && (error.refusal === 'storage_full' || error.refusal === 'queue_full')
+  return error instanceof ServiceError && MAY_PASS.has(error.refusal)
 }
 
 /** The error of the job; its cause is only in our log. */
@@ -129,6 +134,9 @@ export function toIngestError(error: unknown): JobError {
   }
   if (error instanceof ServiceError && error.refusal === 'queue_full') {
     return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
+  }
+  if (isStoreAway(error)) {
+    return toJobError('storage_busy', 'an output could not be kept: the database did not answer')
   }
   if (isTooLarge(error)) {
     return toJobError('output_too_large', 'the outputs of the job are larger than this service keeps')

@@ -1,10 +1,10 @@
 /** Watches one job: its snapshot, then every newer one in order, and its previews. Streams and sockets stand on this. */
 
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
+import type { LiveEvent } from '../../events/live-event.ts'
 import { createWatchHub } from '../../events/watch-hub.ts'
 import type { WatchSource } from '../../events/watch-topic.ts'
 import type { Job } from '../job.ts'
@@ -32,7 +32,7 @@ export type WatchJob = (accountId: string, jobId: string, watcher: JobWatcher) =
 
 interface WatchJobDeps {
   readonly reader: Pick<JobReader, 'findSince'>
-  readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive'>
   readonly log: Log
   /** The same for a waiting job, whose position changes without a notice. */
   readonly queuedFreshMs?: number

@@ -25,8 +25,8 @@ interface CommitterDeps {
   readState(): { readonly progress: Progress; readonly outputsReused: boolean }
   /** After every commit but the last. */
   onOutcome(outcome: CommitOutcome): void
-  /** Whether trying again can still succeed. */
-  mayRetry(): boolean
+  /** Whether trying again after this error can still succeed. */
+  mayRetry(error: unknown): boolean
 }
 
 export interface Committer {
@@ -122,7 +122,7 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
         try {
           return await send(change)
         } catch (error) {
-          if (!mayRetry()) return { outcome: 'lost' }
+          if (!mayRetry(error)) return { outcome: 'lost' }
           log.warn({ err: error }, 'the end of a job could not be written; it is tried again')
           await sleep(RETRY_MS)
         }

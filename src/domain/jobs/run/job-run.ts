@@ -7,6 +7,8 @@
 import type { Log } from '../../../../lib/log.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/engine-slot.ts'
+import { isStoreAway } from '../../errors.ts'
+import { outlastOutage } from '../../outage.ts'
 import { decideEnd, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
@@ -55,7 +57,7 @@ export class JobRun {
       send: (change) => deps.store.commit(this.lease, change),
       readState: () => this.#listener.readState(),
       onOutcome: (outcome) => this.#onCommitted(outcome),
-      mayRetry: () => this.#state.holdsLease && this.leaseUntil > deps.clock.now(),
+      mayRetry: (error) => this.#state.holdsLease && this.#holdsUntil(error) > deps.clock.now().getTime(),
     })
     this.#outputs = createRunOutputs(deps, {
       job: claim.job,
@@ -146,6 +148,7 @@ export class JobRun {
     const prepared = await prepareRun(this.claim, {
       ...this.#deps,
       log: this.#log,
+      signal: this.#interrupt.signal,
       onOutputFault: (cause, fault) => this.#onOutputFault(cause, fault),
     })
     if ('error' in prepared) return this.#decide(toFailure(prepared.error))
@@ -165,7 +168,8 @@ export class JobRun {
     if (this.#isDiscarded()) return null
     const { outcome } = this.#listener.fold
     // We did not ask for the interrupt: perhaps a cancel came whose notice was lost. The store knows.
-    if (outcome?.kind === 'interrupted' && this.#state.stop === null) await this.#deps.checkLease(this.lease)
+    if (outcome?.kind === 'interrupted' && this.#state.stop === null)
+      await outlastOutage(() => this.#deps.checkLease(this.lease), this.#interrupt.signal)
     this.#after(this.#deps.limits.maxIngestMs, { move: 'storing_overdue' })
     await this.#outputs.allStored()
     const { stop, loss, outputs } = this.#state
@@ -210,10 +214,9 @@ export class JobRun {
       return
     }
     this.#committer.stop()
-    if (this.#deservesRetry()) this.#deps.engineLossRetries.grant(this.lease.jobId)
-    if (verdict.verdict === 'return') return this.#deps.giveBack(this.lease)
-    this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
-    await this.#deps.surrender(this.lease)
+    const isSpent = verdict.verdict === 'requeue'
+    if (isSpent) this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
+    await this.#deps.giveBack({ ...this.lease, isSpent, isEngineLoss: this.#deservesRetry() })
   }
 
   #toEndingRun(): EndingRun {
@@ -234,7 +237,11 @@ export class JobRun {
     const code = this.#listener.failureCode
     const { slot, hasOther } = this.#assigned
     const mayGoBetter = (code === OUT_OF_MEMORY && slot.canFree) || (code === CUDA_FAULT && hasOther())
-    return mayGoBetter && !this.#deps.engineLossRetries.wasGranted(this.lease.jobId)
+    return mayGoBetter && this.claim.engineLosses === 0
+  }
+
+  #holdsUntil(error: unknown): number {
+    return this.leaseUntil.getTime() + (isStoreAway(error) ? this.#deps.outageGraceMs : 0)
   }
 
   #isDiscarded(): boolean {

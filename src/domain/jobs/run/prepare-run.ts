@@ -10,6 +10,7 @@ import type { Turns, Work } from '../../../../lib/waiting/turns.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
 import type { EngineInput, EngineRun } from '../../engine/engine-port.ts'
 import { ServiceError } from '../../errors.ts'
+import { outlastOutage } from '../../outage.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { JobError, JobInput } from '../job.ts'
 import type { Claim } from '../job-store.ts'
@@ -20,6 +21,8 @@ import type { RunDeps } from './run-deps.ts'
 type Blobs = Pick<BlobStore, 'open' | 'localPath'>
 
 interface PrepareDeps extends Pick<RunDeps, 'mustBeActive' | 'turns' | 'extraData' | 'blobs' | 'store' | 'log'> {
+  /** Ends the wait for a store that is away. */
+  readonly signal: AbortSignal
   onOutputFault(cause: unknown, fault: OutputFault): void
 }
 
@@ -51,12 +54,14 @@ export async function prepareRun(
       inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, deps.blobs)])),
       extraData: joinExtraData(notes, credentials),
       reserveOutputNumbers: (folder, prefix, count) =>
-        deps.store.reserveOutputNumbers(job.accountId, folder, prefix, count).catch((error: unknown) => {
-          // To the engine this is a node that failed; the reason is ours.
-          const fault = toFault(error)
-          if (fault.mayPass) deps.onOutputFault(error, fault)
-          throw error
-        }),
+        outlastOutage(() => deps.store.reserveOutputNumbers(job.accountId, folder, prefix, count), deps.signal).catch(
+          (error: unknown) => {
+            // To the engine this is a node that failed; the reason is ours.
+            const fault = toFault(error)
+            if (fault.mayPass) deps.onOutputFault(error, fault)
+            throw error
+          },
+        ),
     }
     return { run }
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The live notices of a run while it lasts and when it is over. They carry their content and are never stored. */
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { EventBus } from '../../events/event-bus.ts'
+import { type LiveEvent, toLiveEvent } from '../../events/live-event.ts'
 import type { Job, JobError } from '../job.ts'
 
 // A preview is a thumbnail; a larger frame would only fill the buffers of those who watch.
@@ -9,12 +10,12 @@ export const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
 const MAX_RESULT_BYTES = 256 * 1024 * 1024
 const MAX_TEXT_LENGTH = 64 * 1024
 
-export function publishLive(bus: EventBus<EngineEvent>, job: Job, event: EngineEvent): void {
-  const bounded = toBounded(event)
+export function publishLive(bus: Pick<EventBus<LiveEvent>, 'publishLive'>, job: Job, event: EngineEvent): void {
+  const bounded = toBounded(toLiveEvent(event))
   if (bounded !== null) bus.publishLive({ jobId: job.id, accountId: job.accountId, event: bounded })
 }
 
-function toBounded(event: EngineEvent): EngineEvent | null {
+function toBounded(event: LiveEvent): LiveEvent | null {
   if (event.type === 'preview') {
     const maxBytes = event.isResult === true ? MAX_RESULT_BYTES : MAX_PREVIEW_BYTES
     return event.bytes.byteLength <= maxBytes ? event : null
@@ -30,10 +31,10 @@ export function toTerminalEvent(
   status: 'succeeded' | 'failed' | 'canceled',
   error: JobError | null,
   said: EngineEvent | null,
-): EngineEvent {
+): LiveEvent {
   if (status === 'succeeded') return { type: 'succeeded' }
   if (status === 'canceled' || error === null) return { type: 'interrupted' }
-  if (said?.type === 'failed' && said.failure.code === error.code) return said
+  if (said?.type === 'failed' && said.failure.code === error.code) return toLiveEvent(said)
   const { code, message, nodeId, classType, traceback } = error
   return { type: 'failed', failure: { code, message, nodeId, classType, traceback, exceptionType: code } }
 }

@@ -2,7 +2,8 @@
  * What clients saw of a run, in the engine's own terms: which nodes were cached, what each node showed, where it stopped. A client
  * that shows the run later needs it besides the outputs. Bounded whatever a node reports; written once, with the end of the run.
  */
-import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../../engine/graph/run-event.ts'
+import type { EngineEvent, EngineFailure } from '../../../../engine/graph/run-event.ts'
+import type { LiveReport } from '../../events/live-event.ts'
 import { copyHead } from './report-text.ts'
 
 /** A file as the engine named it, or a plain value. */
@@ -109,12 +110,12 @@ export function createRunRecorder(): RunRecorder {
 }
 
 /** A node's report in the form in which it is shown: files by their names, texts within bounds. */
-export function toShownOutput(report: NodeReport): Readonly<Record<string, readonly ShownItem[]>> {
+export function toShownOutput(report: LiveReport): Readonly<Record<string, readonly ShownItem[]>> {
   // Not by assignment: a key may be called `__proto__`.
   return Object.fromEntries(Object.entries(report).map(([key, list]) => [key, list.map(toShownItem)]))
 }
 
-function toShownItem(item: ReportedItem): ShownItem {
+function toShownItem(item: LiveReport[string][number]): ShownItem {
   if (item.kind === 'file') return { filename: item.filename, subfolder: item.subfolder, type: item.folder }
   if (typeof item.value === 'string') return copyHead(item.value, MAX_TEXT_LENGTH)
   return toPlainValue(item.value)

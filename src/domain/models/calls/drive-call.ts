@@ -4,11 +4,11 @@
  * taken over is not asked for any more.
  */
 import { sleep } from '../../../../lib/waiting/sleep.ts'
+import type { EventBus } from '../../events/event-bus.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallLeases } from './call-leases.ts'
-import type { CallNotices } from './call-notices.ts'
 import type { CallStore } from './call-store.ts'
 import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConcludeResult } from './conclude-call.ts'
 import type { DrivenCall } from './live-calls.ts'
@@ -41,7 +41,7 @@ interface DriveDeps extends ConcludeDeps {
   readonly observer: CallObserver
   readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
   readonly leases: Pick<CallLeases, 'letGo'>
-  readonly notices: Pick<CallNotices, 'tell'>
+  readonly bus: Pick<EventBus<never>, 'publishCall'>
   /** How long a submit may take beyond the time that its caller waits: its answer is paid for. */
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
@@ -210,7 +210,10 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     else journal.forget(live.ref.id)
     const isResult = !(ending instanceof RouterError) && ending.kind === 'result'
     // The node that has the call now knows better than a failure here. A result is one, whoever is charged for it.
-    if (stored === 'lost' && !isResult) return live.leaveElsewhere()
+    if (stored === 'lost' && !isResult) {
+      live.leaveElsewhere()
+      return
+    }
     const refusal =
       ending instanceof RouterError ? ending.refusal : ending.kind === 'refusal' ? ending.refusal.refusal : null
     const { provider, id: model } = live.model
@@ -222,7 +225,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       chargedMicros,
     })
     live.end(ending)
-    deps.notices.tell(live.ref.id)
+    deps.bus.publishCall({ callId: live.ref.id, accountId: live.ref.accountId, move: 'ended' })
   }
 
   return {

@@ -8,10 +8,11 @@ import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
+import { isStoreAway } from '../../errors.ts'
+import type { CallMoved, EventBus, Unsubscribe } from '../../events/event-bus.ts'
 import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'
 import type { CallLeases } from '../calls/call-leases.ts'
-import type { CallNotices } from '../calls/call-notices.ts'
 import {
   type CallBody,
   type CallStore,
@@ -54,8 +55,6 @@ export interface ModelQueue extends AsyncDisposable {
   cancel(accountId: string, modelId: string, requestId: string): Promise<void>
   /** Begins to take requests out. Harmless when called twice. */
   start(): void
-  /** A call ended on another node: there may be room for a request that waits. */
-  ring(): void
 }
 
 interface ModelQueueDeps extends NewCallDeps {
@@ -66,7 +65,7 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly providerOf: (name: string) => Provider | null
   readonly live: LiveCalls
   readonly leases: Pick<CallLeases, 'next' | 'confirm' | 'letGo'>
-  readonly notices: Pick<CallNotices, 'tell'>
+  readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall'>
   readonly drive: DriveCall
   readonly storeBlob: StoreBlob
   readonly blobs: Pick<BlobStore, 'open'>
@@ -90,6 +89,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   const bell = createDoorbell()
   const ending = new AbortController()
   let loop: Promise<void> | null = null
+  let unsubscribe: Unsubscribe | null = null
   // Whether anything waited at the last look: as long as nothing does, the end of a call need not wake the loop.
   let mayWait = true
 
@@ -152,14 +152,14 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     if (outcome !== 'running') return
     // A provider that cannot stop finishes: the request then ends with its result, and may be charged.
     const running = live.find(requestId)
-    if (running === null) deps.notices.tell(requestId)
+    if (running === null) deps.bus.publishCall({ callId: requestId, accountId, move: 'stop' })
     else running.askToStop()
   }
 
   async function dispatch(accountIds: readonly string[]): Promise<void> {
     for (const accountId of accountIds) {
       let isGoing = true
-      while (isGoing && !ending.signal.aborted) {
+      while (isGoing && !live.isClosing && !ending.signal.aborted) {
         const lease = deps.leases.next()
         const taken = await store.take(accountId, deps.rules.limitsOf(accountId), { now: clock.now(), lease })
         isGoing = taken !== null && (await start(deps, taken, lease))
@@ -177,12 +177,19 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     await dispatch(accountIds)
   }
 
+  /** A call that ended on another node makes room, too. */
+  function hear({ move }: CallMoved): void {
+    if (move === 'waits') mayWait = true
+    if (move !== 'stop' && mayWait) bell.ring()
+  }
+
   async function work(): Promise<void> {
     while (!ending.signal.aborted) {
       try {
         await look()
       } catch (error) {
-        deps.log.error({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
+        const level = isStoreAway(error) ? 'debug' : 'error'
+        deps.log[level]({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
       }
       await bell.wait(LOOK_EVERY_MS, ending.signal)
     }
@@ -196,12 +203,11 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       live.onEnded(() => {
         if (mayWait) bell.ring()
       })
+      unsubscribe ??= deps.bus.onCall(hear)
       loop ??= work()
     },
-    ring() {
-      if (mayWait) bell.ring()
-    },
     async [Symbol.asyncDispose]() {
+      unsubscribe?.()
       ending.abort()
       bell.ring()
       await loop

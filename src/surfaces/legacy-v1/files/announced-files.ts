@@ -2,8 +2,8 @@
  * Files that a run has announced and that are not stored yet. A client asks for a file as soon as it is told of it, a few
  * milliseconds before it can be read: such a request waits for the next change of the job instead of being refused.
  */
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
-import type { EventBus } from '../../../domain/events/event-bus.ts'
+import type { EventBus, JobLive } from '../../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../domain/events/live-event.ts'
 
 export interface AnnouncedFiles extends Disposable {
   /** Resolves at the next change of the job that announced the file; false when none did, or time is up. */
@@ -18,7 +18,7 @@ interface AnnouncedFile {
   waiting: (() => void)[]
 }
 
-export function createAnnouncedFiles(bus: Pick<EventBus<EngineEvent>, 'onLive' | 'onChanged'>): AnnouncedFiles {
+export function createAnnouncedFiles(bus: Pick<EventBus<LiveEvent>, 'onLive' | 'onChanged'>): AnnouncedFiles {
   const announced = new Map<string, AnnouncedFile>()
   const byJob = new Map<string, Set<string>>()
 
@@ -44,7 +44,9 @@ export function createAnnouncedFiles(bus: Pick<EventBus<EngineEvent>, 'onLive' |
     byJob.delete(jobId)
   }
 
-  const stopLive = bus.onLive(({ jobId, accountId, event }) => {
+  const stopLive = bus.onLive('published_here', hear)
+
+  function hear({ jobId, accountId, event }: JobLive<LiveEvent>): void {
     if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted') forget(jobId)
     if (event.type !== 'node_report') return
     for (const items of Object.values(event.report)) {
@@ -52,7 +54,7 @@ export function createAnnouncedFiles(bus: Pick<EventBus<EngineEvent>, 'onLive' |
         if (item.kind === 'file') announce(`${accountId}/${item.folder}/${item.filename}`, jobId)
       }
     }
-  })
+  }
   const stopChanged = bus.onChanged(({ jobId }) => wake(jobId))
 
   return {

@@ -3,10 +3,10 @@
  * their runs, which may be for one client only. The end of a run comes twice, first as a move and then as the last event of the
  * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
  */
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import { BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
-import type { EventBus, JobChanged, JobLive, JobMove } from '../../../domain/events/event-bus.ts'
+import type { EventBus, JobChanged, JobLive, JobMove, Unsubscribe } from '../../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { failureOf } from '../jobs/prompt-view.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
@@ -16,7 +16,7 @@ import { notificationMessage, statusMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
 interface FollowJobsDeps {
-  readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive'>
   readonly runs: RunMessages
   readonly channelOf: (accountId: string) => AccountChannel | undefined
   readonly jobClients: JobClients
@@ -34,17 +34,22 @@ const MAX_HELD_BACK = 1000
 const RETURNED =
   'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
-/** Returns a function that stops it. */
-export function followJobs(deps: FollowJobsDeps): () => void {
+interface FollowedJobs {
+  /** The account has its first socket, or none any more: the news of its runs are heard wherever they run, or only here. */
+  follow(accountId: string): void
+  unfollow(accountId: string): void
+  stop(): void
+}
+
+export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   const { bus, runs, channelOf, jobClients, isPerClient, findJob, log } = deps
   const endings = new Map<string, NodeJS.Immediate>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
+  const followed = new Map<string, Unsubscribe>()
 
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
-    queued({ jobId }, channel) {
-      // A prompt of this surface would be remembered already, so this job names no client.
-      if (!jobClients.has(jobId)) jobClients.remember(jobId, null)
+    queued(_key, channel) {
       if (channel === undefined) return
       channel.moved(1)
       channel.waiting++
@@ -82,11 +87,19 @@ export function followJobs(deps: FollowJobsDeps): () => void {
     },
   }
 
-  function onChanged({ jobId, accountId, move }: JobChanged): void {
+  function onChanged({ jobId, accountId, move, isRemote }: JobChanged): void {
+    // A prompt that this process took would be remembered already, so its job names no client. Another process may have taken
+    // it: then the job's record is read once there is news to tell.
+    if (move === 'queued' && isRemote === undefined && !jobClients.has(jobId)) jobClients.remember(jobId, null)
     if (move !== undefined) moves[move]({ jobId, accountId }, channelOf(accountId))
   }
 
-  function onLive({ jobId, accountId, event }: JobLive<EngineEvent>): void {
+  /** Runs in this process are followed without a socket too: a client that connects in the middle is told how far its run is. */
+  function onOwn(notice: JobLive<LiveEvent>): void {
+    if (!followed.has(notice.accountId)) onLive(notice)
+  }
+
+  function onLive({ jobId, accountId, event }: JobLive<LiveEvent>): void {
     const key = { jobId, accountId }
     // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
@@ -150,12 +163,22 @@ export function followJobs(deps: FollowJobsDeps): () => void {
     if (channel !== undefined) sayStatus(channel)
   }
 
-  const stops = [bus.onChanged(onChanged), bus.onLive(onLive)]
-  return () => {
-    for (const stop of stops) stop()
-    for (const ending of endings.values()) clearImmediate(ending)
-    endings.clear()
-    heldBack.clear()
+  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn)]
+  return {
+    follow(accountId) {
+      if (!followed.has(accountId)) followed.set(accountId, bus.onLive({ accountId }, onLive))
+    },
+    unfollow(accountId) {
+      followed.get(accountId)?.()
+      followed.delete(accountId)
+    },
+    stop() {
+      for (const stop of [...stops, ...followed.values()]) stop()
+      followed.clear()
+      for (const ending of endings.values()) clearImmediate(ending)
+      endings.clear()
+      heldBack.clear()
+    },
   }
 }
 
@@ -170,7 +193,7 @@ function leaveQueue(channel: AccountChannel): void {
   channel.waiting = Math.max(0, channel.waiting - 1)
 }
 
-function isEnd(event: EngineEvent): event is EndEvent {
+function isEnd(event: LiveEvent): event is EndEvent {
   return event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted'
 }
 

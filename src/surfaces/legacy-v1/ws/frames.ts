@@ -2,9 +2,9 @@
  * Frames as they are sent, header included. Each is built once and shared by all its readers, so nothing here may depend on
  * the reader. The binary layouts are ComfyUI's: big-endian words, then bytes.
  */
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import type { LiveEvent } from '../../../domain/events/live-event.ts'
 
-export type PreviewEvent = Extract<EngineEvent, { type: 'preview' }>
+export type PreviewEvent = Extract<LiveEvent, { type: 'preview' }>
 
 const FINAL_TEXT = 0x81
 const FINAL_BINARY = 0x82

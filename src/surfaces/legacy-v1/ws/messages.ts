@@ -1,12 +1,13 @@
 /** Every text message of the socket, with exactly the keys that clients know, in their order. Pure. */
-import type { EngineEvent, EngineFailure, NodeRef } from '../../../../engine/graph/run-event.ts'
+import type { NodeRef } from '../../../../engine/graph/run-event.ts'
+import type { LiveEvent, LiveFailure } from '../../../domain/events/live-event.ts'
 import { toShownOutput } from '../../../domain/jobs/run/run-record.ts'
 import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from '../jobs/exception-types.ts'
 import type { RunProgress } from './run-progress.ts'
 
-type ReportEvent = Extract<EngineEvent, { type: 'node_report' }>
-type ProgressEvent = Extract<EngineEvent, { type: 'node_progress' }>
-type BlockedEvent = Extract<EngineEvent, { type: 'node_blocked' }>
+type ReportEvent = Extract<LiveEvent, { type: 'node_report' }>
+type ProgressEvent = Extract<LiveEvent, { type: 'node_progress' }>
+type BlockedEvent = Extract<LiveEvent, { type: 'node_blocked' }>
 
 const MAX_SHOWN_EXECUTED = 1000
 
@@ -81,7 +82,7 @@ export function blockedMessage(run: RunProgress, { nodeId, classType, message }:
   })
 }
 
-export function errorMessage(run: RunProgress, failure: EngineFailure, timestamp: number): string {
+export function errorMessage(run: RunProgress, failure: LiveFailure, timestamp: number): string {
   return toMessage('execution_error', {
     prompt_id: run.jobId,
     ...toNodeNames(failure.nodeId, failure.classType),

@@ -2,9 +2,10 @@
  * The messages about runs: every engine event in the order and the words that ComfyUI uses. Runs are followed whether or not
  * a socket is open, so that a client which connects in the middle is told how far its run is.
  */
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
+import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Batch } from './batch.ts'
 import { encodeNodeText } from './frames.ts'
 import {
@@ -23,8 +24,8 @@ import {
 } from './messages.ts'
 import { RunProgress } from './run-progress.ts'
 
-export type EndEvent = Extract<EngineEvent, { type: 'succeeded' | 'failed' | 'interrupted' }>
-type RunningEvent = Exclude<EngineEvent, EndEvent | { type: 'log' }>
+export type EndEvent = Extract<LiveEvent, { type: 'succeeded' | 'failed' | 'interrupted' }>
+type RunningEvent = Exclude<LiveEvent, EndEvent | { type: 'log' }>
 type Writer<Type> = (batch: Batch, run: RunProgress, event: Extract<RunningEvent, { type: Type }>) => void
 
 export interface RunKey {
@@ -34,7 +35,7 @@ export interface RunKey {
 
 export interface RunMessages {
   /** Follows the run. Where clients are told of the event, `say` is called with a function that writes the messages. */
-  take(key: RunKey, event: Exclude<EngineEvent, EndEvent>, say: (write: (batch: Batch) => void) => void): void
+  take(key: RunKey, event: Exclude<LiveEvent, EndEvent>, say: (write: (batch: Batch) => void) => void): void
   /** The end of a run, then the status of the queue, then the `executing` without a node that clients wait for. Forgets the run. */
   end(key: RunKey, event: EndEvent, live: number): (batch: Batch) => void
   forget(jobId: string): void

@@ -3,7 +3,8 @@
  * which name the nodes that have run, and for clients that connect in the middle. The text of each node is kept, because it is
  * sent again and again and rarely changes.
  */
-import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
+import type { NodeRef } from '../../../../engine/graph/run-event.ts'
+import type { LiveEvent } from '../../../domain/events/live-event.ts'
 
 type NodeState = 'running' | 'finished'
 
@@ -55,7 +56,7 @@ export class RunProgress {
     return ref === null ? null : (this.#nodes.get(ref.displayNodeId)?.ref ?? ref)
   }
 
-  take(event: EngineEvent): void {
+  take(event: LiveEvent): void {
     if (event.type === 'node_started') this.#start(event)
     else if (event.type === 'node_progress') this.#step(event)
     else if (event.type === 'node_finished') this.#finish(event)
@@ -78,7 +79,7 @@ export class RunProgress {
     this.#put(ref, { value: START, max: WHOLE, state: 'running' })
   }
 
-  #step(event: Extract<EngineEvent, { type: 'node_progress' }>): void {
+  #step(event: Extract<LiveEvent, { type: 'node_progress' }>): void {
     this.#put(event, { value: toNumber(event.value), max: toNumber(event.max), state: 'running' })
   }
 

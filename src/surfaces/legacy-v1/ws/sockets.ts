@@ -7,13 +7,13 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { WebSocketServer } from 'ws'
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import { type Caller, mustHaveScope } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { AccountConnections } from '../../kit/connections/account-connections.ts'
 import { refuseUpgrade } from '../../kit/connections/upgrades.ts'
@@ -32,7 +32,7 @@ import { createRunMessages } from './run-messages.ts'
 export interface SocketsOptions {
   readonly gate: Gate
   readonly answerError: AnswerError
-  readonly bus: Pick<EventBus<EngineEvent>, 'onChanged' | 'onLive'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive'>
   readonly clock: Clock
   readonly ticker: Ticker
   readonly log: Log
@@ -104,12 +104,13 @@ export function createSockets(options: SocketsOptions): Sockets {
   })
   const { jobClients, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
-  const stopFollowing = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
+  const following = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
     accountConnections.take(accountId)
     channels.set(accountId, channel)
+    following.follow(accountId)
     channel.holders++
     return channel
   }
@@ -117,7 +118,9 @@ export function createSockets(options: SocketsOptions): Sockets {
   function release(channel: AccountChannel): void {
     channel.holders--
     accountConnections.giveBack(channel.accountId)
-    if (channel.holders === 0) channels.delete(channel.accountId)
+    if (channel.holders > 0) return
+    channels.delete(channel.accountId)
+    following.unfollow(channel.accountId)
   }
 
   async function open(upgrade: Upgrade): Promise<void> {
@@ -243,7 +246,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     stats: () => ({ open: connections.size, ...counts }),
     close() {
       isClosed = true
-      stopFollowing()
+      following.stop()
       for (const channel of channels.values()) channel.flush()
       for (const connection of connections.keys()) connection.goAway()
     },

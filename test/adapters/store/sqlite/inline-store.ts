@@ -4,11 +4,8 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import { systemClock } from '../../../../lib/clock.ts'
-import {
-  applyMigrations,
-  loadMigrations,
-  MIGRATIONS_DIRECTORY,
-} from '../../../../src/adapters/store/sqlite/database/migrations.ts'
+import { loadMigrations } from '../../../../src/adapters/store/migration-files.ts'
+import { applyMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
 import {

@@ -5,13 +5,11 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { loadMigrations } from '../../../../src/adapters/store/migration-files.ts'
 import { migrate, readMigrationStatus } from '../../../../src/adapters/store/sqlite/database/migrate-database.ts'
-import { loadMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
-import {
-  StoreOpenError,
-  type StoreOpenReason,
-} from '../../../../src/adapters/store/sqlite/database/store-open-error.ts'
+import { MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
+import { StoreOpenError, type StoreOpenReason } from '../../../../src/domain/store.ts'
 import { withDirectory } from './temporary-store.ts'
 
 const ALL = loadMigrations(MIGRATIONS_DIRECTORY).map(({ name }) => name)

@@ -2,11 +2,8 @@
 import assert from 'node:assert/strict'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import {
-  applyMigrations,
-  loadMigrations,
-  MIGRATIONS_DIRECTORY,
-} from '../../../../src/adapters/store/sqlite/database/migrations.ts'
+import { loadMigrations } from '../../../../src/adapters/store/migration-files.ts'
+import { applyMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { prepareCheckLedger } from '../../../../src/adapters/store/sqlite/operations/credits/ledger-faults.ts'
 import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'

@@ -1,10 +1,24 @@
+import { rm } from 'node:fs/promises'
+import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { testAssetStore } from '../../../contracts/asset-store.ts'
 import { testDeploymentStore } from '../../../contracts/deployment-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
+import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
-import { sqliteOpener } from './temporary-store.ts'
+import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
 testAssetStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testDeploymentStore(sqliteOpener)
+testMetaStore(async () => {
+  const directory = await makeDirectory()
+  const store = await openSqliteStore({ directory, synchronous: 'NORMAL' })
+  return {
+    stores: [store, store],
+    async close() {
+      await store[Symbol.asyncDispose]()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+})

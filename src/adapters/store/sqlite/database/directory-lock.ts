@@ -5,8 +5,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { isBusy } from './sqlite-error.ts'
-import { StoreOpenError } from './store-open-error.ts'
 
 export interface DirectoryLock {
   /** Twice is harmless. */

@@ -2,9 +2,10 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { type Clock, systemClock } from '../../../../../lib/clock.ts'
+import { loadMigrations } from '../../migration-files.ts'
 import { prepareDataDirectory, storeFiles } from './data-directory.ts'
 import { lockDirectory } from './directory-lock.ts'
-import { applyMigrations, loadMigrations, MIGRATIONS_DIRECTORY, planMigrations } from './migrations.ts'
+import { applyMigrations, MIGRATIONS_DIRECTORY, planMigrations } from './migrations.ts'
 import { openWriter } from './sqlite-connections.ts'
 
 interface MigrateOptions {

@@ -1,40 +1,10 @@
-/**
- * Forward-only migrations. Each file runs once, in one transaction, and is remembered with the hash of its text: a file that
- * changed after it was applied, or a database with migrations that are unknown here, stops the start.
- */
-import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+/** Migrations of a SQLite database, each in one transaction. A database with migrations that are unknown here stops the start. */
 import type { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { StoreOpenError } from './store-open-error.ts'
-
-interface Migration {
-  readonly number: number
-  /** The file's name without its ending, such as `0001-first-tables`. */
-  readonly name: string
-  readonly sql: string
-  readonly checksum: string
-}
-
-interface AppliedMigration {
-  readonly number: number
-  readonly name: string
-  readonly checksum: string
-}
+import { StoreOpenError } from '../../../../domain/store.ts'
+import { type AppliedMigration, type Migration, mustBeUnchanged } from '../../migration-files.ts'
 
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../../../migrations/sqlite', import.meta.url))
-
-const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/
-
-export function loadMigrations(directory: string): Migration[] {
-  const names = readdirSync(directory).filter((name) => FILE_NAME.test(name))
-  return names.sort().map((fileName, index) => {
-    const number = Number(fileName.slice(0, 4))
-    if (number !== index + 1) throw new Error(`Migration ${fileName} does not follow number ${index}.`)
-    const sql = readFileSync(`${directory}/${fileName}`, 'utf8')
-    return { number, name: fileName.slice(0, -4), sql, checksum: createHash('sha256').update(sql).digest('hex') }
-  })
-}
 
 function readApplied(database: DatabaseSync): AppliedMigration[] {
   const table = database.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migration'`).get()
@@ -58,12 +28,7 @@ export function planMigrations(database: DatabaseSync, known: readonly Migration
         `The database was written by a newer version of Atelier: migration ${name} is unknown here. Run that version or a newer one.`,
       )
     }
-    if (migration.checksum !== checksum) {
-      throw new StoreOpenError(
-        'changed_migration',
-        `Migration ${migration.name} differs from the one that was applied to this database (${name}). Restore the file as it was released; put changes into a new migration.`,
-      )
-    }
+    mustBeUnchanged(migration, { number, name, checksum })
   }
   return known.slice(applied.length)
 }

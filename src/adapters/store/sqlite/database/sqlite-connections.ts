@@ -1,6 +1,6 @@
 /** The two kinds of connection, with everything that is set per connection. */
 import { DatabaseSync } from 'node:sqlite'
-import { StoreOpenError } from './store-open-error.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 
 export type Synchronous = 'FULL' | 'NORMAL'
 

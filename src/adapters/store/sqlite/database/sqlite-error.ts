@@ -1,5 +1,5 @@
 /** What SQLite's result codes mean to us; the extended codes carry the primary one in their low byte. */
-import { StoreOpenError } from './store-open-error.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 
 const SQLITE_BUSY = 5
 export const SQLITE_CORRUPT = 11

@@ -7,12 +7,25 @@ export function prepareReadMeta(database: DatabaseSync): (key: string) => string
   return (key) => select.get(key)?.[0] ?? null
 }
 
-export function prepareWriteMeta(
-  database: DatabaseSync,
-): (entry: { readonly key: string; readonly value: string }) => void {
+interface MetaEntry {
+  readonly key: string
+  readonly value: string
+}
+
+export function prepareWriteMeta(database: DatabaseSync): (entry: MetaEntry) => void {
   const upsert = database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
   return ({ key, value }) => {
     upsert.run(key, value)
+  }
+}
+
+/** Returns what is stored: the given value, or the one that was there before. */
+export function prepareEnsureMeta(database: DatabaseSync): (entry: MetaEntry) => string {
+  const insert = database.prepare('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING')
+  const read = prepareReadMeta(database)
+  return ({ key, value }) => {
+    insert.run(key, value)
+    return read(key) ?? value
   }
 }
 

@@ -28,6 +28,7 @@ import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.t
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -79,6 +80,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listAudit: prepareListAudit(database),
     listDeployments: prepareListDeployments(database),
     poolLoads: preparePoolLoads(database),
+    listNodes: prepareListNodes(database),
   }
 }
 

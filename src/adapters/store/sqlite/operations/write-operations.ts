@@ -42,7 +42,8 @@ import { prepareReap, prepareRelease, prepareRenew } from './jobs/leases.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
-import { prepareWriteMeta } from './meta.ts'
+import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
+import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -90,6 +91,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     refund: prepareRefund(database),
     takeRequests: prepareTakeRequests(database),
     writeMeta: prepareWriteMeta(database),
+    ensureMeta: prepareEnsureMeta(database),
     noteAudit: prepareNoteAudit(database),
     createDeployment: prepareCreateDeployment(database),
     moveDeployment: prepareMoveDeployment(database),
@@ -98,6 +100,10 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putUserFile: preparePutUserFile(database),
     moveUserFile: prepareMoveUserFile(database),
     removeUserFile: prepareRemoveUserFile(database),
+    beatNode: prepareBeatNode(database),
+    leaveNode: prepareLeaveNode(database),
+    forgetNodes: prepareForgetNodes(database),
+    takeSingleton: prepareTakeSingleton(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -107,7 +113,8 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before, and so it is with the leases of calls; bytes whose announcement is undone
- * are left over, and the next start sweeps them. The end of the process alone undoes nothing, and the next synced write makes these durable too.
+ * are left over, and the next start sweeps them. Who lives and who holds what is said again every few seconds. The end of the
+ * process alone undoes nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
@@ -116,6 +123,8 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'renewCalls',
   'releaseCalls',
   'takeLapsedCalls',
+  'beatNode',
+  'takeSingleton',
 ])
 
 /**
@@ -151,4 +160,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'removeUserFile',
   'noteAudit',
   'audited',
+  'beatNode',
+  'leaveNode',
+  'takeSingleton',
 ])

@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { ServiceError } from '../../../../domain/errors.ts'
-import { StoreOpenError } from '../database/store-open-error.ts'
+import { type BatchStats, StoreOpenError } from '../../../../domain/store.ts'
 import {
   type Answer,
   CLOSE,
@@ -15,15 +15,6 @@ import {
   type Operations,
   REPAIRED,
 } from './store-thread-protocol.ts'
-
-export interface ChannelStats {
-  readonly batches: number
-  readonly operations: number
-  readonly largestBatch: number
-  readonly failedOperations: number
-  /** Asked and not yet answered. */
-  readonly pending: number
-}
 
 interface ChannelOptions {
   readonly name: string
@@ -42,7 +33,7 @@ export interface Channel<Ops extends Operations> {
     input: Parameters<Ops[Name]>[0],
     weight?: number,
   ): Promise<ReturnType<Ops[Name]>>
-  stats(): ChannelStats
+  stats(): BatchStats
   /** Resolves with the reason when the thread dies; never for a thread that was closed. */
   readonly failed: Promise<Error>
   /** Answers what was asked, then ends the thread. Twice is harmless. */
@@ -160,7 +151,7 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
     })
   }
 
-  stats(): ChannelStats {
+  stats(): BatchStats {
     return { ...this.#counters, pending: this.#waiting.length + (this.#underway?.length ?? 0) }
   }
 

@@ -4,8 +4,8 @@
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { isDamage, SQLITE_CORRUPT } from '../database/sqlite-error.ts'
-import { StoreOpenError } from '../database/store-open-error.ts'
 
 interface DamageControl {
   /** Throws `UnrepairableDamage` when the database stays damaged: nothing can be stored from then on. */

@@ -1,8 +1,8 @@
 /** The life of a store thread: it says whether it could open, answers batches one after the other, closes when told to. */
 import { parentPort } from 'node:worker_threads'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/idle-collection.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
 import { toOpenError } from '../database/sqlite-error.ts'
-import { StoreOpenError } from '../database/store-open-error.ts'
 import type { RunBatch } from './run-batch.ts'
 import { type Batch, CLOSE, type Greeting, LONG_WAL, REPAIRED } from './store-thread-protocol.ts'
 

@@ -2,7 +2,7 @@
  * What travels between the main thread and a store thread. A batch is two flat arrays and an answer is one: structured
  * cloning is the price of every operation here, and property names would double it.
  */
-import type { StoreOpenReason } from '../database/store-open-error.ts'
+import type { StoreOpenReason } from '../../../../domain/store.ts'
 
 // biome-ignore lint/suspicious/noConfusingVoidType: operations without an answer return nothing
 export type Operations = Readonly<Record<string, (input: never) => unknown | void>>

@@ -3,7 +3,8 @@
  * one as soon as nobody has written for a moment, when that delays no one.
  */
 import { workerData } from 'node:worker_threads'
-import { applyMigrations, loadMigrations } from '../database/migrations.ts'
+import { loadMigrations } from '../../migration-files.ts'
+import { applyMigrations } from '../database/migrations.ts'
 import { openWriter, type WriterOptions } from '../database/sqlite-connections.ts'
 import {
   ESSENTIAL_OPERATIONS,

@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
 import { type Frame, isText } from '../../../../../test/support/clients/test-socket.ts'
 import type { JobMove } from '../../../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../../domain/events/live-event.ts'
 import { startSockets, toRef } from './start-sockets.ts'
 
 const ACCOUNTS = ['ada', 'bob', 'eve']
 const MOVES: readonly JobMove[] = ['queued', 'taken', 'returned', 'dropped', 'ended']
 
 /** Every event names its account in what it carries. */
-function eventsOf(account: string): readonly EngineEvent[] {
+function eventsOf(account: string): readonly LiveEvent[] {
   const ref = toRef(`node of ${account}`)
   const bytes = Buffer.from(`picture of ${account}`)
   return [

@@ -1,6 +1,6 @@
 /** The real listener with the real socket of the legacy surface over a bus that the test speaks on, on a port of its own. */
 import { WebSocket } from 'ws'
-import type { EngineEvent, NodeRef } from '../../../../../engine/graph/run-event.ts'
+import type { NodeRef } from '../../../../../engine/graph/run-event.ts'
 import { silentLog } from '../../../../../lib/log.ts'
 import {
   type Frame,
@@ -13,6 +13,7 @@ import { createManualTicker, type ManualTicker } from '../../../../../test/suppo
 import { createLocalBus } from '../../../../adapters/bus/local.ts'
 import { ServiceError } from '../../../../domain/errors.ts'
 import type { EventBus, JobMove } from '../../../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../../domain/events/live-event.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import { createAnswerError } from '../../../jobs-v2/jobs-errors.ts'
 import { createAccountConnections } from '../../../kit/connections/account-connections.ts'
@@ -29,7 +30,7 @@ export interface TestSockets extends AsyncDisposable {
   readonly url: string
   readonly server: RunningServer
   readonly sockets: Sockets
-  readonly bus: EventBus<EngineEvent>
+  readonly bus: EventBus<LiveEvent>
   readonly ticker: ManualTicker
   /** Jobs under way, as the store would count them, by account. */
   readonly live: Map<string, number>
@@ -40,7 +41,7 @@ export interface TestSockets extends AsyncDisposable {
   readonly clients: Map<string, string>
   connect(query?: string, options?: ConnectOptions): Promise<TestSocket>
   move(jobId: string, move: JobMove, accountId?: string): void
-  say(jobId: string, event: EngineEvent, accountId?: string): void
+  say(jobId: string, event: LiveEvent, accountId?: string): void
 }
 
 export interface ConnectOptions {
@@ -52,6 +53,8 @@ export interface TestSocketsOptions {
   readonly gate?: Partial<GateOptions>
   readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countLive' | 'isPerClient'>>
   readonly maxSocketsPerAccount?: number
+  /** One process's end of a bus that several share. */
+  readonly bus?: EventBus<LiveEvent>
 }
 
 /** A credential is the name of its account; without one it is nobody. */
@@ -73,7 +76,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     authenticate,
     ...options.gate,
   })
-  const bus = createLocalBus<EngineEvent>({ log: silentLog })
+  const bus = options.bus ?? createLocalBus<LiveEvent>({ log: silentLog })
   const ticker = createManualTicker()
   const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
   const jobClients = createJobClients({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
@@ -148,7 +151,7 @@ function queueRemaining({ data }: TextFrame): unknown {
 
 export const isEnd = (frame: Frame) => isText(frame, 'executing') && frame.data['node'] === null
 
-export const SAMPLER: readonly EngineEvent[] = [
+export const SAMPLER: readonly LiveEvent[] = [
   { type: 'started', nodesTotal: 1 },
   { type: 'cached', nodeIds: [] },
   { type: 'node_started', ...toRef('3') },

@@ -3,7 +3,12 @@
  * it is watched, and what it changes cannot be committed without the line.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { AuditEntry, AuditQuery, AuditRecord } from '../../../../../domain/accounts/audit.ts'
+import {
+  type AuditEntry,
+  type AuditQuery,
+  type AuditRecord,
+  toAuditOutcome,
+} from '../../../../../domain/accounts/audit.ts'
 import type { Operations } from '../../threads/store-thread-protocol.ts'
 import { prepareRows } from '../statement.ts'
 
@@ -46,16 +51,9 @@ export function prepareAudited(database: DatabaseSync, operations: Operations): 
     const operation = operations[name]
     if (operation === undefined) throw new Error(`The store thread knows no operation ${name}.`)
     const result = operation(input as never)
-    insert(entry, toOutcome(result))
+    insert(entry, toAuditOutcome(result))
     return result
   }
-}
-
-/** The outcome that an operation names itself; false and null mean that nothing was changed, anything else is success. */
-function toOutcome(result: unknown): string {
-  if (result === false || result === null) return 'refused'
-  if (typeof result === 'object' && 'outcome' in result && typeof result.outcome === 'string') return result.outcome
-  return 'done'
 }
 
 type AuditRow = [

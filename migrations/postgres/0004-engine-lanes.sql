@@ -1,0 +1,2 @@
+-- phase: expand
+-- Lanes are in the first tables: `job.needs`, `job.engine_id` and the index `job_lane`.

@@ -1,0 +1,2 @@
+-- phase: expand
+-- Notes of a job's extra data are in the first tables: `job_notes`.

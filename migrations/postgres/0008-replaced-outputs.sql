@@ -1,0 +1,2 @@
+-- phase: expand
+-- `job.outputs_replaced` is in the first tables.

@@ -1,0 +1,42 @@
+/**
+ * Forward-only migrations, one folder of numbered files per kind of database, with the same numbers and names. Each file runs
+ * once and is remembered with the hash of its text: a file that changed after it was applied stops the start.
+ */
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { StoreOpenError } from '../../domain/store.ts'
+
+export interface Migration {
+  readonly number: number
+  /** The file's name without its ending, such as `0001-first-tables`. */
+  readonly name: string
+  readonly sql: string
+  readonly checksum: string
+}
+
+export interface AppliedMigration {
+  readonly number: number
+  readonly name: string
+  readonly checksum: string
+}
+
+const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/
+
+export function loadMigrations(directory: string): Migration[] {
+  const names = readdirSync(directory).filter((name) => FILE_NAME.test(name))
+  return names.sort().map((fileName, index) => {
+    const number = Number(fileName.slice(0, 4))
+    if (number !== index + 1) throw new Error(`Migration ${fileName} does not follow number ${index}.`)
+    const sql = readFileSync(`${directory}/${fileName}`, 'utf8')
+    return { number, name: fileName.slice(0, -4), sql, checksum: createHash('sha256').update(sql).digest('hex') }
+  })
+}
+
+/** Throws when a file is not as it was when it was applied. */
+export function mustBeUnchanged({ name, checksum }: Migration, applied: AppliedMigration): void {
+  if (checksum === applied.checksum) return
+  throw new StoreOpenError(
+    'changed_migration',
+    `Migration ${name} differs from the one that was applied to this database (${applied.name}). Restore the file as it was released; put changes into a new migration.`,
+  )
+}

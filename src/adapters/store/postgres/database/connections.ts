@@ -1,0 +1,240 @@
+/**
+ * The connections of one process, in pools with different promises: a durable write, a relaxed write (acknowledged before it
+ * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's: a statement that takes too
+ * long ends there, and its connection stays usable.
+ */
+import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
+import type { Log } from '../../../../../lib/log.ts'
+import { isStoreAway } from '../../../../domain/errors.ts'
+import type { BatchStats, Store } from '../../../../domain/store.ts'
+import { createOutageLog, type OutageLog } from './outage-log.ts'
+import { toFault, toStoreError } from './postgres-error.ts'
+import { onClient, type Queryable } from './statement.ts'
+
+export interface ConnectionOptions {
+  readonly url: string
+  /** In place of what the URL says. */
+  readonly password?: string | undefined
+  readonly ssl?: PoolConfig['ssl']
+  /** All pools together. */
+  readonly maxConnections?: number
+  readonly log: Log
+}
+
+export interface Connections extends AsyncDisposable {
+  /** Writes that are acknowledged to somebody. */
+  readonly durable: Connected
+  /** Claims, renewals, progress: whoever holds them dies with the machine that could lose them, or repeats them. */
+  readonly relaxed: Connected
+  readonly read: Connected
+  /** Sweeps and reports, which may take long. */
+  readonly chore: Connected
+  stats(): ReturnType<Store['stats']>
+}
+
+/** Each statement asked directly is a transaction of its own. */
+export interface Connected extends Queryable {
+  /**
+   * Runs the body in one transaction. Statements may be sent without waiting for the ones before. When the server undoes it
+   * in favour of another one (deadlock, serialization) it runs again from the start, so the body must not have side effects.
+   */
+  transaction<Result>(body: (tx: Queryable) => Promise<Result>, options?: TransactionOptions): Promise<Result>
+}
+
+interface TransactionOptions {
+  /**
+   * Running it twice does what running it once does: after a broken connection, when nobody knows whether it was
+   * committed, it runs again.
+   */
+  readonly isRepeatable?: boolean
+  /** Only reads, and all its statements see the same moment. */
+  readonly isSnapshot?: boolean
+}
+
+const INT8 = 20
+const MAX_TRIES = 6
+const CONNECT_MS = 5000
+const IDLE_MS = 30_000
+const DEFAULT_CONNECTIONS = 8
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
+
+const SHARED_SETTINGS = {
+  // Planning a claim takes longer than running it; none of our statements profits from a plan for its values.
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+  idle_in_transaction_session_timeout: '10000',
+  lock_timeout: '5000',
+}
+
+export function openConnections(options: ConnectionOptions): Connections {
+  const total = Math.max(4, options.maxConnections ?? DEFAULT_CONNECTIONS)
+  const share = (part: number) => Math.max(1, Math.floor(total * part))
+  const pools = {
+    durable: openPool(options, share(0.375), { statement_timeout: '10000' }),
+    relaxed: openPool(options, share(0.25), { statement_timeout: '5000', synchronous_commit: 'off' }),
+    read: openPool(options, share(0.25), { statement_timeout: '10000' }),
+    chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
+  }
+  const all = Object.values(pools)
+  const outages = createOutageLog(options.log)
+  const writes = createTally(outages)
+  const reads = createTally(outages)
+  return {
+    durable: toConnected(pools.durable, writes),
+    relaxed: toConnected(pools.relaxed, writes),
+    read: toConnected(pools.read, reads),
+    chore: toConnected(pools.chore, writes),
+    stats: () => ({ write: writes.stats(), read: reads.stats() }),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(all.map((pool) => pool.end()))
+    },
+  }
+}
+
+/** Counts transactions; a statement asked directly is one. */
+interface Tally {
+  count<Result>(run: () => Promise<Result>): Promise<Result>
+  stats(): BatchStats
+}
+
+function createTally(outages: OutageLog): Tally {
+  let batches = 0
+  let operations = 0
+  let failedOperations = 0
+  let pending = 0
+  let largestBatch = 0
+  return {
+    async count(run) {
+      pending += 1
+      operations += 1
+      try {
+        const result = await run()
+        outages.answered()
+        return result
+      } catch (error) {
+        failedOperations += 1
+        outages.failed(error)
+        throw error
+      } finally {
+        pending -= 1
+        batches += 1
+        largestBatch = 1
+      }
+    },
+    stats: () => ({ batches, operations, largestBatch, failedOperations, pending }),
+  }
+}
+
+function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+  const types = new TypeOverrides()
+  // All our numbers are safe integers: times, counts, bytes and micro-dollars.
+  types.setTypeParser(INT8, Number)
+  const all = Object.entries({ ...SHARED_SETTINGS, ...settings })
+  const pool = new Pool({
+    connectionString: options.url,
+    ...(options.password !== undefined && { password: options.password }),
+    ...(options.ssl !== undefined && { ssl: options.ssl }),
+    max,
+    types,
+    // Statements leave without waiting for the answers to those before them.
+    pipeline: true,
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS,
+    idleTimeoutMillis: IDLE_MS,
+    application_name: 'atelier',
+    options: all.map(([name, value]) => `-c ${name}=${value}`).join(' '),
+  } as PoolConfig)
+  // A connection that breaks while it is idle is replaced at its next use.
+  pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
+  return pool
+}
+
+function toConnected(pool: Pool, tally: Tally): Connected {
+  async function single<Result>(ask: (db: Queryable) => Promise<Result>): Promise<Result> {
+    const client = await connect(pool)
+    try {
+      const result = await ask(onClient(client))
+      client.release()
+      return result
+    } catch (error) {
+      client.release(isBroken(error))
+      throw toStoreError(error)
+    }
+  }
+
+  return {
+    all: (asked, values) => tally.count(() => single((db) => db.all(asked, values))),
+    get: (asked, values) => tally.count(() => single((db) => db.get(asked, values))),
+    run: (asked, values) => tally.count(() => single((db) => db.run(asked, values))),
+    transaction: (body, options) => tally.count(() => runUntilDone(pool, body, options)),
+  }
+}
+
+async function runUntilDone<Result>(
+  pool: Pool,
+  body: (tx: Queryable) => Promise<Result>,
+  { isRepeatable = false, isSnapshot = false }: TransactionOptions = {},
+): Promise<Result> {
+  const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
+  for (let tries = 1; ; tries += 1) {
+    const outcome = await runOnce(pool, begin, body)
+    if (outcome.ok) return outcome.result
+    const mayRunAgain = outcome.wasUndone || isRepeatable
+    if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
+  }
+}
+
+type Outcome<Result> =
+  | { readonly ok: true; readonly result: Result }
+  /** `wasUndone`: it surely has no effect. */
+  | { readonly ok: false; readonly error: unknown; readonly wasUndone: boolean }
+
+async function runOnce<Result>(
+  pool: Pool,
+  begin: string,
+  body: (tx: Queryable) => Promise<Result>,
+): Promise<Outcome<Result>> {
+  let client: PoolClient
+  try {
+    client = await connect(pool)
+  } catch (error) {
+    return { ok: false, error, wasUndone: true }
+  }
+  let isCommitting = false
+  const begun = client.query(begin)
+  // Its failure also fails the first statement behind it.
+  begun.catch(() => {})
+  try {
+    const result = await body(onClient(client))
+    isCommitting = true
+    const { command } = await client.query('COMMIT')
+    // After a failed statement that nobody waited for, the server answers a COMMIT with ROLLBACK and without an error.
+    if (command !== 'COMMIT') throw new Error(`The transaction was answered with ${command}.`)
+    client.release()
+    return { ok: true, result }
+  } catch (error) {
+    const broken = isBroken(error)
+    if (!broken && !isCommitting) await client.query('ROLLBACK').catch(() => {})
+    client.release(broken)
+    return { ok: false, error, wasUndone: !(isCommitting && broken) }
+  }
+}
+
+async function connect(pool: Pool): Promise<PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    throw toStoreError(error)
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  return toFault(error) === 'undone' || isBroken(error) || isStoreAway(error)
+}
+
+/** The connection cannot be used any more. */
+function isBroken(error: unknown): boolean {
+  const code = (error as { readonly code?: string }).code
+  // A statement or lock that timed out leaves its connection as it was.
+  return toFault(error) === 'unavailable' && code !== '57014' && code !== '55P03'
+}

@@ -1,0 +1,88 @@
+/**
+ * The partitions of everything that is kept until a job's retention ends: all parents have the same ranges of expiry. A range is
+ * made by the first node that needs it, and known to the others by the table `job_partition`. Whoever finds a range missing
+ * (it was dropped, or made a moment ago) makes it and tries again.
+ */
+import type { Connected } from './connections.ts'
+import { type Queryable, statement } from './statement.ts'
+
+export const PARTITIONED_TABLES = ['job_done', 'job_text', 'job_log', 'job_label', 'output'] as const
+
+export interface PartitionRange {
+  readonly from: number
+  /** Not part of it. */
+  readonly to: number
+}
+
+export interface Partitions {
+  /** To be called before rows with this expiry are written; costs nothing once the range is known. */
+  ensure(expiresAt: number): Promise<void> | undefined
+  /** Forgets what is known of the range that holds this expiry, which another node has dropped. */
+  forget(expiresAt: number): void
+}
+
+const LIST = statement<[number, number]>('partitions.list', 'SELECT lower, upper FROM job_partition ORDER BY lower')
+const ADD = statement('partitions.add', 'INSERT INTO job_partition (lower, upper) VALUES ($1, $2)')
+// One number for all nodes; only held for the moment in which partitions are made or dropped.
+const LOCK = statement('partitions.lock', 'SELECT pg_advisory_xact_lock(7267301)')
+
+export const DAY_MS = 86_400_000
+
+export function openPartitions(connected: Connected, widthMs = DAY_MS): Partitions {
+  let known: readonly PartitionRange[] = []
+  let making = Promise.resolve()
+
+  const isKnown = (expiresAt: number) => known.some(({ from, to }) => expiresAt >= from && expiresAt < to)
+
+  async function make(expiresAt: number): Promise<void> {
+    if (isKnown(expiresAt)) return
+    known = await connected.transaction(
+      async (tx) => {
+        await lockPartitions(tx)
+        const ranges = await listPartitions(tx)
+        if (ranges.some(({ from, to }) => expiresAt >= from && expiresAt < to)) return ranges
+        const range = toRange(expiresAt, widthMs, ranges)
+        for (const table of PARTITIONED_TABLES) {
+          const text = `CREATE TABLE ${partitionName(table, range)} PARTITION OF ${table} FOR VALUES FROM (${range.from}) TO (${range.to})`
+          await tx.run({ name: '', text })
+        }
+        await tx.run(ADD, [range.from, range.to])
+        return [...ranges, range]
+      },
+      { isRepeatable: true },
+    )
+  }
+
+  return {
+    ensure(expiresAt) {
+      if (isKnown(expiresAt)) return undefined
+      const made = making.then(() => make(expiresAt))
+      making = made.catch(() => {})
+      return made
+    },
+    forget(expiresAt) {
+      known = known.filter(({ from, to }) => expiresAt < from || expiresAt >= to)
+    },
+  }
+}
+
+/** Until the end of the transaction nobody else makes or drops partitions. */
+export async function lockPartitions(tx: Queryable): Promise<void> {
+  await tx.run(LOCK)
+}
+
+export async function listPartitions(db: Queryable): Promise<PartitionRange[]> {
+  return (await db.all(LIST)).map(([from, to]) => ({ from, to }))
+}
+
+/** Widths may have been other ones before: the new range ends where a neighbour begins. */
+function toRange(expiresAt: number, widthMs: number, others: readonly PartitionRange[]): PartitionRange {
+  const from = Math.floor(expiresAt / widthMs) * widthMs
+  const lower = others.filter(({ to }) => to <= expiresAt).map(({ to }) => to)
+  const upper = others.filter((other) => other.from > expiresAt).map((other) => other.from)
+  return { from: Math.max(from, ...lower), to: Math.min(from + widthMs, ...upper) }
+}
+
+export function partitionName(table: (typeof PARTITIONED_TABLES)[number], { from }: PartitionRange): string {
+  return `${table}_${from < 0 ? `m${-from}` : from}`
+}

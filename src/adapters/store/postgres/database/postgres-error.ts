@@ -1,0 +1,61 @@
+/** What an error of the server or of its connection means for the operation that met it. */
+import { ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
+
+type PostgresFault =
+  /** The server is away, restarts, or takes no more connections: it may answer again in a moment. */
+  | 'unavailable'
+  /** The transaction was undone in favour of another one: it may run again. */
+  | 'undone'
+  | 'disk_full'
+  | 'no_partition'
+  | 'other'
+
+const UNDONE = new Set(['40001', '40P01'])
+// Admin shutdown, crash shutdown, cannot connect now, database dropped, idle in transaction, transaction timed out.
+const UNAVAILABLE = new Set([
+  '57P01',
+  '57P02',
+  '57P03',
+  '57P04',
+  '57P05',
+  '25P03',
+  '25P04',
+  '53300',
+  '53200',
+  '57014',
+  '55P03',
+])
+const CONNECTION_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+])
+// The client library has no codes for these.
+const CONNECTION_WORDS =
+  /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|not queryable|connection error|client was closed/i
+
+export function toFault(error: unknown): PostgresFault {
+  if (!(error instanceof Error)) return 'other'
+  const code = (error as Error & { readonly code?: string }).code ?? ''
+  if (UNDONE.has(code)) return 'undone'
+  if (code === '53100') return 'disk_full'
+  if (code === '23514' && /no partition of relation/.test(error.message)) return 'no_partition'
+  if (UNAVAILABLE.has(code) || code.startsWith('08') || CONNECTION_CODES.has(code)) return 'unavailable'
+  if (code === '' && CONNECTION_WORDS.test(error.message)) return 'unavailable'
+  return error instanceof AggregateError && error.errors.some((part) => toFault(part) === 'unavailable')
+    ? 'unavailable'
+    : 'other'
+}
+
+/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof ServiceError) return error
+  const fault = toFault(error)
+  if (fault === 'unavailable') return storeUnavailable(error)
+  if (fault !== 'disk_full') return error
+  return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
+}

@@ -1,0 +1,83 @@
+/**
+ * Opens the store on a Postgres database, which any number of processes may share. The schema is brought up to date first,
+ * unless that is left to an operator. Disposing the store waits for what was asked and closes the connections.
+ */
+import { type Clock, systemClock } from '../../../../lib/clock.ts'
+import { type Log, silentLog } from '../../../../lib/log.ts'
+import type { OperatorStores, Store } from '../../../domain/store.ts'
+import { loadMigrations } from '../migration-files.ts'
+import { type ConnectionOptions, openConnections } from './database/connections.ts'
+import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
+import { openPartitions } from './database/partitions.ts'
+import {
+  createAccountDirectory,
+  createAccountStore,
+  createAuditStore,
+  createDeploymentStore,
+  createIdempotencyStore,
+  createKeyStore,
+  createLedgerStore,
+  createLimitStore,
+  createUserFileStore,
+} from './stores/postgres-account-stores.ts'
+import { createAssetStore } from './stores/postgres-asset-store.ts'
+import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
+import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
+import { createMetaStore } from './stores/postgres-meta-store.ts'
+import { createNodeStore } from './stores/postgres-node-store.ts'
+import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
+import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
+
+export interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
+  readonly clock?: Clock
+  readonly log?: Log
+  /** Run pending migrations; default true. */
+  readonly migrates?: boolean
+  readonly migrationsDirectory?: string
+  /** The width of a partition of ended jobs. */
+  readonly partitionMs?: number
+}
+
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+  const { clock = systemClock, log = silentLog, migrates = true } = options
+  await using opening = new AsyncDisposableStack()
+  const connections = opening.use(openConnections({ ...options, log }))
+  if (migrates) {
+    await applyMigrations(connections.chore, loadMigrations(options.migrationsDirectory ?? MIGRATIONS_DIRECTORY), clock)
+  }
+  const partitions = openPartitions(connections.chore, options.partitionMs)
+  const parts: StoreParts = { ...connections, partitions, clock, log }
+  const open = opening.move()
+  return {
+    jobs: createJobStore(parts),
+    assets: createAssetStore(parts),
+    accounts: createAccountStore(parts),
+    keys: createIdempotencyStore(parts),
+    calls: createCallStore(parts),
+    requests: createRequestStore(parts),
+    sentJournal: null,
+    ...createOperatorStores(parts),
+    limits: createLimitStore(parts),
+    audit: createAuditStore(parts),
+    audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
+    records: createRunRecordStore(parts),
+    userFiles: createUserFileStore(parts),
+    nodes: createNodeStore(parts),
+    isExclusive: false,
+    ...createMetaStore(parts),
+    stats: () => connections.stats(),
+    // The server may come back, so nothing here is for good.
+    failed: new Promise(() => {}),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+function createOperatorStores(parts: StoreParts): OperatorStores {
+  return {
+    directory: createAccountDirectory(parts),
+    apiKeys: createKeyStore(parts),
+    ledger: createLedgerStore(parts),
+    deployments: createDeploymentStore(parts),
+    cancels: createJobCancels(parts),
+  }
+}

@@ -1,0 +1,31 @@
+/** What the stores work with, and how an audit line is bound to whatever one of them writes. */
+import type { Clock } from '../../../../../lib/clock.ts'
+import type { Log } from '../../../../../lib/log.ts'
+import type { AuditEntry } from '../../../../domain/accounts/audit.ts'
+import type { Connected, Connections } from '../database/connections.ts'
+import type { Partitions } from '../database/partitions.ts'
+import { addAuditLine } from '../operations/accounts/audited-writes.ts'
+
+export interface StoreParts extends Pick<Connections, 'durable' | 'relaxed' | 'read' | 'chore'> {
+  readonly partitions: Partitions
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/**
+ * The same parts, whose durable transactions also write the line, before their commit. A store that may be audited writes only in
+ * such transactions, and returns from them what the line calls the outcome.
+ */
+export function toAuditedParts(parts: StoreParts, entry: AuditEntry): StoreParts {
+  const { durable } = parts
+  const audited: Connected = {
+    ...durable,
+    transaction: (body, options) =>
+      durable.transaction(async (tx) => {
+        const result = await body(tx)
+        await addAuditLine(tx, entry, result)
+        return result
+      }, options),
+  }
+  return { ...parts, durable: audited }
+}

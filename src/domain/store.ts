@@ -1,0 +1,99 @@
+/**
+ * The store of a service: every port that keeps records, opened together over one database, and what the composition needs of the
+ * database itself. An embedded store serves one process; a database server serves any number of them.
+ */
+import type { AccountDirectory, AccountStore } from './accounts/account-store.ts'
+import type { AuditEntry, AuditStore } from './accounts/audit.ts'
+import type { KeyStore } from './accounts/keys/key-store.ts'
+import type { UserFileStore } from './accounts/user-files.ts'
+import type { AssetStore } from './assets/asset-store.ts'
+import type { LedgerStore } from './credits/ledger.ts'
+import type { LimitStore } from './credits/rate-limit.ts'
+import type { DeploymentStore } from './deployments/deployment-store.ts'
+import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
+import type { JobStore } from './jobs/job-store.ts'
+import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
+import type { CallStore } from './models/calls/call-store.ts'
+import type { SentJournal } from './models/calls/sent-journal.ts'
+import type { RequestStore } from './models/queue/request-store.ts'
+import type { NodeStore } from './service-nodes/node-store.ts'
+
+/** What operators change. Each of these stores is also available with an audit line bound to its writes. */
+export interface OperatorStores {
+  readonly directory: AccountDirectory
+  readonly apiKeys: KeyStore
+  readonly ledger: LedgerStore
+  readonly deployments: DeploymentStore
+  readonly cancels: Pick<JobStore, 'cancel'>
+}
+
+/** Small values of the service itself, such as the id that ties the database to the stored bytes. */
+export interface MetaStore {
+  readMeta(key: string): Promise<string | null>
+  /** Replaces whatever is there. For a value that must stay what it once was, use `ensureMeta`. */
+  writeMeta(key: string, value: string): Promise<void>
+  /** The stored value; without one, what `make` returns is stored first. Of processes that race, all get the same value. */
+  ensureMeta(key: string, make: () => string): Promise<string>
+}
+
+/** Concurrent operations travel in batches: group commit in an embedded store, shared round trips to a server. */
+export interface BatchStats {
+  readonly batches: number
+  readonly operations: number
+  readonly largestBatch: number
+  readonly failedOperations: number
+  /** Asked and not yet answered. */
+  readonly pending: number
+}
+
+interface StoreStats {
+  readonly write: BatchStats
+  readonly read: BatchStats
+}
+
+export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
+  readonly jobs: JobStore
+  readonly assets: AssetStore
+  readonly accounts: AccountStore
+  readonly keys: IdempotencyStore
+  readonly calls: CallStore
+  readonly requests: RequestStore
+  /** null: the store keeps none, and one beside it is used. */
+  readonly sentJournal: SentJournal | null
+  readonly limits: LimitStore
+  readonly audit: AuditStore
+  /** The same stores; whatever is written through them is written together with this line, or not at all. */
+  audited(entry: AuditEntry): OperatorStores
+  readonly records: RunRecordStore
+  readonly userFiles: UserFileStore
+  readonly nodes: NodeStore
+  /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
+  readonly isExclusive: boolean
+  stats(): StoreStats
+  /**
+   * Resolves with the reason when nothing can be stored from now on, and the process should end. Never for an outage that may
+   * pass: its operations are refused with `store_unavailable` meanwhile.
+   */
+  readonly failed: Promise<Error>
+}
+
+/** `contracted_schema`: a newer version has removed what this one needs. `pending_migrations`: this start may not run them. */
+export type StoreOpenReason =
+  | 'locked'
+  | 'newer_schema'
+  | 'changed_migration'
+  | 'failed_migration'
+  | 'pending_migrations'
+  | 'contracted_schema'
+  | 'unusable'
+
+/** Why a store cannot be opened. The message is for the operator: it names the store and what to do. */
+export class StoreOpenError extends Error {
+  readonly reason: StoreOpenReason
+
+  constructor(reason: StoreOpenReason, message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, options)
+    this.name = 'StoreOpenError'
+    this.reason = reason
+  }
+}

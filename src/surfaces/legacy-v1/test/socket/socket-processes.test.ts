@@ -1,0 +1,58 @@
+/** A job that one process takes and runs, heard on the sockets of another process over a shared bus. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '../../../../../lib/log.ts'
+import { createLoopback } from '../../../../../test/support/loopback-medium.ts'
+import { createWireBus } from '../../../../adapters/bus/wire-bus.ts'
+import { isEnd, JOB, outline, SAMPLER, startSockets } from './start-sockets.ts'
+
+async function startTwo() {
+  const medium = createLoopback()
+  const join = () => createWireBus({ medium: medium.join(), log: silentLog })
+  const options = { sockets: { isPerClient: true } }
+  const [one, other] = [
+    await startSockets({ ...options, bus: join() }),
+    await startSockets({ ...options, bus: join() }),
+  ]
+  return {
+    one,
+    other,
+    [Symbol.asyncDispose]: async () => void (await Promise.all([one.server.close(), other.server.close()])),
+  }
+}
+
+test('a run is told on the sockets of its client in every process, and to no other client of the account', async () => {
+  await using rigs = await startTwo()
+  const { one, other } = rigs
+  // The process that took the prompt remembers its client; the other one finds it in the job's record.
+  one.jobClients.remember(JOB, 'a')
+  other.clients.set(JOB, 'a')
+  const [here, there, stranger] = [
+    await one.connect('token=ada&clientId=a'),
+    await other.connect('token=ada&clientId=a'),
+    await other.connect('token=ada&clientId=b'),
+  ]
+  for (const move of ['queued', 'taken'] as const) one.move(JOB, move)
+  for (const event of SAMPLER) one.say(JOB, event)
+  one.move(JOB, 'ended')
+  one.say(JOB, { type: 'succeeded' })
+  await Promise.all([here, there].map((socket) => socket.until(isEnd)))
+  const isRun = (word: string) => !word.startsWith('status')
+  assert.deepEqual(outline(there.frames).filter(isRun), outline(here.frames).filter(isRun))
+  assert.deepEqual(outline(stranger.frames).filter(isRun), [])
+  assert.equal(outline(there.frames).at(-2), 'status 0')
+})
+
+test('a process without a socket of the account keeps nothing of runs elsewhere, and tells a run from where it is joined', async () => {
+  await using rigs = await startTwo()
+  const { one, other } = rigs
+  one.say(JOB, { type: 'started', nodesTotal: 1 })
+  one.say(JOB, SAMPLER[2])
+  const [here, there] = [await one.connect('token=ada&clientId='), await other.connect('token=ada&clientId=')]
+  one.say(JOB, SAMPLER[3])
+  one.move(JOB, 'ended')
+  one.say(JOB, { type: 'succeeded' })
+  await Promise.all([here, there].map((socket) => socket.until(isEnd)))
+  assert.ok(outline(there.frames).includes('progress'))
+  assert.ok(!outline(there.frames).includes('execution_start'))
+})

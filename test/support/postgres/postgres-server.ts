@@ -1,0 +1,151 @@
+/** A real Postgres server for tests: in a folder of its own, on a free port of the loopback interface, gone without a trace. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Client } from 'pg'
+import { findPostgresBinaries } from './postgres-binaries.ts'
+
+interface ServerOptions {
+  /** Writes reach the disk before they are acknowledged. Off by default: only the end of the machine could tell. */
+  readonly isDurable?: boolean
+  /** Further settings of the server. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+export interface PostgresServer extends AsyncDisposable {
+  /** Of the maintenance database. */
+  readonly url: string
+  readonly pid: number
+  /** `immediate` is a crash: nothing is written down, and the next start recovers from the log. */
+  stop(mode: 'fast' | 'immediate'): Promise<void>
+  start(): Promise<void>
+}
+
+const USER = 'atelier'
+const START_GIVE_UP_MS = 120_000
+const LOOK_EVERY_MS = 20
+const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
+
+export async function startPostgres({ isDurable = false, settings = {} }: ServerOptions = {}): Promise<PostgresServer> {
+  const binaries = findPostgresBinaries()
+  const owner = findOwner()
+  const directory = mkdtempSync(path.join(tmpdir(), 'atelier-postgres-'))
+  chmodSync(directory, 0o700)
+  if (owner !== null) chownSync(directory, owner.uid, owner.gid)
+  const data = path.join(directory, 'data')
+  const remove = () => rmSync(directory, { recursive: true, force: true })
+  const identity = owner ?? {}
+  const made = spawnSync(
+    path.join(binaries, 'initdb'),
+    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
+    { ...identity, cwd: directory, encoding: 'utf8' },
+  )
+  if (made.status !== 0) {
+    remove()
+    throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
+  }
+  const port = await findFreePort()
+  const all = {
+    listen_addresses: '127.0.0.1',
+    port: `${port}`,
+    unix_socket_directories: '',
+    max_connections: '300',
+    shared_buffers: '128MB',
+    fsync: isDurable ? 'on' : 'off',
+    full_page_writes: isDurable ? 'on' : 'off',
+    ...settings,
+  }
+  const args = ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+  const url = `postgres://${USER}@127.0.0.1:${port}/postgres`
+  let child: ChildProcess | null = null
+
+  async function start(): Promise<void> {
+    const log: Buffer[] = []
+    const started = spawn(path.join(binaries, 'postgres'), args, {
+      ...identity,
+      cwd: directory,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    child = started
+    started.stderr?.on('data', (chunk: Buffer) => {
+      if (log.length < 1000) log.push(chunk)
+    })
+    // A test that ends the process without a clean-up must not leave a server behind.
+    started.unref()
+    await untilReachable(url, () => {
+      if (started.exitCode !== null) throw new Error(`Postgres ended at its start: ${Buffer.concat(log)}`)
+    })
+  }
+
+  async function stop(mode: 'fast' | 'immediate'): Promise<void> {
+    const running = child
+    child = null
+    if (running === null || running.exitCode !== null) return
+    const exited = once(running, 'exit')
+    running.ref()
+    running.kill(SIGNALS[mode])
+    await exited
+  }
+
+  function endNow(): void {
+    child?.kill('SIGQUIT')
+    remove()
+  }
+  process.on('exit', endNow)
+
+  await start()
+  return {
+    url,
+    get pid() {
+      return Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+    },
+    start,
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop('fast')
+      process.off('exit', endNow)
+      remove()
+    },
+  }
+}
+
+/** Postgres refuses to run as root. */
+function findOwner(): { readonly uid: number; readonly gid: number } | null {
+  if (process.getuid?.() !== 0) return null
+  const users = readFileSync('/etc/passwd', 'utf8').split('\n')
+  for (const name of ['postgres', 'nobody']) {
+    const [, , uid, gid] = users.find((line) => line.startsWith(`${name}:`))?.split(':') ?? []
+    if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
+  }
+  throw new Error('Postgres does not run as root, and there is no user `postgres` or `nobody` to run it as.')
+}
+
+async function findFreePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const address = probe.address()
+  probe.close()
+  await once(probe, 'close')
+  if (address === null || typeof address === 'string') throw new Error('the probe listens on a port')
+  return address.port
+}
+
+async function untilReachable(url: string, mustGoOn: () => void): Promise<void> {
+  const giveUpAt = performance.now() + START_GIVE_UP_MS
+  for (;;) {
+    const client = new Client({ connectionString: url })
+    try {
+      await client.connect()
+      await client.end()
+      return
+    } catch (error) {
+      mustGoOn()
+      if (performance.now() > giveUpAt) throw error
+      await pause(LOOK_EVERY_MS)
+    }
+  }
+}
