@@ -167,7 +167,7 @@ export interface UnfinishedCall {
 }
 
 /** A call that was renewed, and whether somebody asked for its end meanwhile. */
-export interface RenewedCall {
+interface RenewedCall {
   readonly id: string
   readonly isStopAsked: boolean
 }
