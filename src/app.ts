@@ -15,6 +15,7 @@ import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
+import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
 import { openRouter } from './compose/router/open-router.ts'
@@ -89,7 +90,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
   const metrics = openMetrics(version, errorTypeOf)
-  const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
+  const bus = openBus(config.bus, { log })
+  const directories = opening.use(createDirectories({ store, bus, log }))
+  const shared =
+    config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
@@ -97,8 +101,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
-  const bus = openBus(config.bus, { log })
-  const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
+  const announce = () => directories.announce('deployments')
+  const deployments =
+    config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
+  directories.follow({ ...shared?.lists, ...(deployments !== null && { deployments }) })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
   const turns = overrides.turns ?? createTurns()
@@ -120,6 +126,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     ...parts,
     rules: shared,
     mustTakeJobs: deployments?.mustTakeJobs,
+    async refuseClosedPool(pool) {
+      await deployments?.refresh()
+      deployments?.mustTakeJobs(pool)
+    },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
     chores: shared?.chores ?? [],
   })

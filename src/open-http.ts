@@ -149,7 +149,10 @@ export async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
-    isWelcome: parts.overrides.authenticate === undefined ? shared?.isWelcome : undefined,
+    ...(parts.overrides.authenticate === undefined && {
+      isWelcome: shared?.isWelcome,
+      onCredentialsChanged: shared?.onCredentialsChanged,
+    }),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,

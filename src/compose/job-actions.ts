@@ -52,6 +52,7 @@ interface JobParts {
   readonly rules: AccountRules | null
   /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
   readonly mustTakeJobs?: (pool: string) => void
+  readonly refuseClosedPool?: (pool: string) => Promise<void>
   readonly mustRunModels: NodeModels['mustRun']
   /** Chores of other parts, which run beside those of jobs. */
   readonly chores: readonly Chore[]
@@ -140,6 +141,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     admit: rules?.admit,
     pool: DEFAULT_POOL,
     mustTakeJobs: parts.mustTakeJobs,
+    refuseClosedPool: parts.refuseClosedPool,
     mustRunModels: parts.mustRunModels,
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,

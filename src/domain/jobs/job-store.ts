@@ -43,6 +43,8 @@ export type SubmitOutcome =
   | { readonly outcome: 'queue_full' }
   | { readonly outcome: 'insufficient_credits' }
   | { readonly outcome: 'id_taken' }
+  /** The pool is that of a deployment which takes no jobs now. */
+  | { readonly outcome: 'pool_closed' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -149,7 +151,7 @@ export interface WaitingLane {
 }
 
 export interface JobStore {
-  /** One transaction: idempotency key, credit hold, queue bound, job row, counters. */
+  /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
 
   /** null for a job that is unknown, not this account's, or past its retention. */
@@ -196,6 +198,12 @@ export interface JobStore {
   expire(now: Date, limit: number): Promise<TouchedJob[]>
   /** Removes terminal jobs past their retention (expired ones once `expiredBefore` has passed) with logs, workflow and outputs. */
   remove(options: { now: Date; expiredBefore: Date; limit: number }): Promise<number>
+  /**
+   * Only where ended jobs are kept by ranges of their expiry: removes the ranges that are over, whole, and returns how many jobs
+   * went. It costs far less than `remove` and is used in its place; jobs past their retention are then invisible for a while
+   * before they are gone. `limit` is about how many jobs one call takes.
+   */
+  dropExpired?(options: { now: Date; expiredBefore: Date; limit: number }): Promise<number>
 
   /** The first of `count` consecutive numbers for output names of this account, folder and prefix; the first ever is 1. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number): Promise<number>

@@ -9,12 +9,11 @@ import { loadMigrations } from '../migration-files.ts'
 import { type ConnectionOptions, openConnections } from './database/connections.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { openPartitions } from './database/partitions.ts'
+import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
-  createAccountStore,
   createAuditStore,
   createDeploymentStore,
-  createIdempotencyStore,
   createKeyStore,
   createLedgerStore,
   createLimitStore,
@@ -25,6 +24,7 @@ import { createCallStore, createRequestStore } from './stores/postgres-call-stor
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
+import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
@@ -64,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
     isExclusive: false,
+    directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.

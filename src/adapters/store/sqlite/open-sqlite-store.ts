@@ -171,6 +171,10 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     nodes: createNodeStore(channels),
     // The lock on the folder proves it.
     isExclusive: true,
+    async directoryVersions() {
+      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
+      return { accounts, keys, deployments }
+    },
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     ensureMeta: async (key, make) =>

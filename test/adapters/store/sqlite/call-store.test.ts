@@ -6,8 +6,8 @@ import { after, before } from 'node:test'
 import { openSqliteStore, type SqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { type Accounts, openAccounts } from '../../../../src/domain/accounts/accounts.ts'
 import { DEFAULT_TIERS } from '../../../../src/domain/accounts/limits/tiers.ts'
-import { testCallLeases } from '../../../contracts/call-leases.ts'
-import { testCallStore } from '../../../contracts/call-store.ts'
+import { testCallLeases } from '../../../contracts/calls/call-leases.ts'
+import { testCallStore } from '../../../contracts/calls/call-store.ts'
 import { createFixedClock } from '../../../support/fixed-clock.ts'
 
 const clock = createFixedClock()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openAccounts } from '../../../../src/domain/accounts/accounts.ts'
 import { DEFAULT_TIERS } from '../../../../src/domain/accounts/limits/tiers.ts'
-import { testRouterNodes } from '../../../contracts/router-nodes.ts'
+import { testRouterNodes } from '../../../contracts/calls/router-nodes.ts'
 import { ACCOUNT } from '../../../support/app/router-nodes.ts'
 
 testRouterNodes({

@@ -146,6 +146,9 @@ function openPool(options: ConnectionOptions, max: number, settings: Record<stri
   } as PoolConfig)
   // A connection that breaks while it is idle is replaced at its next use.
   pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
+  // One that breaks while it is in use fails the statements on it. It also says so by an event, which must have a listener: an
+  // error event without one would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 

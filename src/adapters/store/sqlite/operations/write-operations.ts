@@ -16,6 +16,7 @@ import {
 } from './accounts/deployment-rows.ts'
 import { prepareSweepKeys } from './accounts/idempotency-keys.ts'
 import { prepareTakeRequests } from './accounts/request-rates.ts'
+import { prepareReservePromptNumbers, prepareTakeWindow } from './accounts/shared-counters.ts'
 import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './accounts/user-file-rows.ts'
 import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
@@ -90,6 +91,8 @@ export function prepareWriteOperations(database: DatabaseSync) {
     grant: prepareGrant(database),
     refund: prepareRefund(database),
     takeRequests: prepareTakeRequests(database),
+    takeWindow: prepareTakeWindow(database),
+    reservePromptNumbers: prepareReservePromptNumbers(database),
     writeMeta: prepareWriteMeta(database),
     ensureMeta: prepareEnsureMeta(database),
     noteAudit: prepareNoteAudit(database),
@@ -113,8 +116,9 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before, and so it is with the leases of calls; bytes whose announcement is undone
- * are left over, and the next start sweeps them. Who lives and who holds what is said again every few seconds. The end of the
- * process alone undoes nothing, and the next synced write makes these durable too.
+ * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
+ * carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
+ * nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
@@ -123,6 +127,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'renewCalls',
   'releaseCalls',
   'takeLapsedCalls',
+  'reservePromptNumbers',
   'beatNode',
   'takeSingleton',
 ])

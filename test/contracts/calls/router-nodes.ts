@@ -4,16 +4,16 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLog } from '../../lib/log.ts'
-import { createLocalBus } from '../../src/adapters/bus/local.ts'
-import type { CallStore } from '../../src/domain/models/calls/call-store.ts'
-import type { RunAnswer } from '../../src/domain/models/calls/run-call.ts'
-import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
-import { RouterError } from '../../src/domain/models/router-error.ts'
-import type { Store } from '../../src/domain/store.ts'
-import { ACCOUNT, createMemoryJournal, openRouterNode, type RouterNode } from '../support/app/router-nodes.ts'
-import { PRICE } from '../support/app/start-router.ts'
-import { createFixedClock, type FixedClock } from '../support/fixed-clock.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { createLocalBus } from '../../../src/adapters/bus/local.ts'
+import type { CallStore } from '../../../src/domain/models/calls/call-store.ts'
+import type { RunAnswer } from '../../../src/domain/models/calls/run-call.ts'
+import type { RequestStore } from '../../../src/domain/models/queue/request-store.ts'
+import { RouterError } from '../../../src/domain/models/router-error.ts'
+import type { Store } from '../../../src/domain/store.ts'
+import { ACCOUNT, createMemoryJournal, openRouterNode, type RouterNode } from '../../support/app/router-nodes.ts'
+import { PRICE } from '../../support/app/start-router.ts'
+import { createFixedClock, type FixedClock } from '../../support/fixed-clock.ts'
 import {
   accepted,
   createFakeProvider,
@@ -21,7 +21,7 @@ import {
   type FakeProvider,
   fakeModel,
   gate,
-} from '../support/providers/fake-provider.ts'
+} from '../../support/providers/fake-provider.ts'
 
 type SharedStore = Pick<Store, 'calls' | 'requests' | 'ledger' | 'sentJournal'>
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
+import type { LedgerStore } from '../../../src/domain/credits/ledger.ts'
 import type {
   CallEnd,
   CallFinish,
@@ -13,9 +13,9 @@ import type {
   NewCall,
   NewLease,
   UnfinishedCall,
-} from '../../src/domain/models/calls/call-store.ts'
-import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
-import { at, DAY_MS } from './store-under-test.ts'
+} from '../../../src/domain/models/calls/call-store.ts'
+import type { RequestStore } from '../../../src/domain/models/queue/request-store.ts'
+import { at, DAY_MS } from '../store-under-test.ts'
 
 export interface CallStoreUnderTest {
   readonly calls: CallStore
