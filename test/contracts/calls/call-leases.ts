@@ -14,8 +14,8 @@ import type {
   UnfinishedCall,
 } from '../../../src/domain/models/calls/call-store.ts'
 import type { RequestStore } from '../../../src/domain/models/queue/request-store.ts'
-import { type CallStoreUnderTest, ending, leaseOf, newCall, PRICE } from './call-store.ts'
 import { at, DAY_MS } from '../store-under-test.ts'
+import { type CallStoreUnderTest, ending, leaseOf, newCall, PRICE } from './call-store.ts'
 
 export interface SharedCallStore extends CallStoreUnderTest {
   /** The same store, as another node has it open. */

@@ -92,15 +92,13 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       provider.answer(held.answer)
       const first = a.run('fake/direct', { x: 1 }, 'k')
       await until(() => provider.submits.length === 1)
-      const second = b.run('fake/direct', { x: 1 }, 'k')
-      const third = await b.run('fake/direct', { x: 1 }, 'k').then(
-        () => null,
-        (error: unknown) => error,
-      )
-      assert.ok(third instanceof RouterError && third.refusal === 'key_running')
+      // One request of a node waits, and a second one is told to come back.
+      const again = [1, 2].map(() => b.run('fake/direct', { x: 1 }, 'k').catch((error: unknown) => error))
+      const early = await Promise.race(again)
+      assert.ok(early instanceof RouterError && early.refusal === 'key_running')
       held.open()
       assert.deepEqual(resultOf(await first), { made: 'once' })
-      const replay = await second
+      const replay = (await Promise.all(again)).find((answer) => answer !== early) as RunAnswer
       assert.deepEqual([resultOf(replay), replay.isReplay], [{ made: 'once' }, true])
       assert.equal(provider.submits.length, 1)
       assert.equal(await available(store), DOLLAR - COST)
@@ -311,9 +309,11 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       const id = await a.submit('fake/direct', {})
       a.offer([])
       a.actions.queue.start()
-      await until(() => takes === 1)
-      while ((await stateOf(store, id)) !== 'waiting') await new Promise(setImmediate)
-      assert.equal(takes, 1)
+      await until(() => takes > 0)
+      // The submit woke the loop, so that it may look a second time.
+      for (let reads = 0; reads < 50; reads++) await stateOf(store, id)
+      assert.ok(takes <= 2, `it was taken ${takes} times`)
+      assert.equal(await stateOf(store, id), 'waiting')
       a.offer(MODELS)
       await a.submit('fake/free', {})
       await until(() => provider.submits.length === 2)

@@ -2,9 +2,9 @@
 
 import type { CallFinish, CallStore } from '../../../../domain/models/calls/call-store.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
+import { toCallBody, toCallEnd } from '../../call-records.ts'
 import { toAdmitInput, toAdmitOutcome } from '../operations/calls/admit-call.ts'
 import { toHeldFields, toUnfinishedCall } from '../operations/calls/call-leases.ts'
-import { toCallBody, toCallEnd } from '../operations/calls/call-result.ts'
 import { toFinishInput, toFinishOutcome } from '../operations/calls/finish-call.ts'
 import { inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 

@@ -4,11 +4,11 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { AdmitOptions, AdmitOutcome, CallLimits, NewCall } from '../../../../../domain/models/calls/call-store.ts'
+import { type ResultFields, toCallEnd } from '../../../call-records.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { type KeyedCall, type KeyVerdict, prepareFindKeyHolder } from './call-key.ts'
 import { type PoolEntry, type PoolLimits, prepareCallMoney, prepareCallPool, type Standing } from './call-pool.ts'
-import { type ResultFields, toCallEnd } from './call-result.ts'
 
 interface Admission extends PoolLimits, PoolEntry {
   readonly id: string

@@ -4,11 +4,12 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import type { CallFate, CallFinish, HeldCall } from '../../../../../domain/models/calls/call-store.ts'
+import { type ResultFields, toResultFields } from '../../../call-records.ts'
 import { prepareOfferBlob } from '../assets/blob-references.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareCallMoney, prepareCallPool } from './call-pool.ts'
-import { prepareCallResults, type ResultFields, toResultFields } from './call-result.ts'
+import { prepareCallResults } from './call-result.ts'
 
 interface Finish {
   readonly seq: number

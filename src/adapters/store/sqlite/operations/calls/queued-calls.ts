@@ -6,10 +6,11 @@ import type {
   EnqueueOutcome,
   RequestState,
 } from '../../../../../domain/models/queue/request-store.ts'
+import { CANCELED, type ResultFields, toRefusalFields, WAITED } from '../../../call-records.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareFindKeyHolder } from './call-key.ts'
 import { type PoolLimits, prepareCallMoney, prepareCallPool } from './call-pool.ts'
-import { prepareCallResults, prepareFindResult, type ResultFields } from './call-result.ts'
+import { prepareCallResults, prepareFindResult } from './call-result.ts'
 import { prepareDropInput } from './finish-call.ts'
 
 interface EnqueueInput {
@@ -228,8 +229,7 @@ function prepareEndWaiting(database: DatabaseSync): (row: WaitingRow, end: Waiti
     money.settle({ id, accountId, attempt: 0, holdMicros }, { micros: 0, memo: refusal.refusal, at })
     update.run(seq, state, forgetAt)
     dropInput(seq, at)
-    const fields = [null, null, null, 0, null, JSON.stringify(refusal)] as const
-    results.insert({ seq, fields, at, replayUntil: null })
+    results.insert({ seq, fields: toRefusalFields(refusal), at, replayUntil: null })
   }
 }
 
@@ -238,19 +238,6 @@ interface CancelCallInput {
   readonly id: string
   readonly at: number
   readonly forgetAt: number
-}
-
-const CANCELED: StoredRefusal = {
-  refusal: 'cancelled',
-  message: 'the request was cancelled before it ran; nothing was charged',
-  upstreamStatus: null,
-  failures: null,
-}
-const WAITED: StoredRefusal = {
-  refusal: 'waited_too_long',
-  message: 'the request waited longer than this service lets it; it never ran and nothing was charged',
-  upstreamStatus: null,
-  failures: null,
 }
 
 export function prepareCancelCall(database: DatabaseSync): (input: CancelCallInput) => CancelRequestOutcome {

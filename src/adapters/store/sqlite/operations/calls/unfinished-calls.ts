@@ -1,5 +1,6 @@
 /** The progress of running calls, which lets another process go on with them, and the end of records past their life. */
 import type { DatabaseSync } from 'node:sqlite'
+import { TOMBSTONE_MS } from '../../../call-records.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareCallResults } from './call-result.ts'
 
@@ -19,9 +20,6 @@ export function prepareKeepProgress(database: DatabaseSync): (input: ProgressInp
   )
   return ({ seq, id, owner, fence, progress }) => update.run(seq, id, owner, fence, progress).changes === 1
 }
-
-// How long the id of a queued call is known after its result is gone, so that its owner is told so and not that it never was.
-const TOMBSTONE_MS = 7 * 24 * 60 * 60 * 1000
 
 export function prepareSweepCalls(
   database: DatabaseSync,
