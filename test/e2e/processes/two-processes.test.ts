@@ -5,8 +5,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
-import type { Store } from '../../../src/domain/store.ts'
 import { call } from '../../support/clients/call.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
@@ -27,10 +25,7 @@ async function openService() {
     adminToken: ADMIN_TOKEN,
     comfyui: fake.url.href,
   }
-  // Calls of models are no part of this; they are kept aside.
-  const { calls, requests } = opening.use(await openSqliteStore({ directory: join(dataDir, 'calls') }))
-  const overrides = { wrapStore: (store: Store): Store => ({ ...store, calls, requests }) }
-  const start = () => startTestApp({ dataDir, settings, overrides })
+  const start = () => startTestApp({ dataDir, settings })
   const opened = opening.move()
   return { fake, start, [Symbol.asyncDispose]: () => opened.disposeAsync() }
 }

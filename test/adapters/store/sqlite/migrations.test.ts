@@ -56,8 +56,7 @@ test('what was remembered of engines in an older database is known to the regist
   withMigrations(async (directory, migrationsDirectory) => {
     const later = ALL.slice(ALL.indexOf('0009-nodes-and-engines'))
     for (const name of later) await rm(join(migrationsDirectory, `${name}.sql`))
-    await using older = await openSqliteStore({ directory, migrationsDirectory }).catch(() => null)
-    assert.equal(older, null, 'this program needs the later tables')
+    migrate({ directory, migrationsDirectory })
     const database = new DatabaseSync(join(directory, 'atelier.db'))
     database.exec(`INSERT INTO meta (key, value) VALUES ('engine:gpu:8188', '{"A":1}'), ('other', 'stays')`)
     database.close()
