@@ -116,7 +116,13 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
       await one.publish({ nodeId: 'first', engines: [engine], now: START, until: at(30_000), takesLapsed: true })
       assert.equal(await other.setWill(id, 'cordoned'), true)
       await other.setWill(id, 'cordoned')
-      await other.publish({ nodeId: 'second', engines: [engine], now: at(30_000), until: at(60_000), takesLapsed: true })
+      await other.publish({
+        nodeId: 'second',
+        engines: [engine],
+        now: at(30_000),
+        until: at(60_000),
+        takesLapsed: true,
+      })
       const found = await find(one, id)
       assert.deepEqual([found?.nodeId, found?.will, found?.willNumber], ['second', 'cordoned', 2])
     })

@@ -83,7 +83,12 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
       if (publisher !== null) heartbeat.onBeat(publisher.publish)
       followed?.onChange(() => fleet.announce())
       await followed?.refresh()
-      const directory = createEngineDirectory({ fleet, lanes, nodeId: heartbeat.nodeId, ...(followed && { others: followed.list }) })
+      const directory = createEngineDirectory({
+        fleet,
+        lanes,
+        nodeId: heartbeat.nodeId,
+        ...(followed && { others: followed.list }),
+      })
       return {
         fleet,
         directory,

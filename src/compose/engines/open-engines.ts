@@ -144,7 +144,9 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
       server,
       ownerId,
       instanceId: heartbeat.nodeId,
-      ...(!heartbeat.isAlone && { siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) && isSteady(heartbeat) } }),
+      ...(!heartbeat.isAlone && {
+        siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) && isSteady(heartbeat) },
+      }),
       concurrency: config.concurrency,
       clock,
       log,

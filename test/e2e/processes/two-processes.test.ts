@@ -5,11 +5,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { pictureGraph } from '../../support/app/fleet-app.ts'
+import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
-import { pictureGraph } from '../../support/app/fleet-app.ts'
-import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 

@@ -50,7 +50,8 @@ export function preparePublishEngines(database: DatabaseSync): (input: PublishIn
     engines
       .filter(
         ({ id, isShared, catalogHash, state, concurrency, about }) =>
-          upsert.run(id, nodeId, now, until, isShared, catalogHash, state, concurrency, about, takesLapsed).changes === 1,
+          upsert.run(id, nodeId, now, until, isShared, catalogHash, state, concurrency, about, takesLapsed).changes ===
+          1,
       )
       .map(({ id }) => id)
 }
