@@ -9,6 +9,7 @@ import { loadMigrations } from '../migration-files.ts'
 import { type ConnectionOptions, openConnections } from './database/connections.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { openPartitions } from './database/partitions.ts'
+import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
   createAccountStore,
@@ -24,6 +25,7 @@ import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
+import { createNodeStore } from './stores/postgres-node-store.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
@@ -60,6 +62,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
+    nodes: createNodeStore(parts),
+    isExclusive: false,
+    directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.

@@ -25,6 +25,7 @@ import {
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
+import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
@@ -166,6 +167,13 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),
+    nodes: createNodeStore(channels),
+    // The lock on the folder proves it.
+    isExclusive: true,
+    async directoryVersions() {
+      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
+      return { accounts, keys, deployments }
+    },
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     ensureMeta: async (key, make) =>

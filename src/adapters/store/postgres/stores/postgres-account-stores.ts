@@ -30,11 +30,13 @@ import { addAuditLine, listAuditLines } from '../operations/accounts/audited-wri
 import {
   configureDeployment,
   createDeployment,
+  listChangedDeployments,
   listDeployments,
   moveDeployment,
   readPoolLoads,
 } from '../operations/accounts/deployment-rows.ts'
 import { takeRequests } from '../operations/accounts/request-rates.ts'
+import { takeWindow } from '../operations/accounts/shared-counters.ts'
 import {
   listUserFiles,
   moveUserFile,
@@ -54,7 +56,8 @@ export const createIdempotencyStore = (_: StoreParts) => unwritten<IdempotencySt
 export function createAccountDirectory({ durable, read }: StoreParts): AccountDirectory {
   return {
     create: (account, limits) => durable.transaction((tx) => createAccount(tx, account, limits)),
-    replace: (account, limits) => durable.transaction((tx) => replaceAccount(tx, account, limits)),
+    replace: (account, limits, version) =>
+      durable.transaction((tx) => replaceAccount(tx, account, { limits, version })),
     enforce: async (limits) =>
       limits.length === 0 ? undefined : durable.transaction((tx) => enforceLimits(tx, limits), { isRepeatable: true }),
     find: (accountId) => findAccount(read, accountId),
@@ -81,6 +84,7 @@ export function createLimitStore({ relaxed }: StoreParts): LimitStore {
       const { granted, nextAtMs } = await takeRequests(relaxed, input)
       return { granted, nextAt: new Date(nextAtMs) }
     },
+    takeWindow: (accountId, rate, count, now) => takeWindow(relaxed, { accountId, ...rate, count, now }),
   }
 }
 
@@ -105,6 +109,7 @@ export function createDeploymentStore({ durable, read }: StoreParts): Deployment
     move: (move) => durable.transaction((tx) => moveDeployment(tx, move)),
     configure: (settings) => durable.transaction((tx) => configureDeployment(tx, settings)),
     list: () => listDeployments(read),
+    changedAfter: (version, limit) => listChangedDeployments(read, version, limit),
     loads: async (pools) => (pools.length === 0 ? [] : readPoolLoads(read, pools)),
   }
 }

@@ -9,6 +9,7 @@ import {
   type RefusedHandshake,
   type TextFrame,
 } from '../../../../../test/support/clients/test-socket.ts'
+import type { Caller } from '../../../../domain/accounts/caller.ts'
 import {
   isEnd,
   JOB,
@@ -325,6 +326,22 @@ test('a socket is closed within a second once its caller would not be let in any
   assert.equal(gone.frames.length, 1)
   assert.equal(stays.ws.readyState, stays.ws.OPEN)
   await untilOpen(rig, 1)
+})
+
+test('a socket is closed at once when it is told that credentials have changed', async () => {
+  const ended = new Set<string>()
+  const listeners = new Set<() => void>()
+  const isWelcome = ({ accountId }: Caller) => !ended.has(accountId)
+  const onCredentialsChanged = (listener: () => void) => {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+  await using rig = await startSockets({ gate: { isWelcome, onCredentialsChanged } })
+  const [gone, stays] = await Promise.all([rig.connect(), rig.connect('token=eve')])
+  ended.add('ada')
+  for (const listener of listeners) listener()
+  assert.equal(await gone.closed, 1008)
+  assert.equal(stays.ws.readyState, stays.ws.OPEN)
 })
 
 test('when the service ends, sockets are told so and none is left', async () => {

@@ -50,14 +50,18 @@ export async function createAccount(tx: Queryable, account: AccountRecord, limit
 const REPLACE = statement(
   'accounts.replace',
   `UPDATE account_profile SET name = $2, tier = $3, overrides = $4, status = $5, version = ${nextVersion('account_profile')}
-   WHERE account_id = $1`,
+   WHERE account_id = $1 AND version = coalesce($6::bigint, version)`,
 )
 
-/** false: there is no such account. */
-export async function replaceAccount(tx: Queryable, account: AccountRecord, limits: EnforcedLimits): Promise<boolean> {
+/** false: there is no such account, or it has another version than the one that is named. */
+export async function replaceAccount(
+  tx: Queryable,
+  account: AccountRecord,
+  { limits, version }: { readonly limits: EnforcedLimits; readonly version: number | undefined },
+): Promise<boolean> {
   const { id, name, tier, overrides, status } = account
   await lockVersions(tx, 'account_profile')
-  if ((await tx.run(REPLACE, [id, name, tier, JSON.stringify(overrides), status])) === 0) return false
+  if ((await tx.run(REPLACE, [id, name, tier, JSON.stringify(overrides), status, version ?? null])) === 0) return false
   await enforceLimits(tx, [{ accountId: id, ...limits }])
   return true
 }

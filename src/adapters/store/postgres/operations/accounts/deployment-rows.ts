@@ -4,8 +4,10 @@ import type {
   DeploymentMove,
   DeploymentSettings,
   PoolLoad,
+  VersionedDeployment,
 } from '../../../../../domain/deployments/deployment-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
+import { lockVersions, nextVersion } from '../../database/versions.ts'
 
 type DeploymentRow = [
   id: string,
@@ -26,13 +28,15 @@ function toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, ch
 
 const INSERT = statement(
   'deployments.insert',
-  `INSERT INTO deployment (${COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
+  `INSERT INTO deployment (${COLUMNS}, version) VALUES ($1, $2, $3, $4, $5, $6, $7, ${nextVersion('deployment')})
+   ON CONFLICT (id) DO NOTHING`,
 )
 
 /** false: the id is taken. */
 export async function createDeployment(tx: Queryable, deployment: Deployment): Promise<boolean> {
   const { id, accountId, state, workers, idleAfterMs, createdAt, changedAt } = deployment
   const values = [id, accountId, state, workers, idleAfterMs, createdAt.getTime(), changedAt.getTime()]
+  await lockVersions(tx, 'deployment')
   return (await tx.run(INSERT, values)) === 1
 }
 
@@ -40,11 +44,13 @@ export async function createDeployment(tx: Queryable, deployment: Deployment): P
 const LOCK = statement('deployments.lock', 'SELECT 1 FROM deployment WHERE id = $1 FOR UPDATE')
 const MOVE = statement<DeploymentRow>(
   'deployments.move',
-  `UPDATE deployment SET state = $2, changed_at = $3 WHERE id = $1 AND state = ANY($4::text[]) RETURNING ${COLUMNS}`,
+  `UPDATE deployment SET state = $2, changed_at = $3, version = ${nextVersion('deployment')}
+   WHERE id = $1 AND state = ANY($4::text[]) RETURNING ${COLUMNS}`,
 )
 
 export async function moveDeployment(tx: Queryable, move: DeploymentMove): Promise<Deployment | null> {
   const { id, from, to, at, onlyWhenEmpty = false } = move
+  await lockVersions(tx, 'deployment')
   await tx.run(LOCK, [id])
   if (onlyWhenEmpty && (await readPoolLoads(tx, [id])).some(({ queued, running }) => queued + running > 0)) return null
   const row = await tx.get(MOVE, [id, to, at.getTime(), from])
@@ -53,13 +59,15 @@ export async function moveDeployment(tx: Queryable, move: DeploymentMove): Promi
 
 const CONFIGURE = statement<DeploymentRow>(
   'deployments.configure',
-  `UPDATE deployment SET workers = $2, idle_after = $3, changed_at = $4 WHERE id = $1 RETURNING ${COLUMNS}`,
+  `UPDATE deployment SET workers = $2, idle_after = $3, changed_at = $4, version = ${nextVersion('deployment')}
+   WHERE id = $1 RETURNING ${COLUMNS}`,
 )
 
 export async function configureDeployment(
   tx: Queryable,
   { id, workers, idleAfterMs, at }: DeploymentSettings,
 ): Promise<Deployment | null> {
+  await lockVersions(tx, 'deployment')
   const row = await tx.get(CONFIGURE, [id, workers, idleAfterMs, at.getTime()])
   return row === undefined ? null : toDeployment(row)
 }
@@ -68,6 +76,22 @@ const LIST = statement<DeploymentRow>('deployments.list', `SELECT ${COLUMNS} FRO
 
 export async function listDeployments(db: Queryable): Promise<Deployment[]> {
   return (await db.all(LIST)).map(toDeployment)
+}
+
+const CHANGED = statement<[...DeploymentRow, version: number]>(
+  'deployments.changed',
+  `SELECT ${COLUMNS}, version FROM deployment WHERE version > $1 ORDER BY version LIMIT $2`,
+)
+
+export async function listChangedDeployments(
+  db: Queryable,
+  version: number,
+  limit: number,
+): Promise<VersionedDeployment[]> {
+  return (await db.all(CHANGED, [version, limit])).map((row) => {
+    const [id, accountId, state, workers, idleAfterMs, createdAt, changedAt, of] = row
+    return { deployment: toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, changedAt]), version: of }
+  })
 }
 
 const COUNTED = 1000
