@@ -10,7 +10,7 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { announceTouched } from './announce-touched.ts'
 
 interface ExpireDeps {
-  readonly store: Pick<JobStore, 'expire' | 'remove'>
+  readonly store: Pick<JobStore, 'expire' | 'remove' | 'dropExpired'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
   readonly extraData: Pick<ExtraDataKeeper, 'forget'>
@@ -43,6 +43,11 @@ export function createExpiry(deps: ExpireDeps): Expiry {
     return total
   }
 
+  function untilNow() {
+    const now = clock.now()
+    return { now, expiredBefore: new Date(now.getTime() - expiredGraceMs) }
+  }
+
   return {
     expireLive: (signal) =>
       inBatches(async () => {
@@ -50,10 +55,9 @@ export function createExpiry(deps: ExpireDeps): Expiry {
         announceTouched({ ...deps, observer }, touched, null)
         return touched.length
       }, signal),
-    removeOld: (signal) =>
-      inBatches(() => {
-        const now = clock.now()
-        return store.remove({ now, expiredBefore: new Date(now.getTime() - expiredGraceMs), limit: batch })
-      }, signal),
+    async removeOld(signal) {
+      if (store.dropExpired !== undefined) return store.dropExpired({ ...untilNow(), limit: MAX_BATCHES * batch })
+      return inBatches(() => store.remove({ ...untilNow(), limit: batch }), signal)
+    },
   }
 }

@@ -59,3 +59,12 @@ export function toStoreError(error: unknown): unknown {
   if (fault !== 'disk_full') return error
   return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
 }
+
+const TIMED_OUT = new Set(['55P03', '57014'])
+
+/** A statement waited too long for a lock or took too long: the server itself is there. */
+export function isTimeout(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = (error as Error & { readonly code?: string }).code ?? ''
+  return TIMED_OUT.has(code) || isTimeout(error.cause)
+}

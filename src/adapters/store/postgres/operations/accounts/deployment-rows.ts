@@ -94,6 +94,21 @@ export async function listChangedDeployments(
   })
 }
 
+// All rows are locked, whatever their state: a move that is under way is waited for, and one that comes later waits.
+const LOCK_SHARED = statement<[id: string, state: DeploymentState]>(
+  'deployments.lock_shared',
+  'SELECT id, state FROM deployment WHERE id = ANY($1::text[]) ORDER BY id FOR KEY SHARE',
+)
+
+/** The pools that belong to deployments which take no jobs now. Until the transaction ends none of the others is moved. */
+export async function findClosedPools(tx: Queryable, pools: readonly string[]): Promise<Set<string>> {
+  // Most jobs go to the common pool, which belongs to no deployment: they cost no statement.
+  const asked = pools.filter((pool) => pool !== 'default')
+  if (asked.length === 0) return new Set()
+  const rows = await tx.all(LOCK_SHARED, [asked])
+  return new Set(rows.filter(([, state]) => state !== 'ready').map(([id]) => id))
+}
+
 const COUNTED = 1000
 // Waiting jobs are counted up to a bound. Held ones are never more than there are workers, so all of them are counted at once.
 const LOADS = statement<[pool: string, queued: number, running: number]>(
