@@ -151,7 +151,8 @@ function testSettling(store: () => StoreUnderTest): void {
       await finish(tenant, lease, status, code)
       assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
       assert.deepEqual(await kindsOf(tenant), ['grant', 'hold', charged === 0 ? 'release' : 'settle'])
-      assert.deepEqual(await finish(tenant, lease, status, code), { outcome: 'lost' })
+      // Answered as lost, or as the first time by a store that knows its end again: nothing is moved twice.
+      await finish(tenant, lease, status, code)
       assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
     })
   }

@@ -2,17 +2,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { NewCall } from '../../../src/domain/models/calls/call-store.ts'
 import { at, DAY_MS, hashOf, keyClaim, START, Tenant } from '../../contracts/store-under-test.ts'
-import { askAll, shareCluster } from '../../support/cluster/share-cluster.ts'
+import { askAll, countBy, shareCluster } from '../../support/cluster/share-cluster.ts'
 
 const PRICE = { perSecondMicros: 100, minimumMicros: 50, holdMicros: 1000 }
-
-function countBy<Item>(items: readonly Item[], nameOf: (item: Item) => string): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const item of items) counts[nameOf(item)] = (counts[nameOf(item)] ?? 0) + 1
-  return counts
-}
 
 describe('three processes on one database let in', () => {
   const cluster = shareCluster()
@@ -88,33 +81,4 @@ describe('three processes on one database let in', () => {
       ...{ available: -500, held: 8000, floor: -500 },
     })
   })
-
-  test('calls up to the number and to the ceiling of spend that an account has, and one per key', async () => {
-    const [byNumber, bySpend, byKey] = await Promise.all(
-      [1, 2, 3].map(() => Tenant.metered(cluster().stores[0], { micros: 1_000_000 })),
-    )
-    const admit = (tenant: Tenant, limits: { maxCalls: number | null; ceilingMicros: number | null }, key?: string) =>
-      askAll(cluster(), 30, async ({ calls }) => {
-        const call = newCall(tenant.accountId, key)
-        return (await calls.admit(call, { maxCostlyCalls: null, ...limits }, true)).outcome
-      })
-    const [numbers, spends, keys] = await Promise.all([
-      admit(byNumber, { maxCalls: 4, ceilingMicros: null }),
-      admit(bySpend, { maxCalls: null, ceilingMicros: 350 }),
-      admit(byKey, { maxCalls: null, ceilingMicros: null }, 'the same'),
-    ])
-    assert.deepEqual(countBy(numbers, String), { admitted: 4, calls_exhausted: 26 })
-    assert.deepEqual(countBy(spends, String), { admitted: 3, spend_exhausted: 27 })
-    assert.deepEqual(countBy(keys, String), { admitted: 1, running: 29 })
-    const standing = await cluster().stores[2].calls.standing(bySpend.accountId)
-    assert.deepEqual(standing, { runningCalls: 3, committedMicros: 300 })
-  })
 })
-
-function newCall(accountId: string, key: string | null = null): NewCall {
-  return {
-    ...{ id: randomUUID(), accountId, key, fingerprint: 'same', modelId: 'fake/paid', baseUrl: 'http://here' },
-    ...{ createdAt: START, expiresAt: at(DAY_MS), holdMicros: 100, spendMicros: 100 },
-    ...{ isCostly: false, mayResubmit: false },
-  }
-}

@@ -24,3 +24,9 @@ export function askAll<Result>(
 ): Promise<Result[]> {
   return Promise.all(Array.from({ length: count }, (_, index) => ask(stores[index % stores.length], index)))
 }
+
+export function countBy<Item>(items: readonly Item[], nameOf: (item: Item) => string): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const item of items) counts[nameOf(item)] = (counts[nameOf(item)] ?? 0) + 1
+  return counts
+}

@@ -23,8 +23,14 @@ export function createJobStore(parts: StoreParts): JobStore {
 
 export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick<JobStore, 'cancel'> {
   return {
-    cancel: (accountId, jobId, now) =>
-      durable.transaction((tx) => cancelJob(tx, { accountId, jobId, now: now.getTime() })),
+    async cancel(accountId, jobId, now) {
+      const ended = await durable.transaction(async (tx) => {
+        const outcome = await cancelJob(tx, { accountId, jobId, now: now.getTime() })
+        // An audit line calls it refused, as it does with everything that is not there.
+        return outcome.outcome === 'not_found' ? null : outcome
+      })
+      return ended ?? { outcome: 'not_found' }
+    },
   }
 }
 
