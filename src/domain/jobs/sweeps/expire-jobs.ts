@@ -55,9 +55,10 @@ export function createExpiry(deps: ExpireDeps): Expiry {
         announceTouched({ ...deps, observer }, touched, null)
         return touched.length
       }, signal),
-    async removeOld(signal) {
-      if (store.dropExpired !== undefined) return store.dropExpired({ ...untilNow(), limit: MAX_BATCHES * batch })
-      return inBatches(() => store.remove({ ...untilNow(), limit: batch }), signal)
-    },
+    removeOld: (signal) =>
+      inBatches(() => {
+        const options = { ...untilNow(), limit: batch }
+        return store.dropExpired === undefined ? store.remove(options) : store.dropExpired(options)
+      }, signal),
   }
 }

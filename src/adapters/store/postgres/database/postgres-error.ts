@@ -51,15 +51,6 @@ export function toFault(error: unknown): PostgresFault {
     : 'other'
 }
 
-/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
-export function toStoreError(error: unknown): unknown {
-  if (error instanceof ServiceError) return error
-  const fault = toFault(error)
-  if (fault === 'unavailable') return storeUnavailable(error)
-  if (fault !== 'disk_full') return error
-  return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
-}
-
 const TIMED_OUT = new Set(['55P03', '57014'])
 
 /** A statement waited too long for a lock or took too long: the server itself is there. */
@@ -67,4 +58,13 @@ export function isTimeout(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = (error as Error & { readonly code?: string }).code ?? ''
   return TIMED_OUT.has(code) || isTimeout(error.cause)
+}
+
+/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
+export function toStoreError(error: unknown): unknown {
+  if (error instanceof ServiceError) return error
+  const fault = toFault(error)
+  if (fault === 'unavailable') return storeUnavailable(error)
+  if (fault !== 'disk_full') return error
+  return new ServiceError('storage_full', 'The disk of the database is full.', { cause: error })
 }

@@ -1,6 +1,6 @@
 /**
- * The stores around accounts (their records, counters, API keys, idempotency keys, request rates, credits, files, the audit
- * log) and deployments. What operators change is written in durable transactions, which may carry an audit line.
+ * The stores around accounts (their records, API keys, request rates, credits, files, the audit log) and deployments. What operators
+ * change is written in durable transactions, which may carry an audit line.
  */
 import type { AccountDirectory } from '../../../../domain/accounts/account-store.ts'
 import type { AuditStore } from '../../../../domain/accounts/audit.ts'

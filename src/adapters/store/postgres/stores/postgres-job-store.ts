@@ -24,12 +24,12 @@ export function createJobStore(parts: StoreParts): JobStore {
 export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick<JobStore, 'cancel'> {
   return {
     async cancel(accountId, jobId, now) {
-      const ended = await durable.transaction(async (tx) => {
+      // null, so that an audit line calls it refused.
+      const canceled = await durable.transaction(async (tx) => {
         const outcome = await cancelJob(tx, { accountId, jobId, now: now.getTime() })
-        // An audit line calls it refused, as it does with everything that is not there.
         return outcome.outcome === 'not_found' ? null : outcome
       })
-      return ended ?? { outcome: 'not_found' }
+      return canceled ?? { outcome: 'not_found' }
     },
   }
 }

@@ -57,6 +57,23 @@ export async function moveDeployment(tx: Queryable, move: DeploymentMove): Promi
   return row === undefined ? null : toDeployment(row)
 }
 
+const LOCK_POOLS = statement<[pool: string]>(
+  'deployments.lock_pools',
+  `SELECT id FROM (
+     SELECT id, state FROM deployment WHERE id = ANY($1::text[]) ORDER BY id FOR KEY SHARE) AS locked WHERE state <> 'ready'`,
+)
+
+/**
+ * Which of these pools take no jobs now because their deployment is not ready. The others stay open until the transaction ends.
+ * To be asked before any other lock is taken.
+ */
+export async function findClosedPools(tx: Queryable, pools: readonly string[]): Promise<ReadonlySet<string>> {
+  // Most jobs go to the common pool, which belongs to no deployment: they cost no statement.
+  const deployed = [...new Set(pools)].filter((pool) => pool !== 'default')
+  if (deployed.length === 0) return new Set()
+  return new Set((await tx.all(LOCK_POOLS, [deployed])).map(([pool]) => pool))
+}
+
 const CONFIGURE = statement<DeploymentRow>(
   'deployments.configure',
   `UPDATE deployment SET workers = $2, idle_after = $3, changed_at = $4, version = ${nextVersion('deployment')}
@@ -94,30 +111,18 @@ export async function listChangedDeployments(
   })
 }
 
-// All rows are locked, whatever their state: a move that is under way is waited for, and one that comes later waits.
-const LOCK_SHARED = statement<[id: string, state: DeploymentState]>(
-  'deployments.lock_shared',
-  'SELECT id, state FROM deployment WHERE id = ANY($1::text[]) ORDER BY id FOR KEY SHARE',
-)
-
-/** The pools that belong to deployments which take no jobs now. Until the transaction ends none of the others is moved. */
-export async function findClosedPools(tx: Queryable, pools: readonly string[]): Promise<Set<string>> {
-  // Most jobs go to the common pool, which belongs to no deployment: they cost no statement.
-  const asked = pools.filter((pool) => pool !== 'default')
-  if (asked.length === 0) return new Set()
-  const rows = await tx.all(LOCK_SHARED, [asked])
-  return new Set(rows.filter(([, state]) => state !== 'ready').map(([id]) => id))
-}
-
 const COUNTED = 1000
-// Waiting jobs are counted up to a bound. Held ones are never more than there are workers, so all of them are counted at once.
+// Waiting jobs are counted up to a bound, in the order of the index: else a pool where none wait would be sought by walking the
+// table. Held ones are never more than there are workers, so all of them are counted at once.
 const LOADS = statement<[pool: string, queued: number, running: number]>(
   'deployments.loads',
   `WITH held AS MATERIALIZED (
      SELECT pool, count(*) AS jobs FROM job WHERE status IN ('running', 'canceling') AND pool = ANY($1::text[]) GROUP BY pool
    )
    SELECT asked.pool,
-     (SELECT count(*) FROM (SELECT 1 FROM job WHERE status = 'queued' AND job.pool = asked.pool LIMIT ${COUNTED}) AS waiting),
+     (SELECT count(*) FROM (
+        SELECT 1 FROM job WHERE status = 'queued' AND job.pool = asked.pool ORDER BY pool, needs, account_id LIMIT ${COUNTED}
+      ) AS waiting),
      least(coalesce(held.jobs, 0), ${COUNTED})
    FROM unnest($1::text[]) WITH ORDINALITY AS asked (pool, place) LEFT JOIN held ON held.pool = asked.pool
    ORDER BY asked.place`,

@@ -27,6 +27,7 @@ export function createSubmits(deps: SubmitDeps): JobStore['submit'] {
     maxWeight: MAX_BATCH_LENGTH,
     weigh: ({ job }) => lengthOf(job),
     maxRunning: BATCHES_UNDER_WAY,
+    laneOf: ({ job }) => job.accountId,
   })
   return async (job, claim) => {
     await deps.partitions.ensure(job.expiresAt.getTime())

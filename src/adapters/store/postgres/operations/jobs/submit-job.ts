@@ -64,20 +64,19 @@ export function submitTogether(durable: Connected, submits: readonly Submit[]): 
 }
 
 interface Known {
+  readonly closedPools: ReadonlySet<string>
   readonly accounts: ReadonlyMap<string, LockedAccount>
   readonly started: ReadonlyMap<string, number>
   readonly holders: ReadonlyMap<Submit, KeyHolder>
   /** Ids chosen by callers that are free, and now theirs. */
   readonly chosen: readonly string[]
   readonly ours: ReadonlySet<Submit>
-  /** Pools whose deployments take no jobs now. */
-  readonly closed: ReadonlySet<string>
   readonly positionOf: (place: QueuePlace, waiting: number) => number
   /** null: nothing of the batch costs anything. */
   readonly purses: Purses | null
 }
 
-/** Everything that decides, sent at once. The lock comes first: each statement behind it sees what was committed before it. */
+/** Everything that decides, sent at once. The locks come first: each statement behind them sees what was committed before it. */
 async function readKnown(
   tx: Queryable,
   submits: readonly Submit[],
@@ -85,9 +84,11 @@ async function readKnown(
 ): Promise<Known> {
   const accountIds = [...new Set(submits.map(({ job }) => job.accountId))]
   const holds = submits.map(({ job }) => toHold(job)).filter((hold) => hold !== null)
-  const pools = [...new Set(submits.map(({ job }) => job.pool))]
-  const [closed, accounts, started, holders, chosen, ours, positionOf, purses] = await Promise.all([
-    findClosedPools(tx, pools),
+  const [closedPools, accounts, started, holders, chosen, ours, positionOf, purses] = await Promise.all([
+    findClosedPools(
+      tx,
+      submits.map(({ job }) => job.pool),
+    ),
     lockAccounts(tx, accountIds),
     readStarted(tx, accountIds),
     findKeyHolders(tx, submits),
@@ -99,7 +100,7 @@ async function readKnown(
     ),
     holds.length === 0 ? null : lockPurses(tx, holds),
   ])
-  return { closed, accounts, started, holders, chosen, ours, positionOf, purses }
+  return { closedPools, accounts, started, holders, chosen, ours, positionOf, purses }
 }
 
 async function findKeyHolders(tx: Queryable, submits: readonly Submit[]): Promise<Map<Submit, KeyHolder>> {
@@ -164,7 +165,7 @@ function decide(submits: readonly Submit[], known: Known): Decision & { answers:
     if (acceptedIds.has(job.id) || (job.hasChosenId === true && !chosen.has(job.id))) return { outcome: 'id_taken' }
     const holder = findHolder(submit)
     if (holder !== null) return { outcome: 'key_reused', holder }
-    if (known.closed.has(job.pool)) return { outcome: 'pool_closed' }
+    if (known.closedPools.has(job.pool)) return { outcome: 'pool_closed' }
     const hold = toHold(job)
     if (hold !== null && known.purses?.canHold(hold) === false) return { outcome: 'insufficient_credits' }
     return (waiting.get(job.accountId) ?? 0) >= account.maxQueued ? { outcome: 'queue_full' } : null
