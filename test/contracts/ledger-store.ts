@@ -155,7 +155,6 @@ function testSettling(store: () => StoreUnderTest): void {
       const again = await finish(tenant, lease, status, code)
       assert.ok(again.outcome === 'lost' || (again.outcome === 'committed' && again.status === status))
       assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
-      assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
     })
   }
 
