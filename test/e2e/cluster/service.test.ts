@@ -73,6 +73,11 @@ describe('three services on one database', () => {
     return { id, key, keyId }
   }
 
+  async function countHeld(accountId: string): Promise<number> {
+    const held = `SELECT 1 FROM job WHERE account_id = $1 AND status IN ('running', 'canceling')`
+    return (await database.query(held, [accountId])).rowCount ?? 0
+  }
+
   test("run each other's jobs, within the limit and the credit of the account, and charge each once", async () => {
     const { id, key } = await addAccount({ concurrentJobs: 2, creditFloorMicros: 0 })
     await admin(1, 'POST', `/accounts/${id}/grants`, { micros: 10_000, memo: 'a gift' })
