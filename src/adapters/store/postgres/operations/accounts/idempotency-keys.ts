@@ -5,7 +5,7 @@
 import type { KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
-export interface KeyQuery {
+interface KeyQuery {
   readonly accountId: string
   readonly key: string
   readonly now: number
