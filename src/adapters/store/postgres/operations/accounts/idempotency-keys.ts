@@ -67,9 +67,8 @@ export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): P
 
 const SWEEP = statement(
   'keys.sweep',
-  `WITH old AS MATERIALIZED (
-     SELECT account_id, key FROM idempotency_key WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-   DELETE FROM idempotency_key AS k USING old WHERE k.account_id = old.account_id AND k.key = old.key`,
+  `DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
+     SELECT ctid FROM idempotency_key WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
 )
 
 export function sweepKeys(db: Queryable, sweep: { readonly now: number; readonly limit: number }): Promise<number> {
