@@ -76,7 +76,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { log, version, overrides = {} } = options
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
-  const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
+  const keptStore = opening.use(
+    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, clock, log }),
+  )
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
   // Commands on this machine find the one service of a data folder by it.
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
