@@ -16,6 +16,7 @@ import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
+import { postgresSubmits } from './scenarios/postgres-submits.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
@@ -40,7 +41,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   held: heldCalls,
   stalls,
   bodies,
-  postgres: postgresClaims,
+  'postgres-claims': postgresClaims,
+  'postgres-submits': postgresSubmits,
 }
 
 const wanted = process.argv.slice(2)
