@@ -67,10 +67,7 @@ export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): P
 
 const SWEEP = statement(
   'keys.sweep',
-<<<<<<< HEAD
-=======
   // By an array: the planner takes the limit, which it does not know, for a tenth of the table, and would walk it for a join.
->>>>>>> main
   `DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
      SELECT ctid FROM idempotency_key WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
 )
