@@ -9,6 +9,8 @@ import type { Store } from '../../domain/store.ts'
 import { toConnection } from './postgres-connection.ts'
 
 interface StoreDeps {
+  /** How long jobs are kept; left out by whoever adds none. */
+  readonly retentionMs?: number
   readonly secrets: Pick<Secrets, 'databasePassword'>
   readonly clock: Clock
   readonly log: Log
@@ -21,9 +23,17 @@ export function openStore(config: StoreConfig, deps: StoreDeps): Promise<Store> 
   return openSqliteStore({ directory: config.directory, synchronous, clock, log })
 }
 
-async function openPostgres(config: PostgresConfig, { secrets, clock, log }: StoreDeps): Promise<Store> {
+// Ended jobs leave by ranges of their expiry. A look-up by id asks each range, so there are about this many, whatever the retention;
+// and a job is gone at most one range after its retention has ended.
+const RANGES = 8
+const SHORTEST_RANGE_MS = 5 * 60_000
+
+async function openPostgres(config: PostgresConfig, deps: StoreDeps): Promise<Store> {
+  const { retentionMs, secrets, clock, log } = deps
   // Loaded only here: a service on SQLite starts without the client library.
   const { openPostgresStore } = await import('../../adapters/store/postgres/open-postgres-store.ts')
   const connection = toConnection(config, secrets.databasePassword)
-  return openPostgresStore({ ...connection, migrates: config.migrate === 'auto', clock, log })
+  const ranges =
+    retentionMs === undefined ? {} : { partitionMs: Math.max(SHORTEST_RANGE_MS, Math.ceil(retentionMs / RANGES)) }
+  return openPostgresStore({ ...connection, ...ranges, migrates: config.migrate === 'auto', clock, log })
 }
