@@ -30,6 +30,7 @@ test('no operation of the life of a job walks a table', () =>
     await query('DELETE FROM job_done')
     await query('DELETE FROM job_text')
     await query('VACUUM ANALYZE')
+    await query('SELECT pg_stat_force_next_flush()')
     await query('SELECT pg_stat_reset()')
     const { jobs } = stores[0]
     const tenant = new Tenant(stores[0], accountId, pool)
