@@ -157,7 +157,7 @@ function isBefore(one: PartEnd, other: PartEnd): boolean {
   return one.lane === other.lane ? one.accountId < other.accountId : one.lane < other.lane
 }
 
-export type ClaimJob = (request: ClaimRequest) => Promise<Claim | null>
+type ClaimJob = (request: ClaimRequest) => Promise<Claim | null>
 
 /** Remembers, for each pool that is crowded, where the next claim goes on. */
 export function createClaimJob(relaxed: Connected): ClaimJob {
