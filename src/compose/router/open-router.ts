@@ -76,7 +76,12 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   )
   const journal = opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
   const actions = createRouterActions(config, {
-    store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
+    store: {
+      requests: store.requests,
+      limits: store.limits,
+      isExclusive: store.isExclusive,
+      calls: overrides.wrapCalls?.(store.calls) ?? store.calls,
+    },
     models,
     blobs: parts.opened.blobs,
     assets: parts.assets,
