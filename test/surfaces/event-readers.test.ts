@@ -9,16 +9,11 @@ import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/app/memory
 import { startSurface, type TestSurface } from '../support/app/start-surface.ts'
 import { openEvents } from '../support/clients/event-reader.ts'
 import { createManualTicker } from '../support/manual-ticker.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const EVENTS = `/api/v2/jobs/${JOB_ID}/events`
 
-async function until(isTrue: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000
-  while (!isTrue()) {
-    assert.ok(performance.now() < deadline, `waited in vain until ${what}`)
-    await nextTurn()
-  }
-}
+const until = (isTrue: () => boolean, what: string) => waitUntil(isTrue, () => what)
 
 test('an idle stream gets a comment before 15 seconds pass, again and again, from one timer', async () => {
   const ticker = createManualTicker()

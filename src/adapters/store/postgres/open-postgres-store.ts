@@ -12,10 +12,8 @@ import { openPartitions } from './database/partitions.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
-  createAccountStore,
   createAuditStore,
   createDeploymentStore,
-  createIdempotencyStore,
   createKeyStore,
   createLedgerStore,
   createLimitStore,
@@ -26,6 +24,7 @@ import { createCallStore, createRequestStore } from './stores/postgres-call-stor
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
+import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 

@@ -10,7 +10,7 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { announceTouched } from './announce-touched.ts'
 
 interface ExpireDeps {
-  readonly store: Pick<JobStore, 'expire' | 'remove'>
+  readonly store: Pick<JobStore, 'expire' | 'remove' | 'dropExpired'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
   readonly extraData: Pick<ExtraDataKeeper, 'forget'>
@@ -43,6 +43,11 @@ export function createExpiry(deps: ExpireDeps): Expiry {
     return total
   }
 
+  function untilNow() {
+    const now = clock.now()
+    return { now, expiredBefore: new Date(now.getTime() - expiredGraceMs) }
+  }
+
   return {
     expireLive: (signal) =>
       inBatches(async () => {
@@ -52,8 +57,8 @@ export function createExpiry(deps: ExpireDeps): Expiry {
       }, signal),
     removeOld: (signal) =>
       inBatches(() => {
-        const now = clock.now()
-        return store.remove({ now, expiredBefore: new Date(now.getTime() - expiredGraceMs), limit: batch })
+        const options = { ...untilNow(), limit: batch }
+        return store.dropExpired === undefined ? store.remove(options) : store.dropExpired(options)
       }, signal),
   }
 }

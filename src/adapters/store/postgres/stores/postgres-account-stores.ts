@@ -1,15 +1,14 @@
 /**
- * The stores around accounts (their records, counters, API keys, idempotency keys, request rates, credits, files, the audit
- * log) and deployments. What operators change is written in durable transactions, which may carry an audit line.
+ * The stores around accounts (their records, API keys, request rates, credits, files, the audit log) and deployments. What operators
+ * change is written in durable transactions, which may carry an audit line.
  */
-import type { AccountDirectory, AccountStore } from '../../../../domain/accounts/account-store.ts'
+import type { AccountDirectory } from '../../../../domain/accounts/account-store.ts'
 import type { AuditStore } from '../../../../domain/accounts/audit.ts'
 import type { KeyStore } from '../../../../domain/accounts/keys/key-store.ts'
 import type { PutOutcome, UserFileInfo, UserFileStore } from '../../../../domain/accounts/user-files.ts'
 import type { EntryKind, LedgerStore } from '../../../../domain/credits/ledger.ts'
 import type { LimitStore } from '../../../../domain/credits/rate-limit.ts'
 import type { DeploymentStore } from '../../../../domain/deployments/deployment-store.ts'
-import type { IdempotencyStore } from '../../../../domain/idempotency/idempotency-key.ts'
 import {
   createAccount,
   enforceLimits,
@@ -48,10 +47,6 @@ import { grant, refund } from '../operations/credits/grants.ts'
 import { findLedgerFaults } from '../operations/credits/ledger-faults.ts'
 import { listEntries, listOpenHolds, readBalance, sumUsage } from '../operations/credits/ledger-reads.ts'
 import type { StoreParts } from './store-parts.ts'
-import { unwritten } from './unwritten.ts'
-
-export const createAccountStore = (_: StoreParts) => unwritten<AccountStore>('accounts')
-export const createIdempotencyStore = (_: StoreParts) => unwritten<IdempotencyStore>('keys')
 
 export function createAccountDirectory({ durable, read }: StoreParts): AccountDirectory {
   return {

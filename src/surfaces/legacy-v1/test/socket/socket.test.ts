@@ -1,7 +1,6 @@
 /** The socket on its own: handshake, order, forms, and who hears what. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
 import { sendRaw } from '../../../../../test/support/clients/raw-http.ts'
 import {
   type BinaryFrame,
@@ -9,6 +8,7 @@ import {
   type RefusedHandshake,
   type TextFrame,
 } from '../../../../../test/support/clients/test-socket.ts'
+import { waitUntil } from '../../../../../test/support/wait-until.ts'
 import type { Caller } from '../../../../domain/accounts/caller.ts'
 import {
   isEnd,
@@ -23,8 +23,7 @@ import {
 
 /** Both ends of a connection close in turns of the loop. */
 async function untilOpen(rig: TestSockets, count: number): Promise<void> {
-  for (let turns = 0; rig.sockets.stats().open !== count && turns < 10_000; turns++) await turn()
-  assert.equal(rig.sockets.stats().open, count)
+  await waitUntil(() => rig.sockets.stats().open === count)
 }
 
 test('the first frame tells the queue and the id; without a client id a new one is made', async () => {

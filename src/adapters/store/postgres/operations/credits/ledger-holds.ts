@@ -32,7 +32,7 @@ interface ReleaseInput {
 }
 
 /** The balances of some accounts, locked until the transaction ends. What is held is written by `write`, once. */
-interface Purses {
+export interface Purses {
   /** Whether the hold would succeed now. */
   canHold(input: HoldInput): boolean
   /** false: the account has not enough credit, and nothing is held. */

@@ -5,8 +5,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
-import type { Job } from '../../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
+import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { type HoldInput, prepareLedger } from '../credits/ledger-holds.ts'
@@ -80,29 +80,6 @@ export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcom
   if (answer === 'insufficient_credits' || answer === ID_TAKEN || answer === POOL_CLOSED) return { outcome: answer }
   if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
   return { outcome: 'queued', job: toQueuedJob(job, answer) }
-}
-
-function toQueuedJob(job: NewJob, queuePosition: number): Job {
-  return {
-    id: job.id,
-    accountId: job.accountId,
-    pool: job.pool,
-    status: 'queued',
-    priority: job.priority,
-    metadata: job.metadata,
-    createdAt: job.createdAt,
-    startedAt: null,
-    completedAt: null,
-    expiresAt: job.expiresAt,
-    queuePosition,
-    progress: null,
-    outputs: [],
-    error: null,
-    outputsReused: false,
-    outputsReplaced: 0,
-    attempt: 0,
-    version: 1,
-  }
 }
 
 export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) => SubmitAnswer {
