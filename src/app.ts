@@ -166,6 +166,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       observeExchange: metrics.observeExchange,
       signer,
       overrides: overrides.models ?? {},
+      bus,
       clock,
       log,
     }),
@@ -220,7 +221,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     store,
     fleet,
     engine: resident,
-    reloadModels: () => router.models.reload(),
+    reloadModels: () => router.reload(),
     failed: store.failed,
     async drain() {
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)

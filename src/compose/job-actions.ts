@@ -65,6 +65,7 @@ interface JobParts {
 }
 
 const MINUTE_MS = 60_000
+const SHARED_FRESH_MS = 2000
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -74,7 +75,11 @@ export type JobActions = ReturnType<typeof createJobActions>
 export function createJobActions(config: JobsConfig, parts: JobParts) {
   const { store, bus, fleet, rules, turns, clock, log } = parts
   const estimate = createRetryEstimate(clock)
-  const observer = combineObservers(parts.observer, estimate.observer)
+  const observer = combineObservers(parts.observer, estimate)
+  // What another process ends makes room as well.
+  bus.onChanged(({ move, isRemote }) => {
+    if (move === 'ended' && isRemote === true) estimate.finished()
+  })
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
@@ -168,10 +173,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       ...(fleet.hasLanes && { placement: fleet }),
     }),
     records: createRunRecords({ store: store.records, clock }),
+    countJobs: (accountId: string) => store.accounts.findUse(accountId),
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),
-    watching: createWatchJob({ reader, bus, log }),
+    // Other processes write here too, and the finest of their notices may be left out.
+    watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
     worker,
     createPoolWorker,
     recover,

@@ -13,6 +13,7 @@ import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
+import type { AccountUse } from '../../domain/accounts/account-store.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
@@ -41,6 +42,8 @@ export interface SurfaceParts {
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
+    /** How many jobs of the account run and wait; null: the store has never heard of it. */
+    countJobs(accountId: string): Promise<AccountUse | null>
     /** What a run told its readers, and the account's jobs in the order of their queue. */
     readonly records: RunRecords
   }
