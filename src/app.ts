@@ -5,7 +5,7 @@
 
 import { type Clock, systemClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { createSealer } from '../lib/sealer.ts'
+import { createSealer, type Sealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
@@ -76,11 +76,17 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { log, version, overrides = {} } = options
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
-  const keptStore = opening.use(await openStore(config.store, { clock, log }))
+  const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
-  const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
+  // Commands on this machine find the one service of a data folder by it.
+  const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
-  const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
+  const opened = await openBlobs(config.blobs, config.assets, {
+    isShared: !store.isExclusive,
+    overrides,
+    onTransferred,
+    log,
+  })
   await bindBlobs(store, config.blobs.directory)
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
   const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
@@ -90,7 +96,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
   const metrics = openMetrics(version, errorTypeOf)
-  const bus = openBus(config.bus, { log })
+  const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
@@ -100,7 +106,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
-  const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
+  const sealer = openSealer(secrets)
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
@@ -146,7 +152,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       ? null
       : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log }))
   poolWorkers = () => pools?.workers.counts() ?? { [DEFAULT_POOL]: jobs.worker.stats().workers }
-  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.dataDirectory })
+  const keys = await openSigningKeys({
+    configured: secrets.signingKeys,
+    kept:
+      store.isExclusive || sealer === null
+        ? { in: 'folder', directory: config.dataDirectory }
+        : { in: 'store', store, sealer },
+  })
   const signer = createContentSigner(keys, clock)
   const router = opening.use(
     await openRouter(config.router, {
@@ -213,7 +225,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   router.models.watchFolders()
   if (config.jobs.workers > 0) jobs.worker.start()
   pools?.start()
-  await serviceFile.announce(http.url, config.http.mountPrefix)
+  await serviceFile?.announce(http.url, config.http.mountPrefix)
   const running = opening.move()
 
   return {
@@ -248,6 +260,14 @@ async function prepareStore(config: Config, { store, jobs }: PreparedParts): Pro
   // Nobody else has the store, so whoever held a lease is gone. Beside other processes, leases lapse by themselves.
   if (store.isExclusive) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
+}
+
+function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
+  if (secretKey === null) return null
+  return createSealer(
+    secretKey.reveal(),
+    formerSecretKeys.map((key) => key.reveal()),
+  )
 }
 
 interface GaugeParts {

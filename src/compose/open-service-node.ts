@@ -14,7 +14,7 @@ export interface ServiceNodeParts extends AsyncDisposable {
 }
 
 interface ServiceNodeDeps {
-  readonly store: Pick<Store, 'nodes' | 'isExclusive'>
+  readonly store: Pick<Store, 'nodes' | 'isExclusive' | 'schemaNumber'>
   readonly version: string
   /** How many workers this process has, by pool. */
   readonly workers: () => Readonly<Record<string, number>>
@@ -29,7 +29,7 @@ const LEAD_MS = 15_000
 export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNodeParts> {
   const { store, version, workers, clock, log } = deps
   const nodeId = newUuidV4()
-  const about = () => ({ version, host: hostname(), workers: workers() })
+  const about = () => ({ version, host: hostname(), workers: workers(), schema: store.schemaNumber })
   if (store.isExclusive) {
     const heartbeat = createLoneHeartbeat({ nodeId, about })
     return { heartbeat, leadership: UNCONTESTED, [Symbol.asyncDispose]: () => heartbeat[Symbol.asyncDispose]() }

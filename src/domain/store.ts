@@ -67,6 +67,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly nodes: NodeStore
   /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
+  /** How many migrations this program knows: what a newer one may only take away once no older one runs. */
+  readonly schemaNumber: number
   /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
   directoryVersions(): Promise<DirectoryVersions>
   stats(): StoreStats

@@ -10,6 +10,8 @@ export interface NodeAbout {
   readonly host: string
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
+  /** How many migrations its program knows; absent: it is older than this field. */
+  readonly schema?: number
 }
 
 export interface ServiceNode {

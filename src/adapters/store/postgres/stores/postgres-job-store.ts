@@ -23,8 +23,14 @@ export function createJobStore(parts: StoreParts): JobStore {
 
 export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick<JobStore, 'cancel'> {
   return {
-    cancel: (accountId, jobId, now) =>
-      durable.transaction((tx) => cancelJob(tx, { accountId, jobId, now: now.getTime() })),
+    async cancel(accountId, jobId, now) {
+      // null, so that an audit line calls it refused.
+      const canceled = await durable.transaction(async (tx) => {
+        const outcome = await cancelJob(tx, { accountId, jobId, now: now.getTime() })
+        return outcome.outcome === 'not_found' ? null : outcome
+      })
+      return canceled ?? { outcome: 'not_found' }
+    },
   }
 }
 
