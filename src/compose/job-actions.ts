@@ -66,6 +66,7 @@ interface JobParts {
 
 const MINUTE_MS = 60_000
 const SHARED_FRESH_MS = 2000
+const REMOTE_WORK_MS = 50
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -195,14 +196,29 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
   }
 }
 
-/** A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. */
+/**
+ * A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. What another
+ * process announces is looked at a moment later, at a time of its own in each process: most likely it is taken there, and many
+ * announcements become one look.
+ */
 function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
   return {
     ...bus,
-    onWork: (listener) =>
-      bus.onWork((of) => {
-        if (of === undefined || of === pool) listener(of)
-      }),
+    onWork(listener) {
+      let soon: NodeJS.Timeout | null = null
+      const stop = bus.onWork((of, isRemote) => {
+        if (of !== undefined && of !== pool) return
+        if (!isRemote) return listener(of, false)
+        soon ??= setTimeout(() => {
+          soon = null
+          listener(of, true)
+        }, Math.random() * REMOTE_WORK_MS)
+      })
+      return () => {
+        stop()
+        if (soon !== null) clearTimeout(soon)
+      }
+    },
   }
 }
 
