@@ -11,9 +11,6 @@ import { type EventReader, openEvents } from '../../support/clients/event-reader
 import { isText, openSocket } from '../../support/clients/test-socket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
 
-// Calls of models are none of this test.
-const nothing = new Proxy({}, { get: () => async () => [] })
-const STUB = { overrides: { wrapStore: (store: object) => ({ ...store, calls: nothing, requests: nothing }) as never } }
 const SECRET_KEY = '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
 const graph = (classType: string) => ({ '1': { class_type: classType, inputs: {} } })
 const submitted = (classType: string) => ({ method: 'POST', body: JSON.stringify({ workflow: graph(classType) }) })
@@ -33,8 +30,8 @@ describe('two nodes on one Postgres', () => {
       kind: 'serverless',
       deploymentsDomain: 'run.test',
     }
-    one = await startShared(settings, { ...STUB, dataDir: blobs })
-    other = await startShared(settings, { ...STUB, dataDir: blobs })
+    one = await startShared(settings, { dataDir: blobs })
+    other = await startShared(settings, { dataDir: blobs })
     tenant = await one.account('acme', { concurrentJobs: 4 })
     await onOther(tenant.key, '/api/v2/jobs', 200)
   })
