@@ -9,9 +9,10 @@ import type { Job } from '../../../../../domain/jobs/job.ts'
 import type { ListQuery } from '../../../../../domain/jobs/job-store.ts'
 import { endOfPage } from '../../../../../domain/jobs/read/list-jobs.ts'
 import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, toJob } from '../../../rows/job-row.ts'
 import { type Queryable, type Statement, statement } from '../../database/statement.ts'
 import { addPositions, type FoundJob, outputsOf } from './find-job.ts'
-import { COLUMN, DONE_COLUMNS, LIVE_COLUMNS, toJob } from './job-row.ts'
+import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'
 
 type PageKey = readonly [createdAt: number, jobId: string]
 
