@@ -253,7 +253,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     store,
     fleet,
     engine: resident,
-    reloadModels: () => router.models.reload(),
+    reloadModels: () => router.reload(),
     failed: store.failed,
     async drain() {
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)

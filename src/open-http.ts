@@ -91,7 +91,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     workersOf: pools?.countWorkers ?? null,
     operations: [
       createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
-      (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
+      (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
     ],
   })

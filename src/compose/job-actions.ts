@@ -67,6 +67,8 @@ interface JobParts {
 }
 
 const MINUTE_MS = 60_000
+const SHARED_FRESH_MS = 2000
+const REMOTE_WORK_MS = 50
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -76,7 +78,11 @@ export type JobActions = ReturnType<typeof createJobActions>
 export function createJobActions(config: JobsConfig, parts: JobParts) {
   const { store, bus, fleet, directory, rules, turns, clock, log } = parts
   const estimate = createRetryEstimate(clock)
-  const observer = combineObservers(parts.observer, estimate.observer)
+  const observer = combineObservers(parts.observer, estimate)
+  // What another process ends makes room as well.
+  bus.onChanged(({ move, isRemote }) => {
+    if (move === 'ended' && isRemote === true) estimate.finished()
+  })
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
@@ -172,10 +178,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       ...(fleet.hasLanes && { placement: directory }),
     }),
     records: createRunRecords({ store: store.records, clock }),
+    countJobs: (accountId: string) => store.accounts.findUse(accountId),
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),
-    watching: createWatchJob({ reader, bus, log }),
+    // Other processes write here too, and the finest of their notices may be left out.
+    watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
     worker,
     createPoolWorker,
     recover,
@@ -192,14 +200,29 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
   }
 }
 
-/** A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. */
+/**
+ * A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. What another
+ * process announces is looked at a moment later, at a time of its own in each process: most likely it is taken there, and many
+ * announcements become one look.
+ */
 function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
   return {
     ...bus,
-    onWork: (listener) =>
-      bus.onWork((of) => {
-        if (of === undefined || of === pool) listener(of)
-      }),
+    onWork(listener) {
+      let soon: NodeJS.Timeout | null = null
+      const stop = bus.onWork((of, isRemote) => {
+        if (of !== undefined && of !== pool) return
+        if (!isRemote) return listener(of, false)
+        soon ??= setTimeout(() => {
+          soon = null
+          listener(of, true)
+        }, Math.random() * REMOTE_WORK_MS)
+      })
+      return () => {
+        stop()
+        if (soon !== null) clearTimeout(soon)
+      }
+    },
   }
 }
 

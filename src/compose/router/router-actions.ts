@@ -11,7 +11,7 @@ import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
 import { createMayUse, type MayUse } from '../../domain/models/access/entitlement.ts'
 import { type AccessRules, createAccess } from '../../domain/models/access/model-access.ts'
-import { createRateWindow } from '../../domain/models/access/rate-window.ts'
+import { createRateWindow, createSharedRateWindow } from '../../domain/models/access/rate-window.ts'
 import { createCallLeases, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import { type CallObserver, createDriveCall } from '../../domain/models/calls/drive-call.ts'
@@ -26,7 +26,7 @@ import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
-  readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
+  readonly store: Pick<Store, 'requests' | 'limits' | 'isExclusive'> & { readonly calls: CallStore }
   readonly models: OpenedModels
   readonly blobs: Blobs
   readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
@@ -82,7 +82,8 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     },
   })
   const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
-  const rate = createRateWindow({ clock, ruleFor: toRateRule(config) })
+  const window = { clock, ruleFor: toRateRule(config) }
+  const rate = store.isExclusive ? createRateWindow(window) : createSharedRateWindow({ ...window, store: store.limits })
   const shared = { rules, catalog, providerOf, live, leases, bus, drive, log }
   const queue = createModelQueue({
     ...newCalls,

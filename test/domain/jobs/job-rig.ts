@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
-import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'
@@ -20,6 +19,8 @@ import { createFleet, type FleetOptions } from '../../../src/domain/engine/fleet
 import type { FleetEngine } from '../../../src/domain/engine/fleet/fleet-engine.ts'
 import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
 import { toResidentEngine } from '../../../src/domain/engine/fleet/resident-engine.ts'
+import type { EventBus } from '../../../src/domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../src/domain/events/live-event.ts'
 import { createLaneKeeper } from '../../../src/domain/jobs/claim/lane-keeper.ts'
 import { createWorker } from '../../../src/domain/jobs/claim/worker.ts'
 import type { WorkerDeps } from '../../../src/domain/jobs/claim/worker-options.ts'
@@ -52,6 +53,8 @@ export interface RigOptions {
   readonly worker?: Partial<WorkerDeps>
   readonly observer?: Partial<JobObserver>
   readonly storeBlob?: (real: StoreBlob) => StoreBlob
+  /** One process's end of a bus that several share. */
+  readonly bus?: EventBus<LiveEvent>
   /** Stands between the domain and the store. */
   readonly wrapStore?: (store: JobStore) => JobStore
 }
@@ -134,7 +137,7 @@ const PLAIN_REQUEST: SubmitRequest = {
 async function openParts(directory: string, opened: SqliteStore, options: RigOptions & { readonly clock: Clock }) {
   const { clock } = options
   const log = silentLog
-  const bus = createLocalBus<EngineEvent>({ log })
+  const bus = options.bus ?? createLocalBus<LiveEvent>({ log })
   const commits: RunChange[] = []
   const jobs = recordCommits(options.wrapStore?.(opened.jobs) ?? opened.jobs, commits)
   const blobs = await openFsBlobs({ directory: join(directory, 'blobs'), blake3: await openBlake3(), log })

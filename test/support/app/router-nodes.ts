@@ -57,6 +57,9 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
     store: {
       calls: options.wrapCalls?.(store.calls) ?? store.calls,
       requests: options.wrapRequests?.(store.requests) ?? store.requests,
+      // No rate is set here.
+      limits: { takeRequests: unused, takeWindow: unused },
+      isExclusive: true,
     },
     models: {
       catalog: () => catalog,
@@ -81,11 +84,11 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
     log: silentLog,
   })
   const chore = (name: string) => actions.chores.find((task) => task.name === name)?.run(new AbortController().signal)
-  const request = (model: string, input: JsonRecord, key: string | null) => {
+  const request = async (model: string, input: JsonRecord, key: string | null) => {
     const [name, rest] = model.split('/')
     const caller = { accountId: ACCOUNT, keyId: null, scopes: null }
     return {
-      opened: actions.access.open(caller, name, rest),
+      opened: await actions.access.open(caller, name, rest),
       accountId: ACCOUNT,
       key,
       fingerprint: JSON.stringify([model, input]),
@@ -96,13 +99,13 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
   }
   return {
     actions,
-    run: (model, input, key = null) =>
+    run: async (model, input, key = null) =>
       actions.runModel({
-        ...request(model, input, key),
+        ...(await request(model, input, key)),
         requestId: randomUUID(),
         listener: { isConnected: () => true },
       }),
-    submit: async (model, input) => (await actions.queue.submit(request(model, input, null))).requestId,
+    submit: async (model, input) => (await actions.queue.submit(await request(model, input, null))).requestId,
     offer(models) {
       catalog = toCatalog(models)
       actions.recovery.collectLeft()
