@@ -22,7 +22,7 @@ export interface PaidAccountOptions {
 
 export async function addPaidAccount(dataDir: string, options: PaidAccountOptions): Promise<PaidAccount> {
   await using store = await openSqliteStore({ directory: dataDir })
-  return addPaidAccountTo(store, options)
+  return await addPaidAccountTo(store, options)
 }
 
 /** The same in a store that is open. */
