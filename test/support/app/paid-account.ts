@@ -6,6 +6,7 @@ import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
 import { createApiKeys } from '../../../src/domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../../../src/domain/accounts/keys/key-ring.ts'
 import { DEFAULT_TIERS, type LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
+import type { Store } from '../../../src/domain/store.ts'
 
 export interface PaidAccount {
   readonly accountId: string
@@ -20,8 +21,16 @@ export interface PaidAccountOptions {
 }
 
 export async function addPaidAccount(dataDir: string, options: PaidAccountOptions): Promise<PaidAccount> {
-  const { id = 'payer', micros, overrides = {} } = options
   await using store = await openSqliteStore({ directory: dataDir })
+  return await addPaidAccountTo(store, options)
+}
+
+/** The same in a store that is open. */
+export async function addPaidAccountTo(
+  store: Pick<Store, 'directory' | 'ledger' | 'apiKeys'>,
+  options: PaidAccountOptions,
+): Promise<PaidAccount> {
+  const { id = 'payer', micros, overrides = {} } = options
   const clock = systemClock
   const accounts = await openAccounts({ directory: store.directory, tiers: DEFAULT_TIERS, clock })
   await accounts.create({ id, name: id, tier: null, overrides: { requestsPerMinute: null, ...overrides } })
