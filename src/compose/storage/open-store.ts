@@ -5,7 +5,7 @@ import type { Log } from '../../../lib/log.ts'
 import { openSqliteStore } from '../../adapters/store/sqlite/open-sqlite-store.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
-import type { Store } from '../../domain/store.ts'
+import { type Store, StoreOpenError } from '../../domain/store.ts'
 import { toConnection } from './postgres-connection.ts'
 
 interface StoreDeps {
@@ -14,7 +14,34 @@ interface StoreDeps {
   readonly log: Log
 }
 
-export function openStore(config: StoreConfig, deps: StoreDeps): Promise<Store> {
+export async function openStore(config: StoreConfig, deps: StoreDeps): Promise<Store> {
+  const store = await open(config, deps)
+  try {
+    await mustBeWhole(store)
+    return store
+  } catch (error) {
+    await store[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+/** Whatever a service wrote after a move, or during one, would be lost. */
+async function mustBeWhole(store: Store): Promise<void> {
+  const movedTo = await store.readMeta('moved_to')
+  if (movedTo !== null) {
+    throw new StoreOpenError(
+      'unusable',
+      `Its records were moved to ${movedTo}. Use them there, or start afresh elsewhere.`,
+    )
+  }
+  if ((await store.readMeta('move_progress')) === null) return
+  throw new StoreOpenError(
+    'unusable',
+    'A move into it is not complete. Run `atelier move` again: it goes on where it ended.',
+  )
+}
+
+function open(config: StoreConfig, deps: StoreDeps): Promise<Store> {
   if (config.kind === 'postgres') return openPostgres(config, deps)
   const { clock, log } = deps
   const synchronous = config.synchronous === 'full' ? 'FULL' : 'NORMAL'
