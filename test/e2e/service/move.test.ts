@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { openPostgresRecords } from '../../../src/adapters/store/postgres/transfer/postgres-records.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openSqliteRecords } from '../../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
@@ -57,8 +58,17 @@ async function fill(dataDir: string): Promise<void> {
   await client.accepted({ '1': node('FakeGate') }, { extra_data: { api_key_comfy_org: 'sealed' } })
   await engine.untilRuns(7)
   await client.accepted({ '1': node('FakeSave') }, { metadata: { waits: 'yes' }, priority: 3 })
-  engine.release()
   await app.app[Symbol.asyncDispose]()
+}
+
+/** A process dies while it holds a job. */
+async function hold(directory: string): Promise<void> {
+  await using store = await openSqliteStore({ directory })
+  const now = new Date()
+  const leaseUntil = new Date(now.getTime() + 30_000)
+  const engines = [{ engineId: 'engine', lanes: null }]
+  const claim = { pool: 'default', workerId: 'dead', leaseId: 'lease', leaseUntil, now, engines, maxOvertakes: 0 }
+  assert.notEqual(await store.jobs.claim(claim), null)
 }
 
 test('everything arrives, also when the move is killed again and again, and comes back the same', () =>
@@ -66,6 +76,7 @@ test('everything arrives, also when the move is killed again and again, and come
     await using database = await createTestDatabase()
     const options = { url: database.url }
     const directory = join(root, 'data')
+    await hold(directory)
     let writes = 0
     async function attempt(killAt: number) {
       using source = openSqliteRecords(directory, NOW)
@@ -86,6 +97,11 @@ test('everything arrives, also when the move is killed again and again, and come
     const rowsOf = (name: string) => there.find((kind) => kind.name === name)?.rows
     assert.deepEqual([rowsOf('job'), rowsOf('idempotency_key'), rowsOf('user_file')], [8, 5, 1])
     assert.ok((rowsOf('job_label') ?? 0) >= 6)
+    {
+      await using store = await openPostgresStore(options)
+      const { queued, running, succeeded, failed } = await store.jobs.countByStatus()
+      assert.deepEqual([queued, running, succeeded, failed], [2, 0, 5, 1], 'the held job waits again')
+    }
     await assert.rejects(openSqliteRecordsAsTarget(directory), /holds records already/)
 
     using back = openSqliteRecords(join(root, 'back'), NOW)

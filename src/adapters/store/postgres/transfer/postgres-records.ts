@@ -26,7 +26,7 @@ import { releaseLeases } from '../operations/jobs/leases.ts'
 import { DERIVE } from './derived-rows.ts'
 import { toSelect, toTableRows } from './record-tables.ts'
 
-export interface PostgresRecords extends RecordSource, RecordTarget, AsyncDisposable {}
+interface PostgresRecords extends RecordSource, RecordTarget, AsyncDisposable {}
 
 const READ_META = statement<[string]>('transfer.read-meta', 'SELECT value FROM meta WHERE key = $1')
 const WRITE_META = statement(

@@ -19,7 +19,7 @@ import { prepareEnsureMeta, prepareReadMeta, prepareWriteMeta } from '../operati
 import { prepareRows } from '../operations/statement.ts'
 import { prepareWrite, toSelect } from './record-tables.ts'
 
-export interface SqliteRecords extends RecordSource, RecordTarget, Disposable {}
+interface SqliteRecords extends RecordSource, RecordTarget, Disposable {}
 
 /** Throws StoreOpenError when a service holds the folder. */
 export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
