@@ -8,7 +8,13 @@ import type { Secrets } from '../../config/secrets.ts'
 import { type Store, StoreOpenError } from '../../domain/store.ts'
 import { toConnection } from './postgres-connection.ts'
 
+export interface StoreOverrides {
+  /** For tests: the migrations of another version. */
+  readonly migrationsDirectory?: string
+}
+
 interface StoreDeps {
+  readonly overrides?: StoreOverrides
   readonly secrets: Pick<Secrets, 'databasePassword'>
   readonly clock: Clock
   readonly log: Log
@@ -48,9 +54,9 @@ function open(config: StoreConfig, deps: StoreDeps): Promise<Store> {
   return openSqliteStore({ directory: config.directory, synchronous, clock, log })
 }
 
-async function openPostgres(config: PostgresConfig, { secrets, clock, log }: StoreDeps): Promise<Store> {
+async function openPostgres(config: PostgresConfig, { secrets, overrides, clock, log }: StoreDeps): Promise<Store> {
   // Loaded only here: a service on SQLite starts without the client library.
   const { openPostgresStore } = await import('../../adapters/store/postgres/open-postgres-store.ts')
   const connection = toConnection(config, secrets.databasePassword)
-  return openPostgresStore({ ...connection, migrates: config.migrate === 'auto', clock, log })
+  return openPostgresStore({ ...connection, ...overrides, migrates: config.migrate === 'auto', clock, log })
 }
