@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks'
 import type { Clock } from './clock.ts'
 
-export interface FollowedClock extends Clock {
+interface FollowedClock extends Clock {
   /** Asks for the other time once and sets the clock by it, unless the answer took too long to mean anything. */
   sample(read: () => Promise<Date>): Promise<void>
   /** By how much the two newest samples contradict each other, beyond what their round trips explain. */

@@ -81,7 +81,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       : toServiceClock(overrides.clock)
   const { clock } = serviceClock
   await using opening = new AsyncDisposableStack()
-  const keptStore = opening.use(await openStore(config.store, { secrets, overrides, clock, log }))
+  const keptStore = opening.use(
+    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, overrides, clock, log }),
+  )
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
   await serviceClock.begin(store)
   // Commands on this machine find the one service of a data folder by it.

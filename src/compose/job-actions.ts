@@ -47,7 +47,7 @@ interface JobParts {
   readonly directory: EngineDirectory
   readonly assets: AssetActions
   readonly sealer: Sealer | null
-  readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
+  readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs' | 'isAlone'>
   /** Whether this process does the chores of the service. */
   readonly leadership: Leadership
   /** null: the local kind, where nothing is limited by account. */
@@ -93,6 +93,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
+      // Whoever sees the job knows which process runs it.
+      workerId: parts.heartbeat.nodeId,
       pool,
       maxOvertakes: parts.maxOvertakes,
       workers,
@@ -118,11 +120,11 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       keys: store.keys,
       accounts: store.accounts,
       extraData,
-      steadyForMs: () => parts.heartbeat.steadyForMs(),
+      heartbeat: parts.heartbeat,
       clock,
       log,
     }),
-    ...(fleet.hasLanes ? createLaneChores(lanes) : []),
+    ...(fleet.hasLanes ? createLaneChores(lanes, parts.heartbeat) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
@@ -201,10 +203,14 @@ function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> 
   }
 }
 
-function createLaneChores({ learn, endStranded }: LaneKeeper): Chore[] {
+// Beside others, jobs of a kind that is new here wait for as long before this process can claim them.
+const LEARN_MS = { alone: 5000, besideOthers: 1000 }
+
+function createLaneChores({ learn, endStranded }: LaneKeeper, { isAlone }: Pick<Heartbeat, 'isAlone'>): Chore[] {
+  const everyMs = isAlone ? LEARN_MS.alone : LEARN_MS.besideOthers
   return [
     // Each process claims by what it knows of the lanes.
-    { name: 'learn-lanes', runs: 'each', everyMs: 5000, run: learn },
+    { name: 'learn-lanes', runs: 'each', everyMs, run: learn },
     { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
   ]
 }

@@ -51,7 +51,7 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
       const [one, other] = views()
       const engine = newEngine({ catalogHash: 'hash' })
       const { id } = engine.status
-      const publication = { nodeId: 'one', engines: [engine], now: START, until: at(30_000) }
+      const publication = { nodeId: 'one', engines: [engine], now: START, until: at(30_000), takesLapsed: false }
       assert.deepEqual(await one.publish(publication), [id])
       const known = {
         ...engine,
@@ -71,11 +71,12 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
     test('are driven by one process at a time: until its time is over, or it leaves', async () => {
       const [one, other] = views()
       const [shared, own] = [newEngine(), newEngine({ isShared: false })]
-      const publish = (view: EngineRegistry, nodeId: string, nowMs: number, engines = [shared]) =>
-        view.publish({ nodeId, engines, now: at(nowMs), until: at(nowMs + 30_000) })
+      const publish = (view: EngineRegistry, nodeId: string, nowMs: number, engines = [shared], takesLapsed = true) =>
+        view.publish({ nodeId, engines, now: at(nowMs), until: at(nowMs + 30_000), takesLapsed })
       assert.equal((await publish(one, 'first', 0, [shared, own])).length, 2)
       assert.deepEqual(await publish(other, 'second', 29_999), [])
       assert.equal((await find(other, shared.status.id))?.nodeId, 'first')
+      assert.deepEqual(await publish(other, 'second', 30_000, [shared], false), [], 'perhaps nobody could renew it')
       assert.deepEqual(await publish(other, 'second', 30_000), [shared.status.id])
       assert.deepEqual(
         await publish(one, 'first', 30_001, [shared, own]),
@@ -83,7 +84,7 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
         'it notices that it lost it',
       )
       await other.leave('second')
-      assert.deepEqual(await publish(one, 'first', 30_002), [shared.status.id])
+      assert.deepEqual(await publish(one, 'first', 30_002, [shared], false), [shared.status.id], 'it was given up')
       await one.leave('first')
       assert.equal(await find(other, own.status.id), null, 'gone with the process that it belonged to')
       assert.deepEqual((await find(other, shared.status.id))?.heldUntil, new Date(0))
@@ -100,6 +101,7 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
             engines: [engine],
             now: START,
             until: at(30_000),
+            takesLapsed: true,
           }),
         ),
       )
@@ -111,10 +113,16 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
       const engine = newEngine()
       const { id } = engine.status
       assert.equal(await other.setWill(id, 'cordoned'), false, 'nobody knows it')
-      await one.publish({ nodeId: 'first', engines: [engine], now: START, until: at(30_000) })
+      await one.publish({ nodeId: 'first', engines: [engine], now: START, until: at(30_000), takesLapsed: true })
       assert.equal(await other.setWill(id, 'cordoned'), true)
       await other.setWill(id, 'cordoned')
-      await other.publish({ nodeId: 'second', engines: [engine], now: at(30_000), until: at(60_000) })
+      await other.publish({
+        nodeId: 'second',
+        engines: [engine],
+        now: at(30_000),
+        until: at(60_000),
+        takesLapsed: true,
+      })
       const found = await find(one, id)
       assert.deepEqual([found?.nodeId, found?.will, found?.willNumber], ['second', 'cordoned', 2])
     })
@@ -128,7 +136,7 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
       ]
       for (const hash of ['kept', 'shared', 'own']) await one.putCatalog(hash, `{"${hash}":1}`)
       await one.putCatalog('kept', 'the same content has the same name')
-      const publication = { nodeId: 'first', until: at(0) }
+      const publication = { nodeId: 'first', until: at(0), takesLapsed: true }
       await one.publish({ ...publication, engines: [shared, own], now: at(-20_000) })
       await one.publish({ ...publication, engines: [kept], now: at(-10_000) })
       const all = ['kept', 'shared', 'own', 'other']

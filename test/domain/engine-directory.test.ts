@@ -110,10 +110,12 @@ test('a server that two processes were given is driven by one; the other takes i
     const [shown] = second.opened.directory.status()
     assert.deepEqual([shown?.state, shown?.drivenBy], ['ready', first.heartbeat.nodeId])
     assert.equal(second.opened.fleet.status()[0]?.state, 'standby')
-    clock.advance(29_999)
-    await second.turn()
-    assert.equal(offers(second), 0)
-    clock.advance(1)
+    for (let beats = 0; beats < 5; beats++) {
+      clock.advance(5000)
+      await second.turn()
+    }
+    assert.deepEqual([offers(first), offers(second)], [1, 0])
+    clock.advance(5000)
     assert.equal(offers(first), 0, 'it could not renew its hold in time')
     await second.turn()
     assert.deepEqual([offers(second), takenOver], [1, ['first', 'second']])
@@ -121,6 +123,20 @@ test('a server that two processes were given is driven by one; the other takes i
     assert.equal(offers(first), 0)
     await first[Symbol.asyncDispose]()
     assert.equal(offers(second), 1)
+  }))
+
+test('after an outage of the store nobody takes the server of another before that one could renew it', () =>
+  withStore(async (store, clock) => {
+    const open = () => openProcess(store, clock, [createFakeFleetEngine({ id: 'gpu:8188' })])
+    await using first = await open()
+    await using second = await open()
+    await first.turn()
+    await second.turn()
+    clock.advance(45_000)
+    await second.turn()
+    await first.turn()
+    const offers = [first, second].map(({ opened }) => opened.fleet.offers().length)
+    assert.deepEqual(offers, [1, 0], 'the second was back first')
   }))
 
 test('an ordered end frees a server at once, and takes along the engines that belong to the process', () =>

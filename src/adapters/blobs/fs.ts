@@ -51,7 +51,15 @@ interface FsBlobs extends Blobs {
 }
 
 export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
-  const { directory, blake3, log, files = diskFileOps, onTransferred = () => {}, users = null, now = Date.now } = options
+  const {
+    directory,
+    blake3,
+    log,
+    files = diskFileOps,
+    onTransferred = () => {},
+    users = null,
+    now = Date.now,
+  } = options
   const temporary = join(directory, 'tmp')
   await files.makeDirectory(temporary)
   await removeLeftOvers(temporary, { files, users, now, log })

@@ -61,7 +61,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
     leases,
     async open(engines) {
       const { store, node, recycleLimits, clock, log } = parts
-      const { nodeId } = node.heartbeat
+      const { heartbeat } = node
       const lanes = createLaneTable()
       // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
       const hasLanes = contested !== null || engines.some(({ isResident }) => !isResident)
@@ -78,12 +78,17 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         ...(hasLanes && { remembered: await recallEngines(store.engines, engines) }),
       })
       const publisher = hasLanes
-        ? createEnginePublisher({ registry: store.engines, fleet, leases: contested, nodeId, clock, log })
+        ? createEnginePublisher({ registry: store.engines, fleet, leases: contested, heartbeat, clock, log })
         : null
-      if (publisher !== null) node.heartbeat.onBeat(publisher.publish)
+      if (publisher !== null) heartbeat.onBeat(publisher.publish)
       followed?.onChange(() => fleet.announce())
       await followed?.refresh()
-      const directory = createEngineDirectory({ fleet, lanes, nodeId, ...(followed && { others: followed.list }) })
+      const directory = createEngineDirectory({
+        fleet,
+        lanes,
+        nodeId: heartbeat.nodeId,
+        ...(followed && { others: followed.list }),
+      })
       return {
         fleet,
         directory,

@@ -14,6 +14,7 @@ import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import { toResidentEngine } from '../../domain/engine/fleet/resident-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
+import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../../domain/store.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
@@ -143,7 +144,9 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
       server,
       ownerId,
       instanceId: heartbeat.nodeId,
-      ...(!heartbeat.isAlone && { siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) } }),
+      ...(!heartbeat.isAlone && {
+        siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) && isSteady(heartbeat) },
+      }),
       concurrency: config.concurrency,
       clock,
       log,

@@ -14,6 +14,8 @@ export interface StoreOverrides {
 }
 
 interface StoreDeps {
+  /** How long jobs are kept; left out by whoever adds none. */
+  readonly retentionMs?: number
   readonly overrides?: StoreOverrides
   readonly secrets: Pick<Secrets, 'databasePassword'>
   readonly clock: Clock
@@ -54,9 +56,19 @@ function open(config: StoreConfig, deps: StoreDeps): Promise<Store> {
   return openSqliteStore({ directory: config.directory, synchronous, clock, log })
 }
 
-async function openPostgres(config: PostgresConfig, { secrets, overrides, clock, log }: StoreDeps): Promise<Store> {
+// Ended jobs leave by ranges of their expiry. A look-up by id asks each range, so there are about this many, whatever the retention;
+// and a job is gone at most one range after its retention has ended.
+const RANGES = 8
+const SHORTEST_RANGE_MS = 5 * 60_000
+
+async function openPostgres(config: PostgresConfig, deps: StoreDeps): Promise<Store> {
+  const { retentionMs, secrets, overrides, clock, log } = deps
   // Loaded only here: a service on SQLite starts without the client library.
   const { openPostgresStore } = await import('../../adapters/store/postgres/open-postgres-store.ts')
   const connection = toConnection(config, secrets.databasePassword)
-  return openPostgresStore({ ...connection, ...overrides, migrates: config.migrate === 'auto', clock, log })
+  const ranges =
+    retentionMs === undefined ? {} : { partitionMs: Math.max(SHORTEST_RANGE_MS, Math.ceil(retentionMs / RANGES)) }
+  const { migrationsDirectory } = overrides ?? {}
+  const migrates = config.migrate === 'auto'
+  return openPostgresStore({ ...connection, ...ranges, migrates, migrationsDirectory, clock, log })
 }

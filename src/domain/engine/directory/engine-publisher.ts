@@ -6,6 +6,7 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type CatalogText, writeCatalog } from './catalog-text.ts'
 import type { ContestedLeases } from './engine-leases.ts'
@@ -16,7 +17,7 @@ interface PublisherDeps {
   readonly fleet: Pick<Fleet, 'publishable' | 'announce' | 'engines' | 'onChange'>
   /** null: this process is alone, and drives all its engines without asking. */
   readonly leases: ContestedLeases | null
-  readonly nodeId: string
+  readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -35,7 +36,8 @@ const PUT_AGAIN_MS = 3_600_000
 const AT_ONCE = new Date(0)
 
 export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
-  const { registry, fleet, leases, nodeId, clock, log } = deps
+  const { registry, fleet, leases, heartbeat, clock, log } = deps
+  const { nodeId } = heartbeat
   const texts = new WeakMap<ObjectInfo, CatalogText>()
   const putAt = new Map<string, number>()
   let latest: Promise<void> = Promise.resolve()
@@ -68,7 +70,7 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
     }
     const now = clock.now()
     const until = leases === null ? AT_ONCE : new Date(now.getTime() + HOLD_MS)
-    const held = await registry.publish({ nodeId, engines, now, until })
+    const held = await registry.publish({ nodeId, engines, now, until, takesLapsed: isSteady(heartbeat) })
     if (leases === null) return
     const taken = leases.hold(held, until)
     await Promise.all(

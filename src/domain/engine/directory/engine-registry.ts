@@ -33,6 +33,11 @@ export interface Publication {
   readonly engines: readonly PublishedEngine[]
   readonly now: Date
   readonly until: Date
+  /**
+   * Engines whose holder did not renew them in time may be taken from it. Not right after an outage of the store, when nobody
+   * could.
+   */
+  readonly takesLapsed: boolean
 }
 
 export interface EngineRegistry {

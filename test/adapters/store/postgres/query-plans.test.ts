@@ -21,7 +21,16 @@ const ROWS = 20_000
 // What an operator asks for, sums over all accounts, and a removal that the service leaves to dropped partitions.
 const MAY_WALK = [/^ledgerCheck\./, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/]
 // Rows of these are few, or each of them is wanted.
-const SMALL_TABLES = ['meta', 'deployment', 'job_partition', 'schema_migration', 'node', 'singleton']
+const SMALL_TABLES = [
+  'meta',
+  'deployment',
+  'job_partition',
+  'schema_migration',
+  'node',
+  'singleton',
+  'engine',
+  'engine_catalog',
+]
 // Partial indexes over what is under way: never more than workers, or than calls at once.
 const SMALL_INDEXES = ['job_held', 'router_call_running']
 // In place of numbers and texts that are all different.

@@ -19,12 +19,12 @@ const PUBLISH = statement<[id: string]>(
    ON CONFLICT (id) DO UPDATE SET node_id = excluded.node_id, held_until = excluded.held_until,
      is_shared = excluded.is_shared, state = excluded.state, concurrency = excluded.concurrency, about = excluded.about,
      seen_at = excluded.seen_at, catalog_hash = coalesce(excluded.catalog_hash, known.catalog_hash)
-   WHERE known.node_id = $1 OR known.held_until <= ${NO_LATER_THAN_NOW}
+   WHERE known.node_id = $1 OR known.held_until = 0 OR ($10::boolean AND known.held_until <= ${NO_LATER_THAN_NOW})
    RETURNING id`,
 )
 
 export async function publishEngines(db: Queryable, publication: Publication): Promise<string[]> {
-  const { nodeId, engines, now, until } = publication
+  const { nodeId, engines, now, until, takesLapsed } = publication
   const rows = await db.all(PUBLISH, [
     nodeId,
     until.getTime(),
@@ -35,6 +35,7 @@ export async function publishEngines(db: Queryable, publication: Publication): P
     engines.map(({ status }) => status.state),
     engines.map(({ status }) => status.concurrency),
     engines.map(({ status }) => toText(writeEngineAbout(status))),
+    takesLapsed,
   ])
   return rows.map(([id]) => id)
 }

@@ -18,14 +18,16 @@ interface PublishInput {
   readonly nodeId: string
   readonly now: number
   readonly until: number
+  readonly takesLapsed: number
   readonly engines: readonly PublishedFields[]
 }
 
-export function toPublishInput({ nodeId, engines, now, until }: Publication): PublishInput {
+export function toPublishInput({ nodeId, engines, now, until, takesLapsed }: Publication): PublishInput {
   return {
     nodeId,
     now: now.getTime(),
     until: until.getTime(),
+    takesLapsed: Number(takesLapsed),
     engines: engines.map(({ isShared, catalogHash, status }) => ({
       id: status.id,
       isShared: Number(isShared),
@@ -43,12 +45,13 @@ export function preparePublishEngines(database: DatabaseSync): (input: PublishIn
     VALUES (?1, ?2, ?4, ?5, ?6, ?7, ?8, ?9, ?3)
     ON CONFLICT (id) DO UPDATE SET node_id = ?2, held_until = ?4, is_shared = ?5, state = ?7, concurrency = ?8, about = ?9,
       seen_at = ?3, catalog_hash = coalesce(?6, catalog_hash)
-    WHERE node_id = ?2 OR held_until <= ?3`)
-  return ({ nodeId, now, until, engines }) =>
+    WHERE node_id = ?2 OR held_until = 0 OR (?10 AND held_until <= ?3)`)
+  return ({ nodeId, now, until, takesLapsed, engines }) =>
     engines
       .filter(
         ({ id, isShared, catalogHash, state, concurrency, about }) =>
-          upsert.run(id, nodeId, now, until, isShared, catalogHash, state, concurrency, about).changes === 1,
+          upsert.run(id, nodeId, now, until, isShared, catalogHash, state, concurrency, about, takesLapsed).changes ===
+          1,
       )
       .map(({ id }) => id)
 }
