@@ -24,7 +24,7 @@ import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
-import { openStore } from './compose/storage/open-store.ts'
+import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -41,7 +41,7 @@ import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
 
-export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides {
+export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides, StoreOverrides {
   readonly clock?: Clock
   /** For tests that observe how long work on the main thread is cut into slices. */
   readonly turns?: Turns
@@ -82,7 +82,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { clock } = serviceClock
   await using opening = new AsyncDisposableStack()
   const keptStore = opening.use(
-    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, clock, log }),
+    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, overrides, clock, log }),
   )
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
   await serviceClock.begin(store)
