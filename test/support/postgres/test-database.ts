@@ -38,6 +38,11 @@ export async function createBareDatabase(): Promise<TestDatabase> {
   return createDatabase((await serverOfRun).url, '')
 }
 
+/** A database without any table, on a server of the test's own. */
+export function createDatabaseOn(serverUrl: string): Promise<TestDatabase> {
+  return createDatabase(serverUrl, '')
+}
+
 async function createDatabase(serverUrl: string, source: string): Promise<TestDatabase> {
   const name = `t_${randomUUID().replaceAll('-', '')}`
   await onServer(serverUrl, (client) => client.query(`CREATE DATABASE ${name} ${source}`))
