@@ -31,3 +31,13 @@ test('changed, truncated and unrelated bytes do not open', () => {
 test('a key of another length is refused', () => {
   assert.throws(() => createSealer(Buffer.alloc(16)), RangeError)
 })
+
+test('after an exchange of keys the former one opens what it sealed, and the new one seals', () => {
+  const former = Buffer.alloc(32, 1)
+  const fresh = Buffer.alloc(32, 9)
+  const both = createSealer(fresh, [former])
+  assert.deepEqual(both.open(sealer.seal(Buffer.from('old'), 'job-1'), 'job-1'), Buffer.from('old'))
+  const sealed = both.seal(Buffer.from('new'), 'job-1')
+  assert.equal(sealer.open(sealed, 'job-1'), null)
+  assert.deepEqual(createSealer(fresh).open(sealed, 'job-1'), Buffer.from('new'))
+})

@@ -1,5 +1,5 @@
 /**
- * Seals bytes with AES-256-GCM under one key, bound to a context (such as a record's id), so that a sealed value copied to
+ * Seals bytes with AES-256-GCM, bound to a context (such as a record's id), so that a sealed value copied to
  * another record does not open. Layout: version byte, 12-byte nonce, 16-byte tag, ciphertext.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
@@ -12,12 +12,16 @@ const SEALER_KEY_BYTES = 32
 
 export interface Sealer {
   seal(plain: Uint8Array, context: string): Uint8Array
-  /** null when the bytes were not sealed under this key and context, or were changed. */
+  /** null when the bytes were not sealed under one of the keys and this context, or were changed. */
   open(sealed: Uint8Array, context: string): Uint8Array | null
 }
 
-export function createSealer(key: Uint8Array): Sealer {
-  if (key.byteLength !== SEALER_KEY_BYTES) throw new RangeError(`a sealing key has ${SEALER_KEY_BYTES} bytes`)
+/** The key seals; the former ones only open what they sealed before the key was exchanged. */
+export function createSealer(key: Uint8Array, former: readonly Uint8Array[] = []): Sealer {
+  const keys = [key, ...former]
+  if (keys.some(({ byteLength }) => byteLength !== SEALER_KEY_BYTES)) {
+    throw new RangeError(`a sealing key has ${SEALER_KEY_BYTES} bytes`)
+  }
   return {
     seal(plain, context) {
       const nonce = randomBytes(NONCE_BYTES)
@@ -28,16 +32,23 @@ export function createSealer(key: Uint8Array): Sealer {
     },
     open(sealed, context) {
       if (sealed.byteLength < HEADER_BYTES || sealed[0] !== VERSION) return null
-      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      })
-      decipher.setAAD(Buffer.from(context))
-      decipher.setAuthTag(sealed.subarray(1 + NONCE_BYTES, HEADER_BYTES))
-      try {
-        return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()])
-      } catch {
-        return null
+      for (const each of keys) {
+        const plain = openWith(each, sealed, context)
+        if (plain !== null) return plain
       }
+      return null
     },
+  }
+}
+
+function openWith(key: Uint8Array, sealed: Uint8Array, context: string): Uint8Array | null {
+  const nonce = sealed.subarray(1, 1 + NONCE_BYTES)
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
+  decipher.setAAD(Buffer.from(context))
+  decipher.setAuthTag(sealed.subarray(1 + NONCE_BYTES, HEADER_BYTES))
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()])
+  } catch {
+    return null
   }
 }

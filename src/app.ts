@@ -5,7 +5,7 @@
 
 import { type Clock, systemClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { createSealer } from '../lib/sealer.ts'
+import { createSealer, type Sealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
@@ -15,6 +15,8 @@ import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
+import { createDirectories } from './compose/open-directories.ts'
+import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
 import { openRouter } from './compose/router/open-router.ts'
 import { openServiceFile } from './compose/service-file.ts'
@@ -28,6 +30,7 @@ import type { Secrets } from './config/secrets.ts'
 import { LOCAL_ACCOUNT_ID } from './domain/accounts/account.ts'
 import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
+import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
@@ -73,43 +76,73 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { log, version, overrides = {} } = options
   const clock = overrides.clock ?? systemClock
   await using opening = new AsyncDisposableStack()
-  const keptStore = opening.use(await openStore(config.store, { clock, log }))
+  const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
-  const serviceFile = opening.use(await openServiceFile(config.dataDirectory))
+  // Commands on this machine find the one service of a data folder by it.
+  const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
-  const opened = await openBlobs(config.blobs, config.assets, { overrides, onTransferred, log })
+  const opened = await openBlobs(config.blobs, config.assets, {
+    isShared: !store.isExclusive,
+    overrides,
+    onTransferred,
+    log,
+  })
   await bindBlobs(store, config.blobs.directory)
+  let poolWorkers = (): Readonly<Record<string, number>> => ({})
+  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
   const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
   opening.use(fleet)
   const metrics = openMetrics(version, errorTypeOf)
-  const shared = config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, clock, log })
+  const bus = opening.use(await openBus(config.bus, { secrets, log }))
+  const directories = opening.use(createDirectories({ store, bus, log }))
+  const shared =
+    config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
   const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
-  const sealer = secrets.secretKey === null ? null : createSealer(secrets.secretKey.reveal())
-  const bus = openBus(config.bus, { log })
-  const deployments = config.deployments === null ? null : await openDeployments({ store: store.deployments, clock })
+  const sealer = openSealer(secrets)
+  const announce = () => directories.announce('deployments')
+  const deployments =
+    config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
+  directories.follow({ ...shared?.lists, ...(deployments !== null && { deployments }) })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
   const turns = overrides.turns ?? createTurns()
-  const parts = { store, blobs: opened.blobs, bus, fleet, assets, sealer, observer, turns, clock, log, maxOvertakes }
+  const parts = {
+    store,
+    blobs: opened.blobs,
+    bus,
+    fleet,
+    assets,
+    sealer,
+    observer,
+    turns,
+    clock,
+    log,
+    maxOvertakes,
+    ...node,
+  }
   const jobs = createJobActions(config.jobs, {
     ...parts,
     rules: shared,
     mustTakeJobs: deployments?.mustTakeJobs,
+    async refuseClosedPool(pool) {
+      await deployments?.refresh()
+      deployments?.mustTakeJobs(pool)
+    },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
     chores: shared?.chores ?? [],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
-  await prepareStore(config, store, jobs)
+  await prepareStore(config, { store, jobs })
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
@@ -117,8 +150,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const pools =
     config.deployments === null || deployments === null
       ? null
-      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, clock, log }))
-  const keys = await openSigningKeys({ configured: secrets.signingKeys, directory: config.dataDirectory })
+      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log }))
+  poolWorkers = () => pools?.workers.counts() ?? { [DEFAULT_POOL]: jobs.worker.stats().workers }
+  const keys = await openSigningKeys({
+    configured: secrets.signingKeys,
+    kept:
+      store.isExclusive || sealer === null
+        ? { in: 'folder', directory: config.dataDirectory }
+        : { in: 'store', store, sealer },
+  })
   const signer = createContentSigner(keys, clock)
   const router = opening.use(
     await openRouter(config.router, {
@@ -128,6 +168,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       opened,
       assets,
       shared,
+      leadership: node.leadership,
       engine: resident,
       authenticate,
       identify,
@@ -168,19 +209,22 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
   const sweeping = new AbortController()
-  const swept = sweepLeftOvers(assets, sweeping.signal, log)
+  // Beside other processes, bytes without a record may be bytes whose record is on its way.
+  const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null
   opening.defer(async () => {
     sweeping.abort()
     await swept
   })
+  await node.heartbeat.beat()
+  node.heartbeat.start()
   jobs.housekeeping.start()
   router.actions.queue.start()
   router.models.watchFolders()
   if (config.jobs.workers > 0) jobs.worker.start()
   pools?.start()
-  await serviceFile.announce(http.url, config.http.mountPrefix)
+  await serviceFile?.announce(http.url, config.http.mountPrefix)
   const running = opening.move()
 
   return {
@@ -199,21 +243,35 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   }
 }
 
+interface PreparedParts {
+  readonly store: Store
+  readonly jobs: JobActions
+}
+
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
-async function prepareStore(config: Config, store: Store, jobs: JobActions): Promise<void> {
+async function prepareStore(config: Config, { store, jobs }: PreparedParts): Promise<void> {
   await store.accounts.put({
     id: LOCAL_ACCOUNT_ID,
     // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
     maxRunning: 1_000_000,
     maxQueued: config.jobs.maxQueued,
   })
-  // We hold the lock of the data folder, so the process that held these leases is gone.
-  await jobs.recover({ releaseAll: true })
+  // Nobody else has the store, so whoever held a lease is gone. Beside other processes, leases lapse by themselves.
+  if (store.isExclusive) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
+}
+
+function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
+  if (secretKey === null) return null
+  return createSealer(
+    secretKey.reveal(),
+    formerSecretKeys.map((key) => key.reveal()),
+  )
 }
 
 interface GaugeParts {
   readonly store: Store
+  readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
   readonly pools: RunningPools | null
@@ -224,6 +282,8 @@ interface GaugeParts {
 function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   metrics.watch({
     gauges: parts.gauges,
+    nodeId: parts.node.heartbeat.nodeId,
+    isLeading: () => parts.node.leadership.isHeld(),
     countJobs: () => parts.store.jobs.countByStatus(),
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,

@@ -9,7 +9,7 @@ import type { Log } from '../lib/log.ts'
 import { createAdminSurface } from './admin-surface.ts'
 import { openSharedAccounts } from './compose/open-accounts.ts'
 import { openStore } from './compose/storage/open-store.ts'
-import type { AccountsConfig, Config } from './config/config.ts'
+import type { AccountsConfig, LoadedConfig } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
 import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
@@ -23,6 +23,8 @@ interface OfflineAdminOptions {
   readonly log: Log
 }
 
+type LoadedSettings = Pick<LoadedConfig, 'config' | 'secrets'>
+
 interface OfflineAdmin extends AsyncDisposable {
   readonly url: string
   readonly token: string
@@ -32,12 +34,15 @@ const TOKEN_BYTES = 32
 // Accounts can be created before the kind of the service is configured.
 const NO_SETTINGS: AccountsConfig = { tiers: null, tiersFile: null, prices: null, jwt: null }
 
-/** Throws StoreOpenError when a service holds the folder. */
-export async function openOfflineAdmin(config: Config, options: OfflineAdminOptions): Promise<OfflineAdmin> {
+/** Throws StoreOpenError when a service holds the folder. A database server may be used beside running services. */
+export async function openOfflineAdmin(
+  { config, secrets }: LoadedSettings,
+  options: OfflineAdminOptions,
+): Promise<OfflineAdmin> {
   const { actor, version, log } = options
   const clock = systemClock
   await using opening = new AsyncDisposableStack()
-  const store = opening.use(await openStore(config.store, { clock, log }))
+  const store = opening.use(await openStore(config.store, { secrets, clock, log }))
   const shared = await openSharedAccounts(config.accounts ?? NO_SETTINGS, { store, clock, log })
   const deployments = await openDeployments({ store: store.deployments, clock })
   const token = randomBytes(TOKEN_BYTES).toString('base64url')

@@ -87,7 +87,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.workers.count ?? null,
+    workersOf: pools?.countWorkers ?? null,
     operations: [
       createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
@@ -149,7 +149,10 @@ export async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
-    isWelcome: parts.overrides.authenticate === undefined ? shared?.isWelcome : undefined,
+    ...(parts.overrides.authenticate === undefined && {
+      isWelcome: shared?.isWelcome,
+      onCredentialsChanged: shared?.onCredentialsChanged,
+    }),
     allowedHosts: http.allowedHosts,
     corsOrigins: http.corsOrigins,
     publicUrl: http.publicUrl,

@@ -45,6 +45,7 @@ async function startService(options: Options, terminal: Terminal): Promise<numbe
   // Read here first, so that mistakes in the settings are reported in this terminal.
   const { config } = loadFromCommandLine(options, terminal)
   const { dataDirectory: directory } = config
+  mustHoldFolder(config)
   const found = findService(config)
   if (found.state === 'running')
     throw new CommandError(
@@ -116,7 +117,8 @@ async function untilAnnounced(
 }
 
 async function stopService(options: Options, terminal: Terminal): Promise<number> {
-  const { config } = loadFromCommandLine(options, terminal)
+  const { config } = loadFromCommandLine(options, terminal, { isForUpkeep: true })
+  mustHoldFolder(config)
   const found = findService(config)
   if (found.state === 'none') {
     printLine(terminal.stdout, `no service holds ${config.dataDirectory}`)
@@ -142,7 +144,8 @@ async function stopService(options: Options, terminal: Terminal): Promise<number
 }
 
 function showStatus(options: Options, terminal: Terminal): number {
-  const { config } = loadFromCommandLine(options, terminal)
+  const { config } = loadFromCommandLine(options, terminal, { isForUpkeep: true })
+  mustHoldFolder(config)
   const found = findService(config)
   if (found.state === 'running') {
     printLine(terminal.stdout, `running: ${describe(found.address)}`)
@@ -153,6 +156,15 @@ function showStatus(options: Options, terminal: Terminal): number {
     found.state === 'none' ? `no service holds ${config.dataDirectory}` : toReason(found, config.dataDirectory),
   )
   return EXIT.unreachable
+}
+
+/** Several processes may share a database and a data folder, so these commands could not tell which of them is meant. */
+function mustHoldFolder({ store }: Config): void {
+  if (store.kind === 'sqlite') return
+  throw new CommandError(
+    'with a database, run `atelier serve` under a process manager: start, stop and status are for the one service of a data folder',
+    EXIT.usage,
+  )
 }
 
 function describe({ baseUrl, pid, host }: ServiceAddress): string {

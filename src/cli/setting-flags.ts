@@ -1,6 +1,6 @@
 /** Adds one flag per setting to a command, from the table of settings. */
 import { type Command, Option } from 'commander'
-import { type LoadedConfig, loadConfig } from '../config/config.ts'
+import { type ConfigSources, type LoadedConfig, loadConfig } from '../config/config.ts'
 import type { SettingName } from '../config/env.ts'
 import { envOf, flagOf, SETTING_NAMES, SETTINGS } from '../config/settings/settings.ts'
 import type { Terminal } from './terminal.ts'
@@ -42,7 +42,7 @@ function isList(name: SettingName): boolean {
 export function loadFromCommandLine(
   options: Readonly<Record<string, unknown>>,
   terminal: Terminal,
-  { isForAccounts = false }: { readonly isForAccounts?: boolean } = {},
+  purpose: Pick<ConfigSources, 'isForAccounts' | 'isForUpkeep'> = {},
 ): LoadedConfig {
-  return loadConfig({ flags: options, env: terminal.env, cwd: terminal.cwd, isForAccounts })
+  return loadConfig({ flags: options, env: terminal.env, cwd: terminal.cwd, ...purpose })
 }

@@ -15,15 +15,17 @@ export function addVerify(program: Command, terminal: Terminal, finish: Finish):
     .command('verify')
     .description('read the whole data folder, also beside a running service, and say what is damaged or missing')
     .option('--set-aside', 'move damaged files to blobs/damaged: sending the same bytes again then mends them')
-  addSettingFlags(command, ['dataDir']).action(async (options: Record<string, unknown>) => {
-    const { config } = loadFromCommandLine(options, terminal)
-    if (!hasData(config)) throw new CommandError(`there is no database in ${config.dataDirectory}`, EXIT.usage)
-    const { files, bytes, faults } = await verifyData(config, { setAside: options['setAside'] === true })
-    for (const { kind, what } of faults) printLine(terminal.stdout, `${WORDS[kind]}${what}`)
-    const read = `${files} files, ${(bytes / 2 ** 20).toFixed(1)} MiB read`
-    printLine(terminal.stdout, `${read}: ${toVerdict(faults.length)}`)
-    finish(faults.length === 0 ? EXIT.ok : EXIT.failed)
-  })
+  addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile']).action(
+    async (options: Record<string, unknown>) => {
+      const { config, secrets } = loadFromCommandLine(options, terminal, { isForUpkeep: true })
+      if (!hasData(config)) throw new CommandError(`there is no database in ${config.dataDirectory}`, EXIT.usage)
+      const { files, bytes, faults } = await verifyData(config, { secrets, setAside: options['setAside'] === true })
+      for (const { kind, what } of faults) printLine(terminal.stdout, `${WORDS[kind]}${what}`)
+      const read = `${files} files, ${(bytes / 2 ** 20).toFixed(1)} MiB read`
+      printLine(terminal.stdout, `${read}: ${toVerdict(faults.length)}`)
+      finish(faults.length === 0 ? EXIT.ok : EXIT.failed)
+    },
+  )
 }
 
 function toVerdict(count: number): string {

@@ -31,6 +31,8 @@ import { createExpiry } from '../domain/jobs/sweeps/expire-jobs.ts'
 import { type Chore, createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
 import { createJobChores } from '../domain/jobs/sweeps/job-chores.ts'
 import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
+import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
+import type { Leadership } from '../domain/service-nodes/leadership.ts'
 import type { Store } from '../domain/store.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
@@ -43,10 +45,14 @@ interface JobParts {
   readonly fleet: Fleet
   readonly assets: AssetActions
   readonly sealer: Sealer | null
+  readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
+  /** Whether this process does the chores of the service. */
+  readonly leadership: Leadership
   /** null: the local kind, where nothing is limited by account. */
   readonly rules: AccountRules | null
   /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
   readonly mustTakeJobs?: (pool: string) => void
+  readonly refuseClosedPool?: (pool: string) => Promise<void>
   readonly mustRunModels: NodeModels['mustRun']
   /** Chores of other parts, which run beside those of jobs. */
   readonly chores: readonly Chore[]
@@ -104,11 +110,20 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
   const collectIdle = createIdleCollection()
   const chores: Chore[] = [
-    ...createJobChores({ recover, expiry, keys: store.keys, accounts: store.accounts, clock, log }),
+    ...createJobChores({
+      recover,
+      expiry,
+      keys: store.keys,
+      accounts: store.accounts,
+      extraData,
+      steadyForMs: () => parts.heartbeat.steadyForMs(),
+      clock,
+      log,
+    }),
     ...(fleet.hasLanes ? createLaneChores(lanes) : []),
-    { name: 'collect-assets', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
-    { name: 'sweep-job-cache', everyMs: MINUTE_MS, run: async () => reader.sweep() },
-    { name: 'idle-collection', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
+    { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
+    { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
     ...parts.chores,
   ]
   const workflows = {
@@ -126,6 +141,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     admit: rules?.admit,
     pool: DEFAULT_POOL,
     mustTakeJobs: parts.mustTakeJobs,
+    refuseClosedPool: parts.refuseClosedPool,
     mustRunModels: parts.mustRunModels,
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
@@ -160,7 +176,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     createPoolWorker,
     recover,
     lanes,
-    housekeeping: createHousekeeping({ tasks: chores, log }),
+    housekeeping: createHousekeeping({ tasks: chores, leadership: parts.leadership, log }),
   }
 }
 
@@ -185,7 +201,8 @@ function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> 
 
 function createLaneChores({ learn, endStranded }: LaneKeeper): Chore[] {
   return [
-    { name: 'learn-lanes', everyMs: 5000, run: learn },
-    { name: 'end-stranded', everyMs: 10_000, run: endStranded },
+    // Each process claims by what it knows of the lanes.
+    { name: 'learn-lanes', runs: 'each', everyMs: 5000, run: learn },
+    { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
   ]
 }

@@ -18,9 +18,11 @@ import { type AccountLimits, DEFAULT_TIERS, mustHaveSubscription } from '../doma
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
 import { ServiceError } from '../domain/errors.ts'
+import type { FollowedDirectory } from '../domain/events/follow-directories.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../domain/store.ts'
 import type { NodeRules } from '../domain/workflows/node-rules.ts'
+import type { Directories } from './open-directories.ts'
 
 /** The limits of an account. */
 export interface AccountRules {
@@ -40,7 +42,11 @@ export interface SharedAccounts extends AccountRules {
   /** The same without counting the request. */
   readonly identify: Authenticate
   readonly isWelcome: IsWelcome
+  /** Calls the listener soon after a key or an account has changed: whoever was welcome may not be any more. */
+  onCredentialsChanged(listener: () => void): () => void
   readonly chores: readonly Chore[]
+  /** What must be followed where other processes change it too. */
+  readonly lists: { readonly accounts: FollowedDirectory; readonly keys: FollowedDirectory }
   /** Writes state that is only in memory to the store. */
   flush(): Promise<void>
 }
@@ -49,17 +55,33 @@ interface AccountParts {
   readonly store: Pick<Store, 'directory' | 'apiKeys' | 'limits'>
   readonly clock: Clock
   readonly log: Log
+  /** Left out: nobody else keeps a copy of the accounts and keys. */
+  readonly directories?: Directories
 }
 
 const MINUTE_MS = 60_000
-const TIERS_CHECK_MS = 5000
+// A changed file holds within two seconds.
+const TIERS_CHECK_MS = 1500
 
 export async function openSharedAccounts(config: AccountsConfig, parts: AccountParts): Promise<SharedAccounts> {
-  const { store, clock, log } = parts
+  const { store, clock, log, directories } = parts
   const tiers = config.tiers === null ? DEFAULT_TIERS : readSetting('tiers', () => readTiers(config.tiers))
   const prices = config.prices === null ? FREE : readSetting('prices', () => readPrices(config.prices))
-  const accounts = await openAccounts({ directory: store.directory, tiers, clock })
-  const ring = await openKeyRing({ store: store.apiKeys, clock })
+  const changes = createChangeSignal()
+  const announce = (list: 'accounts' | 'keys') => async () => directories?.announce(list)
+  const accounts = await openAccounts({
+    directory: store.directory,
+    tiers,
+    clock,
+    onChanged: changes.signal,
+    announce: announce('accounts'),
+  })
+  const ring = await openKeyRing({
+    store: store.apiKeys,
+    clock,
+    onChanged: changes.signal,
+    announce: announce('keys'),
+  })
   const verifyToken = config.jwt === null ? null : await openVerifier(config.jwt, clock)
   const limiter = createRateLimiter({
     store: store.limits,
@@ -74,6 +96,8 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     authenticate: withRate(callers.authenticate, limiter),
     identify: callers.authenticate,
     isWelcome: callers.isWelcome,
+    onCredentialsChanged: changes.listen,
+    lists: { accounts, keys: ring },
     limitsOf: (accountId) => accounts.limitsOf(accountId),
     nodeRules: createNodeRules((accountId) => accounts.limitsOf(accountId)),
     mustBeActive,
@@ -82,10 +106,30 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
       return accounts.limitsOf(accountId).creditFloorMicros === null ? null : prices.priceOf(pool)
     },
     chores: [
-      { name: 'write-key-uses', everyMs: MINUTE_MS, run: () => ring.flushUses() },
+      { name: 'write-key-uses', runs: 'each', everyMs: MINUTE_MS, run: () => ring.flushUses() },
       ...createTiersChore(config.tiersFile, { accounts, log }),
     ],
     flush: () => ring.flushUses(),
+  }
+}
+
+/** Many changes at once, such as those of the first refresh, are told once. */
+function createChangeSignal() {
+  const listeners = new Set<() => void>()
+  let isSignalled = false
+  return {
+    signal() {
+      if (isSignalled) return
+      isSignalled = true
+      setImmediate(() => {
+        isSignalled = false
+        for (const listener of listeners) listener()
+      })
+    },
+    listen(listener: () => void): () => void {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
   }
 }
 
@@ -144,6 +188,7 @@ function createTiersChore(path: string | null, { accounts, log }: { accounts: Ac
   return [
     {
       name: 'reload-tiers',
+      runs: 'each',
       everyMs: TIERS_CHECK_MS,
       async run() {
         const { mtimeMs, size } = await stat(path)

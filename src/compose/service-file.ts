@@ -63,6 +63,8 @@ function toReachable(url: string): string {
 
 /** Safe while a service runs: tries the lock for an instant and touches nothing else. */
 export function findService({ store, dataDirectory }: Pick<Config, 'store' | 'dataDirectory'>): ServiceCondition {
+  // Any number of processes may use a database server, and commands use it beside them.
+  if (store.kind === 'postgres') return { state: 'none' }
   const condition = inspectStore(store)
   if (condition.state === 'unusable') return condition
   if (condition.state === 'absent' || !condition.inUse) return { state: 'none' }

@@ -45,7 +45,7 @@ describe('defaults', () => {
     assert.equal(config.http.port, 8189)
     assert.equal(config.http.isLoopback, true)
     assert.equal(config.dataDirectory, path.join(cwd, '.atelier'))
-    assert.equal(config.store.synchronous, 'full')
+    assert.deepEqual(config.store, { kind: 'sqlite', directory: path.join(cwd, '.atelier'), synchronous: 'full' })
     assert.equal(config.jobs.retentionMs, 7 * 24 * 3600 * 1000)
     assert.equal(config.assets.maxUploadBytes, 10 * 1024 ** 3)
     assert.equal(config.assets.retentionMs, null)

@@ -12,10 +12,11 @@ import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
 import { autoWorkers, type FleetConfig, toFleetConfig } from './fleet-config.ts'
 import { loadBlock } from './readers/read-block.ts'
+import type { TlsMode } from './readers/read-database.ts'
 import { type Cidr, isLoopback } from './readers/read-network.ts'
 import type { KeySource, PoolHook } from './readers/read-remote.ts'
 import { type RouterConfig, toRouterConfig } from './router-config.ts'
-import { Secret, type Secrets } from './secrets.ts'
+import { readPasswordFile, Secret, type Secrets } from './secrets.ts'
 import {
   envOf,
   flagOf,
@@ -121,17 +122,33 @@ export type EngineConfig = {
   readonly nodeTimeoutMs: number
 }
 
-export type StoreConfig = {
+export type StoreConfig = SqliteConfig | PostgresConfig
+
+export interface SqliteConfig {
   readonly kind: 'sqlite'
   /** The folder of the database, absolute. */
   readonly directory: string
   readonly synchronous: 'full' | 'normal'
 }
 
+export interface PostgresConfig {
+  readonly kind: 'postgres'
+  /** Without a password. */
+  readonly url: string
+  /** The address for messages. */
+  readonly shown: string
+  readonly tls: TlsMode
+  /** A file with the authorities that may sign the server's certificate, absolute; null: those that the runtime knows. */
+  readonly rootCertificateFile: string | null
+  readonly maxConnections: number
+  /** Whether a start brings the schema up to date, or only checks it. */
+  readonly migrate: 'auto' | 'check'
+}
+
 export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
 
-/** `local`: within this process. */
-export type BusConfig = { readonly kind: 'local' }
+/** `local`: within this process. `notify`: between all processes on one Postgres. */
+export type BusConfig = { readonly kind: 'local' } | { readonly kind: 'notify'; readonly database: PostgresConfig }
 
 export interface LogConfig {
   readonly level: (typeof LOG_LEVELS)[number]
@@ -174,6 +191,8 @@ export interface ConfigSources {
   readonly cwd: string
   /** For commands that change accounts, which may run before the kind of the service is configured. */
   readonly isForAccounts?: boolean
+  /** For commands that look after the store and run nothing. */
+  readonly isForUpkeep?: boolean
 }
 
 interface Source {
@@ -195,12 +214,20 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const toAbsolute = (name: SettingName, relative: string) =>
     path.resolve(baseOf(found.get(name)!, sources, file), relative)
   const hasAccounts = values.kind !== 'local' || sources.isForAccounts === true
-  refuseContradictions(values, { where, isSet: (name) => found.get(name)!.from !== 'default', hasAccounts })
+  refuseContradictions(values, {
+    where,
+    isSet: (name) => found.get(name)!.from !== 'default',
+    isFlag: (name) => found.get(name)!.from === 'flag',
+    hasAccounts,
+    runsJobs: sources.isForAccounts !== true && sources.isForUpkeep !== true,
+  })
   return {
     config: toConfig(values, toAbsolute, hasAccounts),
     secrets: {
       token: values.token,
-      secretKey: values.secretKey,
+      secretKey: values.secretKey[0] ?? null,
+      formerSecretKeys: values.secretKey.slice(1),
+      databasePassword: toDatabasePassword(values, toAbsolute),
       adminToken: values.adminToken,
       signingKeys: values.signingKeys,
       providers: toProvidersSecret(values, toAbsolute),
@@ -260,6 +287,7 @@ function toWarnings(values: SettingValues, env: Environment): string[] {
 
 function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Config {
   const directory = toAbsolute('dataDir', values.dataDir)
+  const store = toStoreConfig(values, toAbsolute)
   return {
     kind: values.kind,
     http: toHttpConfig(values),
@@ -295,14 +323,36 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     fleet: toFleetConfig(values),
     router: toRouterConfig(values, toAbsolute),
     dataDirectory: directory,
-    store: { kind: 'sqlite', directory, synchronous: values.synchronous },
+    store,
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
-    bus: { kind: 'local' },
+    bus: store.kind === 'postgres' ? { kind: 'notify', database: store } : { kind: 'local' },
     log: { level: values.logLevel, requests: values.logRequests },
   }
 }
 
 type ToAbsolute = (name: SettingName, path: string) => string
+
+function toStoreConfig(values: SettingValues, toAbsolute: ToAbsolute): StoreConfig {
+  const { database, synchronous } = values
+  if (database === null) return { kind: 'sqlite', directory: toAbsolute('dataDir', values.dataDir), synchronous }
+  const { url, shown, tls, rootCertificate } = database
+  return {
+    kind: 'postgres',
+    url,
+    shown,
+    tls,
+    rootCertificateFile: rootCertificate === null ? null : toAbsolute('database', rootCertificate),
+    maxConnections: values.databasePool,
+    migrate: values.migrate,
+  }
+}
+
+function toDatabasePassword(
+  { database, databasePasswordFile: file }: SettingValues,
+  toAbsolute: ToAbsolute,
+): Secret<string> | null {
+  return file === null ? (database?.password ?? null) : readPasswordFile(toAbsolute('databasePasswordFile', file))
+}
 
 function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {
   return {

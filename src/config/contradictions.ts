@@ -8,8 +8,12 @@ interface SettingOrigins {
   /** How messages name the source of a setting. */
   readonly where: (name: SettingName) => string
   readonly isSet: (name: SettingName) => boolean
+  /** Whether it stands on the command line, which other users of the machine can see. */
+  readonly isFlag: (name: SettingName) => boolean
   /** Whether settings about accounts apply: in the kinds that have accounts, and for commands that change them. */
   readonly hasAccounts: boolean
+  /** False for commands that only look after what is stored. */
+  readonly runsJobs: boolean
 }
 
 const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir', 'importDirs']
@@ -44,6 +48,7 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseOpenBind(values, origins)
   refuseHalfJwt(values, origins)
   refuseFleetContradictions(values, origins)
+  refuseStoreContradictions(values, origins)
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
     throw new ConfigError('adminToken and token are the same; whoever may run jobs must not be able to do everything')
   }
@@ -96,6 +101,43 @@ function refuseFleetContradictions(values: SettingValues, { where, isSet }: Sett
   if (pointless !== undefined) {
     throw new ConfigError(
       `${pointless} (from ${where(pointless)}) is about servers that we start, and there are none; give --comfyui-launch, or leave it out`,
+    )
+  }
+}
+
+const ONLY_WITH_DATABASE = ['databasePasswordFile', 'databasePool', 'migrate'] as const
+const NOT_WITH_DATABASE = {
+  synchronous: 'is for SQLite; Postgres decides by its own synchronous_commit',
+  modelsDir: 'places files on one machine, and a database may serve many',
+} as const
+
+function refuseStoreContradictions(values: SettingValues, { where, isSet, isFlag, runsJobs }: SettingOrigins): void {
+  const { database } = values
+  if (database === null) {
+    const pointless = ONLY_WITH_DATABASE.find(isSet)
+    if (pointless === undefined) return
+    throw new ConfigError(
+      `${pointless} (from ${where(pointless)}) is about a Postgres database, and none is named; give --database, or leave it out`,
+    )
+  }
+  if (database.password !== null && isFlag('database')) {
+    throw new ConfigError(
+      'database (from --database) holds a password, which other users of this machine can see; give the whole address in ATELIER_DATABASE, or the password by --database-password-file',
+    )
+  }
+  if (database.password !== null && values.databasePasswordFile !== null) {
+    throw new ConfigError(
+      `database (from ${where('database')}) holds a password, and databasePasswordFile (from ${where('databasePasswordFile')}) names another; keep one of them`,
+    )
+  }
+  const unfit = Object.keys(NOT_WITH_DATABASE).find((name) => isSet(name as SettingName))
+  if (unfit !== undefined) {
+    const name = unfit as keyof typeof NOT_WITH_DATABASE
+    throw new ConfigError(`${name} (from ${where(name)}) ${NOT_WITH_DATABASE[name]}; leave it out`)
+  }
+  if (runsJobs && values.secretKey.length === 0) {
+    throw new ConfigError(
+      'database needs a secretKey, because the credentials of a job must reach whichever process runs it; set ATELIER_SECRET_KEY to the same value for all of them (make one with: openssl rand -base64 32)',
     )
   }
 }

@@ -2,7 +2,9 @@
  * Values that must never be printed. They have a type of their own that shows a placeholder wherever it is printed by accident (a
  * template, JSON, a log line, an inspection). Only `reveal` returns the value, and its uses are easy to find.
  */
+import { readFileSync, statSync } from 'node:fs'
 import { inspect } from 'node:util'
+import { ConfigError, quote } from './config-error.ts'
 
 const PLACEHOLDER = '[secret]'
 
@@ -41,6 +43,10 @@ export interface Secrets {
   readonly token: Secret<string> | null
   /** 32 bytes that seal the credentials of jobs until they end; null: they live in memory only. */
   readonly secretKey: Secret<Uint8Array> | null
+  /** Keys that sealed before, newest first: what they sealed still opens. */
+  readonly formerSecretKeys: readonly Secret<Uint8Array>[]
+  /** Of the database; null: it asks for none, or there is no database server. */
+  readonly databasePassword: Secret<string> | null
   /** The token of the admin API; null: there is no admin API. */
   readonly adminToken: Secret<string> | null
   /** Newest first; none: one is made and kept in the data folder. */
@@ -60,8 +66,16 @@ export function readToken(text: string): Secret<string> {
 }
 
 const KEY_BYTES = 32
+const SECRET_KEYS_MAX = 8
 
-export function readSecretKey(text: string): Secret<Uint8Array> {
+/** Newest first. */
+export function readSecretKeys(text: string): readonly Secret<Uint8Array>[] {
+  const keys = text.split(',').map((item) => readSecretKey(item.trim()))
+  if (keys.length <= SECRET_KEYS_MAX) return keys
+  throw new Error(`has more than ${SECRET_KEYS_MAX} keys; leave out those whose jobs are past their retention`)
+}
+
+function readSecretKey(text: string): Secret<Uint8Array> {
   const isHex = /^[0-9a-f]{64}$/i.test(text)
   const isBase64 = /^[A-Za-z0-9+/_-]{43}=?$/.test(text)
   const bytes = isHex ? Buffer.from(text, 'hex') : isBase64 ? Buffer.from(text, 'base64') : Buffer.alloc(0)
@@ -87,5 +101,22 @@ function readSigningKey(text: string): SigningSecret {
   if (bytes.byteLength >= SIGNING_KEY_MIN_BYTES) return { name, secret: new Secret<Uint8Array>(new Uint8Array(bytes)) }
   throw new Error(
     'has a key that is not at least 16 bytes in hex or base64, with an optional name: before it; make one with: openssl rand -base64 32',
+  )
+}
+
+const MAX_PASSWORD_FILE_BYTES = 4096
+
+/** The first line of a small file. */
+export function readPasswordFile(path: string): Secret<string> {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat?.isFile() !== true || stat.size > MAX_PASSWORD_FILE_BYTES) {
+    throw new ConfigError(
+      `databasePasswordFile names ${quote(path)}, which is no file of at most 4 KiB; correct the path`,
+    )
+  }
+  const [line] = readFileSync(path, 'utf8').split(/\r?\n/)
+  if (line !== '') return new Secret(line)
+  throw new ConfigError(
+    `databasePasswordFile names ${quote(path)}, whose first line is empty; write the password there`,
   )
 }

@@ -10,11 +10,13 @@ import type { AssetStore } from './assets/asset-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
+import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { CallStore } from './models/calls/call-store.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
+import type { NodeStore } from './service-nodes/node-store.ts'
 
 /** What operators change. Each of these stores is also available with an audit line bound to its writes. */
 export interface OperatorStores {
@@ -62,6 +64,13 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   audited(entry: AuditEntry): OperatorStores
   readonly records: RunRecordStore
   readonly userFiles: UserFileStore
+  readonly nodes: NodeStore
+  /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
+  readonly isExclusive: boolean
+  /** How many migrations this program knows: what a newer one may only take away once no older one runs. */
+  readonly schemaNumber: number
+  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
+  directoryVersions(): Promise<DirectoryVersions>
   stats(): StoreStats
   /**
    * Resolves with the reason when nothing can be stored from now on, and the process should end. Never for an outage that may

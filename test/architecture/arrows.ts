@@ -37,7 +37,7 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
 const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['errors.ts'],
   ['outage.ts'],
-  ['accounts', 'events'],
+  ['accounts', 'events', 'service-nodes'],
   ['assets', 'credits', 'idempotency'],
   ['workflows'],
   ['engine'],

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { runAtelier } from '../support/cli/atelier.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 let folder: string
 before(() => {
@@ -59,7 +60,7 @@ test('a process id that belongs to another process by now is neither believed no
   const first = await runAtelier(['start', ...flags])
   const pid = pidOf(first.stdout)
   process.kill(pid, 'SIGKILL')
-  while (isAlive(pid)) await new Promise(setImmediate)
+  await waitUntil(() => !isAlive(pid))
   const file = path.join(directory, 'service.json')
   assert.ok(existsSync(file))
   writeFileSync(file, readFileSync(file, 'utf8').replace(`"pid":${pid}`, `"pid":${process.pid}`))

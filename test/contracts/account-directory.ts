@@ -62,5 +62,17 @@ export function testAccountDirectory(opener: StoreOpener): void {
         assert.equal((await directory.changedAfter(0, 1)).length, 1)
         assert.equal(await directory.replace(newAccount(), LIMITS), false)
       }))
+
+    test('is replaced at a version only while it has that version', () =>
+      withStore(opener, async ({ directory }) => {
+        const account = newAccount()
+        await directory.create(account, LIMITS)
+        const [{ version }] = await directory.changedAfter(0, 10)
+        assert.equal(await directory.replace({ ...account, name: 'One' }, LIMITS, version), true)
+        assert.equal(await directory.replace({ ...account, name: 'Other' }, LIMITS, version), false)
+        assert.equal((await directory.find(account.id))?.name, 'One')
+        const [newest] = await directory.changedAfter(version, 10)
+        assert.equal(await directory.replace({ ...account, name: 'Other' }, LIMITS, newest.version), true)
+      }))
   })
 }

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import type { Deployment } from '../../src/domain/deployments/deployment.ts'
 import {
   at,
+  keyClaim,
   START,
   type StoreOpener,
   shareStore,
@@ -48,17 +49,67 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
     test('stop only once no job of their pool waits or runs, where that is asked for', async () => {
       const { deployments } = store()
       const tenant = await Tenant.create(store())
-      await deployments.create(newDeployment({ id: tenant.pool, state: 'draining' }))
+      await deployments.create(newDeployment({ id: tenant.pool, state: 'ready' }))
       const { lease } = await tenant.run()
+      await tenant.submit()
+      await deployments.move({ id: tenant.pool, from: ['ready'], to: 'draining', at: at(1) })
       const stop = { id: tenant.pool, from: ['draining'], to: 'stopped', at: at(1), onlyWhenEmpty: true } as const
       assert.equal(await deployments.move(stop), null)
       await tenant.succeed(lease)
-      await tenant.submit()
       assert.equal(await deployments.move(stop), null)
       const claim = await tenant.claim()
       await tenant.succeed({ jobId: claim?.job.id ?? '', leaseId: claim?.leaseId ?? '' })
       assert.equal((await deployments.move(stop))?.state, 'stopped')
     })
+
+    test("take jobs only while they are ready; a pool that is nobody's takes them always", async () => {
+      const { deployments, jobs } = store()
+      const tenant = await Tenant.metered(store())
+      await tenant.submit()
+      const made = newDeployment({ id: tenant.pool, state: 'ready' })
+      await deployments.create(made)
+      const kept = keyClaim('kept')
+      const accepted = await tenant.submit({}, kept)
+      for (const to of ['draining', 'stopped', 'provisioning'] as const) {
+        await deployments.move({ id: made.id, from: ['ready', 'draining', 'stopped'], to, at: at(5) })
+        const before = await tenant.use()
+        const priced = { price: { perSecondMicros: 1, minimumMicros: 1, holdMicros: 10 } }
+        assert.deepEqual(await jobs.submit(tenant.newJob(priced), keyClaim(to)), { outcome: 'pool_closed' })
+        assert.deepEqual(await tenant.use(), before)
+      }
+      // Whoever repeats a request that was accepted is told so, whatever became of the deployment.
+      const repeated = await jobs.submit(tenant.newJob(), kept)
+      assert.equal(repeated.outcome === 'key_reused' && repeated.holder.jobId, accepted.id)
+      await deployments.move({ id: made.id, from: ['provisioning'], to: 'ready', at: at(6) })
+      await tenant.submit({}, keyClaim('stopped'))
+      assert.equal((await store().ledger.balance(tenant.accountId))?.held, 0)
+    })
+
+    test('are told by version when they change, each at its last change', () =>
+      withStore(opener, async ({ deployments, directoryVersions }) => {
+        const [first, second] = [newDeployment(), newDeployment()]
+        await deployments.create(first)
+        await deployments.create(second)
+        const [, { version }] = await deployments.changedAfter(0, 10)
+        assert.equal((await directoryVersions()).deployments, version)
+        assert.deepEqual(await deployments.changedAfter(version, 10), [])
+        await deployments.create(first)
+        assert.deepEqual(await deployments.changedAfter(version, 10), [], 'an id that is taken changes nothing')
+        const moved = await deployments.move({ id: first.id, from: ['provisioning'], to: 'ready', at: at(5) })
+        const page = await deployments.changedAfter(version, 10)
+        assert.deepEqual(
+          page.map(({ deployment }) => deployment),
+          [moved],
+        )
+        await deployments.configure({ id: second.id, workers: 3, idleAfterMs: null, at: at(6) })
+        const all = await deployments.changedAfter(0, 10)
+        assert.deepEqual(
+          all.map(({ deployment }) => deployment.id),
+          [first.id, second.id],
+        )
+        assert.equal((await deployments.changedAfter(0, 1)).length, 1)
+        assert.equal((await directoryVersions()).deployments, all[1].version)
+      }))
 
     test('know what their pools have to do, each by itself', async () => {
       const [one, two] = [await Tenant.create(store()), await Tenant.create(store())]

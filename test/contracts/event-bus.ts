@@ -7,7 +7,7 @@ import type { LiveEvent } from '../../src/domain/events/live-event.ts'
 import { MAX_EVENT_TEXT_LENGTH } from '../../src/domain/events/live-event-wire.ts'
 
 export interface BusOpener {
-  open(): EventBus<LiveEvent>
+  open(): EventBus<LiveEvent> | Promise<EventBus<LiveEvent>>
   /** Resolves once whatever was published has had its chance to arrive. */
   settle(): Promise<void>
 }
@@ -25,11 +25,11 @@ const CHANGED: JobChanged = { jobId: 'job', accountId: 'account', version: 3 }
 const NODE: NodeRef = { nodeId: '1', classType: 'C', displayNodeId: '1', parentNodeId: null }
 
 function live(text: string, jobId = 'job', accountId = 'account'): JobLive<LiveEvent> {
-  return { jobId, accountId, event: { type: 'log', text } }
+  return { jobId, accountId, event: { type: 'node_text', ...NODE, text } }
 }
 
 function textOf({ event }: JobLive<LiveEvent>): string {
-  return event.type === 'log' ? event.text : event.type
+  return event.type === 'node_text' ? event.text : event.type
 }
 
 /** Everything that a bus brings, as it came. */
@@ -67,7 +67,7 @@ function publishAll(bus: EventBus<LiveEvent>): unknown[] {
 
 export function testEventBus({ open, settle }: BusOpener): void {
   test('each kind of notice reaches the listeners of that kind only, as it was published', async () => {
-    const bus = open()
+    const bus = await open()
     const seen = hearAll(bus)
     const published = publishAll(bus)
     await settle()
@@ -75,7 +75,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('a live notice reaches those who listen to its job, to its account or to this process, and nobody else', async () => {
-    const bus = open()
+    const bus = await open()
     const heard: string[] = []
     const note = (name: string) => (notice: JobLive<LiveEvent>) => void heard.push(`${name} ${textOf(notice)}`)
     bus.onLive({ jobId: 'one' }, note('job one'))
@@ -90,7 +90,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('a live topic that nobody listens to any more can be listened to again', async () => {
-    const bus = open()
+    const bus = await open()
     const heard: string[] = []
     const stop = bus.onLive({ jobId: 'job' }, (notice) => heard.push(`first ${textOf(notice)}`))
     bus.publishLive(live('1'))
@@ -104,7 +104,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('nobody waits for a slow listener, and one that fails later disturbs nobody', async () => {
-    const bus = open()
+    const bus = await open()
     const heard: number[] = []
     bus.onChanged(() => new Promise(() => {}))
     bus.onChanged(async () => {
@@ -118,7 +118,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('every listener hears every notice, in the order of publishing', async () => {
-    const bus = open()
+    const bus = await open()
     const heard: string[] = []
     bus.onChanged(({ version }) => heard.push(`a${version}`))
     bus.onChanged(({ version }) => heard.push(`b${version}`))
@@ -136,7 +136,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('a listener that throws disturbs neither the other listeners nor the publisher', async () => {
-    const bus = open()
+    const bus = await open()
     let heard = 0
     bus.onWork(() => {
       throw new Error('a bad listener')
@@ -150,7 +150,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('a listener that unsubscribed hears nothing more; twice is harmless and ends no other subscription', async () => {
-    const bus = open()
+    const bus = await open()
     let heard = 0
     const listener = () => {
       heard += 1
@@ -165,7 +165,7 @@ export function testEventBus({ open, settle }: BusOpener): void {
   })
 
   test('a listener may unsubscribe while it is called', async () => {
-    const bus = open()
+    const bus = await open()
     const heard: string[] = []
     const stop = bus.onWork(() => {
       heard.push('once')

@@ -24,7 +24,7 @@ export interface JobsApiUnderTest extends AsyncDisposable {
 const NOBODY = '0199b3f4-1d2e-4a3b-8c4d-5e6f70819234'
 
 export function describeJobsApi(name: string, open: () => Promise<JobsApiUnderTest>): void {
-  describe(`the Jobs API over ${name}`, { timeout: 300_000 }, () => {
+  describe(`the Jobs API over ${name}`, () => {
     let service: JobsApiUnderTest
     let client: CheckedClient
     // Other pictures than those of an earlier run against the same server.

@@ -151,7 +151,9 @@ function testSettling(store: () => StoreUnderTest): void {
       await finish(tenant, lease, status, code)
       assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
       assert.deepEqual(await kindsOf(tenant), ['grant', 'hold', charged === 0 ? 'release' : 'settle'])
-      assert.deepEqual(await finish(tenant, lease, status, code), { outcome: 'lost' })
+      // The same end again, because its answer was lost: it counts once, whatever a store calls that.
+      const again = await finish(tenant, lease, status, code)
+      assert.ok(again.outcome === 'lost' || (again.outcome === 'committed' && again.status === status))
       assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
     })
   }

@@ -203,4 +203,26 @@ export function testRunRecordStore(opener: StoreOpener<WholeStoreUnderTest>): vo
       assert.deepEqual(await select(tenant, {}), { ids: [waiting, mesh], total: 2 })
     })
   })
+
+  describe('numbers of prompts', () => {
+    const store = shareStore(opener)
+
+    test("begin with 0 and rise by one, each account's own", async () => {
+      const [one, other] = [randomUUID(), randomUUID()]
+      const numbers: number[] = []
+      for (let count = 0; count < 5; count++) numbers.push(await store().records.nextPromptNumber(one))
+      assert.deepEqual(numbers, [0, 1, 2, 3, 4])
+      assert.equal(await store().records.nextPromptNumber(other), 0)
+    })
+
+    test('are each given out once, however many ask at the same time', async () => {
+      const accountId = randomUUID()
+      const all = await Promise.all(Array.from({ length: 250 }, () => store().records.nextPromptNumber(accountId)))
+      assert.deepEqual(
+        all.toSorted((a, b) => a - b),
+        Array.from({ length: 250 }, (_, index) => index),
+      )
+      assert.equal(await store().records.nextPromptNumber(accountId), 250)
+    })
+  })
 }

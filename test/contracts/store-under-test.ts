@@ -14,6 +14,7 @@ import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
 import type { LimitStore } from '../../src/domain/credits/rate-limit.ts'
 import type { DeploymentStore } from '../../src/domain/deployments/deployment-store.ts'
 import type { EngineOffer } from '../../src/domain/engine/fleet/lane-offers.ts'
+import type { DirectoryVersions } from '../../src/domain/events/follow-directories.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/idempotency-key.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
@@ -45,6 +46,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   audited(entry: AuditEntry): AuditedStores
   readonly records: RunRecordStore
   readonly userFiles: UserFileStore
+  directoryVersions(): Promise<DirectoryVersions>
 }
 
 export interface StoreOpener<Store extends StoreUnderTest = StoreUnderTest> {

@@ -14,7 +14,7 @@ import { PHASES } from '../support/engines/fleet-faults/row.ts'
 
 const COLOR = 0x123456
 
-describe('a service that is killed while its server has a job', { timeout: 120_000, concurrency: 3 }, () => {
+describe('a service that is killed while its server has a job', { concurrency: 3 }, () => {
   for (const phase of PHASES) {
     test(`${phase}: the job gets its next attempt, the earlier one is ended, and neither runs twice`, async () => {
       await using opened = new AsyncDisposableStack()

@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { openBlake3 } from '../../lib/files/blake3.ts'
 import { type SpawnedServer, spawnServer } from '../support/app/spawn-server.ts'
 import { seededRandom } from '../support/seeded-random.ts'
+import { waitUntil } from '../support/wait-until.ts'
 import { inspectStore } from './inspect-store.ts'
 import { type Ledger, newLedger, sha256 } from './ledger.ts'
 import { readJob, startLoad, TERMINAL } from './load.ts'
@@ -24,7 +25,6 @@ export interface CrashOptions {
 }
 
 /** How long all accepted work may take to settle after the last crash. */
-const SETTLE_WITHIN_MS = 120_000
 const SAMPLE = 20
 const SERVER_BIN = fileURLToPath(new URL('../../src/bin.ts', import.meta.url))
 const blake3 = await openBlake3()
@@ -98,14 +98,11 @@ async function checkEverything(flags: string[], ledger: Ledger): Promise<void> {
 }
 
 async function settle(server: SpawnedServer, ledger: Ledger): Promise<void> {
-  const giveUpAt = Date.now() + SETTLE_WITHIN_MS
-  let open = ledger.jobs.map((job) => job.id)
-  while (open.length > 0) {
-    assert.ok(Date.now() < giveUpAt, `${open.length} jobs never ended, such as ${open[0]}`)
-    const still: string[] = []
-    for (const id of open) if (!TERMINAL.has((await readJob(server.url, ledger, id)).status)) still.push(id)
-    open = still
-    if (open.length > 0) await delay(200)
+  for (const { id } of ledger.jobs) {
+    await waitUntil(
+      async () => TERMINAL.has((await readJob(server.url, ledger, id)).status),
+      () => `job ${id} has ended`,
+    )
   }
 }
 

@@ -19,6 +19,7 @@ import {
   startFakeProvider,
 } from '../support/providers/fake-providers/fake-card.ts'
 import { klingFake } from '../support/providers/fake-providers/kling.ts'
+import { waitUntil } from '../support/wait-until.ts'
 import { ALL_CUTS, type Cut, modelOf } from './matrix-cases.ts'
 
 const CHILD = fileURLToPath(new URL('./matrix-child.ts', import.meta.url))
@@ -152,11 +153,10 @@ async function ask(matrix: Matrix, url: string, cut: Cut): Promise<Answer> {
   if (!isQueued(cut)) return answer
   assert.deepEqual([answer.status, answer.headers['idempotent-replayed']], [201, 'true'], cut.name)
   const client = matrix.clientOf(url, cut)
-  for (;;) {
+  return waitUntil(async () => {
     const read = await client.call(new URL(answer.json.response_url).pathname)
-    if (read.status !== 202) return read
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
+    return read.status === 202 ? null : read
+  })
 }
 
 async function check(matrix: Matrix, url: string, cut: Cut): Promise<void> {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { connect, type Socket } from 'node:net'
 import { after, before, test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
 import { type Answer, call } from '../support/clients/call.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const KIB = 1024
 const PART = 'x'.repeat(600 * KIB)
@@ -40,10 +40,12 @@ async function heldBytes(): Promise<number> {
 }
 
 async function untilHeld(bytes: number): Promise<void> {
-  for (let tries = 0; (await heldBytes()) !== bytes; tries++) {
-    assert.ok(tries < 1000, `${await heldBytes()} bytes are held instead of ${bytes}`)
-    await nextTurn()
+  let held: number | null = null
+  const isHeld = async () => {
+    held = await heldBytes()
+    return held === bytes
   }
+  await waitUntil(isHeld, () => `${bytes} bytes are held, and not ${held}`)
 }
 
 const BODY = JSON.stringify({ workflow: {}, prompt: {}, filling: PART })

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { spawnServer } from '../support/app/spawn-server.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const MOUNT = 'mount -t tmpfs -o size=32m none "$0" && exec "$@"'
 const canMount = spawnSync('unshare', ['-m', 'sh', '-c', MOUNT, tmpdir(), 'true']).status === 0
@@ -69,12 +70,7 @@ test('on a full disk cancels and deletes go on, submits are refused, and all is 
     assert.equal(shown.status, 'canceled')
 
     rmSync(filler)
-    let again = await submit()
-    for (let tries = 0; again.status !== 201 && tries < 300; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 100))
-      again = await submit()
-    }
-    assert.equal(again.status, 201)
+    await waitUntil(async () => (await submit()).status === 201)
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -61,7 +61,7 @@ before(async () => {
       workers: '2',
       engineThreads: '1',
       engineMemory: '64MiB',
-      nodeTimeout: '5s',
+      nodeTimeout: '8s',
       // Not what ends the jobs of these tests, however long they wait for the only thread.
       maxRunTime: '1h',
       cancelGrace: '1s',
@@ -136,7 +136,7 @@ test('patterns without end hold the workers for a bounded time, and a job of a t
   for (const [index, id] of jobs.entries()) {
     const { status, error } = await ended(greedy[Math.floor(index / 2)], id)
     assert.equal(status, 'failed')
-    assert.match(error.message, /RegexMatch did not finish within 5 s \(setting nodeTimeout\)/)
+    assert.match(error.message, /RegexMatch did not finish within 8 s \(setting nodeTimeout\)/)
   }
   await neighbourSucceeds()
 })

@@ -9,16 +9,11 @@ import { JOB_ID, makeJob, makeOutput, makeProgress } from '../support/app/memory
 import { startSurface, type TestSurface } from '../support/app/start-surface.ts'
 import { openEvents } from '../support/clients/event-reader.ts'
 import { createManualTicker } from '../support/manual-ticker.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const EVENTS = `/api/v2/jobs/${JOB_ID}/events`
 
-async function until(isTrue: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000
-  while (!isTrue()) {
-    assert.ok(performance.now() < deadline, `waited in vain until ${what}`)
-    await nextTurn()
-  }
-}
+const until = (isTrue: () => boolean, what: string) => waitUntil(isTrue, () => what)
 
 test('an idle stream gets a comment before 15 seconds pass, again and again, from one timer', async () => {
   const ticker = createManualTicker()
@@ -97,6 +92,34 @@ test('a stream ends within a second once its caller would not be let in any more
   assert.deepEqual(await one.rest(), [{ event: 'comment', data: 'closing' }])
   assert.equal((await two.next())!.event, 'progress')
   await until(() => service.api.openStreams() === 1, 'it no longer counts')
+})
+
+test('a stream ends at once when it is told that credentials have changed', async () => {
+  const ended = new Set<string>()
+  const listeners = new Set<() => void>()
+  const gate = {
+    authenticate: (credential: string | null) => ({ accountId: 'local', keyId: credential, scopes: null }),
+    isWelcome: ({ keyId }: Caller) => !ended.has(keyId ?? ''),
+    onCredentialsChanged(listener: () => void) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+  {
+    // Nobody moves this clock.
+    await using service = await startSurface({ api: { ticker: createManualTicker() }, gate })
+    service.jobs.put(makeJob())
+    using one = openEvents(service.url, EVENTS, { Authorization: 'Bearer one' })
+    using two = openEvents(service.url, EVENTS, { Authorization: 'Bearer two' })
+    await one.next()
+    await two.next()
+    ended.add('one')
+    for (const listener of listeners) listener()
+    assert.deepEqual(await one.rest(), [{ event: 'comment', data: 'closing' }])
+    service.jobs.change({ progress: makeProgress(0.5) })
+    assert.equal((await two.next())!.event, 'progress')
+  }
+  assert.equal(listeners.size, 0)
 })
 
 test('a client that leaves while its job is looked up leaves nothing behind', async () => {

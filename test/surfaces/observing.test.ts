@@ -1,7 +1,6 @@
 /** What an operator sees of requests: one observation each, and spans only when somebody asked for them. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
 import { openTracing } from '../../src/surfaces/kit/tracing.ts'
 import type { AnsweredRequest } from '../../src/surfaces/server.ts'
@@ -9,6 +8,7 @@ import { JOB_ID, makeJob } from '../support/app/memory-jobs.ts'
 import { startSurface } from '../support/app/start-surface.ts'
 import { call } from '../support/clients/call.ts'
 import { openEvents } from '../support/clients/event-reader.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 interface RecordedSpan {
   name: string
@@ -59,7 +59,7 @@ test('with a provider every request is a span named after its route, ended with 
   await call(service.url, '/api/v2/jobs', { method: 'POST', body: '{' })
   using reader = openEvents(service.url, `/api/v2/jobs/${JOB_ID}/events`)
   await reader.next()
-  while (spans.some((span) => !span.isEnded)) await nextTurn()
+  await waitUntil(() => spans.every((span) => span.isEnded))
   assert.deepEqual(
     spans.map(({ name, attributes }) => [name, attributes['http.response.status_code']]),
     [
@@ -78,7 +78,7 @@ test('every answered request is observed once, with the id that its caller got',
   service.jobs.put(makeJob())
   const cached = await call(service.url, `/api/v2/jobs/${JOB_ID}`)
   const unknown = await call(service.url, '/nope')
-  while (seen.length < 2) await nextTurn()
+  await waitUntil(() => seen.length >= 2)
   assert.deepEqual(
     seen.map(({ requestId, method, route, status }) => [requestId, method, route, status]),
     [

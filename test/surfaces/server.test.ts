@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { JOB_ID, makeJob } from '../support/app/memory-jobs.ts'
 import { startSurface } from '../support/app/start-surface.ts'
 import { call } from '../support/clients/call.ts'
 import { sendRaw } from '../support/clients/raw-http.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -135,7 +135,7 @@ test('readiness tells why not, liveness stays', async () => {
 test('a silent connection in the middle of a request is closed', async () => {
   await using service = await startSurface({ server: { idleMs: 60 } })
   const bytes = `POST /api/v2/jobs HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nContent-Length: 100\r\n\r\n{`
-  assert.equal(await sendRaw({ url: service.url, bytes, halfClose: false, withinMs: 5000 }), null)
+  assert.equal(await sendRaw({ url: service.url, bytes, halfClose: false }), null)
 })
 
 test('closing lets what is under way finish, idle connections go and no new ones come; a second call is harmless', async () => {
@@ -146,7 +146,7 @@ test('closing lets what is under way finish, idle connections go and no new ones
   const idle = connect({ port: service.server.port, host: '127.0.0.1' })
   await once(idle, 'connect')
   const underWay = call(service.url, `/api/v2/jobs/${JOB_ID}`)
-  while (service.jobs.calls.find === 0) await nextTurn()
+  await waitUntil(() => service.jobs.calls.find !== 0)
   const closing = service.server.close()
   assert.equal(service.server.close(), closing)
   await once(idle, 'close')
@@ -160,7 +160,7 @@ test('closing waits no longer than it was told to', async () => {
   const service = await startSurface({ server: { drainMs: 50 } })
   Object.assign(service.jobs.switches, { isCached: false, hold: new Promise(() => {}) })
   const stuck = assert.rejects(call(service.url, `/api/v2/jobs/${JOB_ID}`))
-  while (service.jobs.calls.find === 0) await nextTurn()
+  await waitUntil(() => service.jobs.calls.find !== 0)
   await service.server.close()
   await stuck
 })

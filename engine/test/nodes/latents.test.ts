@@ -243,7 +243,7 @@ test('numbers are found in any text, and what Python cannot read fails', async (
   assert.deepEqual(await failureOf({ x: manual('1..5') }), ['ValueError', "could not convert string to float: '1..5'"])
 })
 
-test('a long run of dots is read in no time', { timeout: 20_000 }, async () => {
+test('a long run of dots is read in no time', async () => {
   assert.deepEqual(await sigmasOf({ x: manual(`${'.'.repeat(2_000_000)} 7`) }), [7])
 })
 

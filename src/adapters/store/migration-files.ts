@@ -12,6 +12,13 @@ export interface Migration {
   readonly name: string
   readonly sql: string
   readonly checksum: string
+  /**
+   * `expand` adds what older programs do not mind. `contract` takes away what they need, and waits until none of them runs.
+   * The files of a database that one process uses need not say it.
+   */
+  readonly phase: 'expand' | 'contract'
+  /** False for the one statement of a file that cannot run inside a transaction. */
+  readonly isTransactional: boolean
 }
 
 export interface AppliedMigration {
@@ -28,8 +35,18 @@ export function loadMigrations(directory: string): Migration[] {
     const number = Number(fileName.slice(0, 4))
     if (number !== index + 1) throw new Error(`Migration ${fileName} does not follow number ${index}.`)
     const sql = readFileSync(`${directory}/${fileName}`, 'utf8')
-    return { number, name: fileName.slice(0, -4), sql, checksum: createHash('sha256').update(sql).digest('hex') }
+    const checksum = createHash('sha256').update(sql).digest('hex')
+    return { number, name: fileName.slice(0, -4), sql, checksum, ...readHeader(sql) }
   })
+}
+
+/** The comment lines at the beginning: `-- phase: expand|contract`, `-- no transaction`. */
+function readHeader(sql: string): Pick<Migration, 'phase' | 'isTransactional'> {
+  const header = /^(?:--.*\n)*/.exec(sql)?.[0] ?? ''
+  return {
+    phase: /^-- phase: contract$/m.test(header) ? 'contract' : 'expand',
+    isTransactional: !/^-- no transaction$/m.test(header),
+  }
 }
 
 /** Throws when a file is not as it was when it was applied. */

@@ -22,7 +22,7 @@ type Options = Readonly<Record<string, unknown>>
 const CALL_WITHIN_MS = 60_000
 
 export function addAdminFlags(command: Command): Command {
-  return addSettingFlags(command, ['dataDir', 'tiers'])
+  return addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile', 'tiers'])
     .option(
       '--url <url>',
       `the service to talk to (env ${OTHER_ENV.baseUrl}; default: the one that holds the data folder, or the folder itself)`,
@@ -54,7 +54,7 @@ async function findAdmin(options: Options, terminal: Terminal): Promise<AdminCli
   const loaded = loadFromCommandLine(settingsOf(options), terminal, { isForAccounts: true })
   const { dataDirectory: directory } = loaded.config
   const service = findService(loaded.config)
-  if (service.state === 'none') return openFolder(loaded)
+  if (service.state === 'none') return openStored(loaded)
   if (service.state === 'unusable')
     throw new CommandError(`cannot open the data folder: ${service.message}`, EXIT.failed)
   if (service.state === 'held')
@@ -70,15 +70,16 @@ async function findAdmin(options: Options, terminal: Terminal): Promise<AdminCli
 }
 
 /** Leaves out the options of the command itself, some of which have the names of settings. */
-function settingsOf({ config, dataDir, tiers }: Options): Options {
-  return { config, dataDir, tiers }
+function settingsOf({ config, dataDir, database, databasePasswordFile, tiers }: Options): Options {
+  return { config, dataDir, database, databasePasswordFile, tiers }
 }
 
-async function openFolder({ config }: LoadedConfig): Promise<AdminClient> {
+async function openStored(loaded: LoadedConfig): Promise<AdminClient> {
   // Loaded only here: commands that talk to a running service start faster.
   const { openOfflineAdmin } = await import('../../offline-admin.ts')
-  const actor = `${userInfo().username} at the data folder`
-  const offline = await openOfflineAdmin(config, { actor, version: readVersion(), log: silentLog })
+  const place = loaded.config.store.kind === 'postgres' ? 'database' : 'data folder'
+  const actor = `${userInfo().username} at the ${place}`
+  const offline = await openOfflineAdmin(loaded, { actor, version: readVersion(), log: silentLog })
   return { ...toRemote(offline.url, offline.token), [Symbol.asyncDispose]: () => offline[Symbol.asyncDispose]() }
 }
 

@@ -3,8 +3,9 @@ import { accessSync, constants, statfsSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
 import { inspectStore } from '../../compose/storage/migrate-store.ts'
-import type { Config, LoadedConfig } from '../../config/config.ts'
+import type { Config, LoadedConfig, SqliteConfig } from '../../config/config.ts'
 import { type Finding, fail, ok, toReason, warn } from './check.ts'
+import { checkDatabase } from './check-database.ts'
 
 const GIB = 2 ** 30
 const LOW_SPACE = 5 * GIB
@@ -52,7 +53,11 @@ export function checkSpace({ dataDirectory }: Config): Finding {
   return ok('disk', says)
 }
 
-export function checkStore({ store }: Config): Finding {
+export async function checkStore({ config: { store }, secrets }: LoadedConfig): Promise<readonly Finding[]> {
+  return store.kind === 'postgres' ? checkDatabase(store, secrets) : [checkFolderStore(store)]
+}
+
+function checkFolderStore(store: SqliteConfig): Finding {
   const condition = inspectStore(store)
   if (condition.state === 'absent') return ok('store', 'no database yet; the first start creates it')
   if (condition.state === 'unusable') return fail('store', condition.message, 'see docs/operations.md')

@@ -34,7 +34,7 @@ async function examineService(options: Readonly<Record<string, unknown>>, termin
     checkSafety(loaded),
     checkDataFolder(config),
     checkSpace(config),
-    checkStore(config),
+    ...(await checkStore(loaded)),
     await checkAddress(config),
     ...(await checkEngines(config)),
     ...(baseUrl === undefined ? [] : [await checkRemote(baseUrl)]),

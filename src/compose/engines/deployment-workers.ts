@@ -7,6 +7,8 @@ import type { Worker } from '../../domain/jobs/claim/worker.ts'
 import type { CreatePoolWorker } from '../job-actions.ts'
 
 export interface LocalPoolWorkers extends PoolWorkers {
+  /** How many there are, by pool, those of the common pool included. */
+  counts(): Readonly<Record<string, number>>
   /** How many jobs they run. */
   running(): number
   /** Ends all of them; none can be started afterwards. */
@@ -30,6 +32,11 @@ export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: Local
     return isDraining || (stats !== undefined && (stats.workers === workers || stats.running > 0))
   }
 
+  function count(pool: string): number {
+    const stats = pool === DEFAULT_POOL ? commonWorker.stats() : started.get(pool)?.stats()
+    return stats === undefined || stats.isDraining ? 0 : stats.workers
+  }
+
   async function start(pool: string, workers: number): Promise<void> {
     if (isAsWanted(pool, workers)) return
     await stop(pool, new Date(0))
@@ -49,10 +56,8 @@ export function createLocalPoolWorkers({ createPoolWorker, commonWorker }: Local
       if (!isAsWanted(pool, workers)) await locks.run(pool, () => start(pool, workers))
     },
     stop: (pool, { deadline }) => locks.run(pool, () => stop(pool, deadline)),
-    count(pool) {
-      const stats = pool === DEFAULT_POOL ? commonWorker.stats() : started.get(pool)?.stats()
-      return stats === undefined || stats.isDraining ? 0 : stats.workers
-    },
+    count,
+    counts: () => Object.fromEntries([DEFAULT_POOL, ...started.keys()].map((pool) => [pool, count(pool)])),
     running: () => [...started.values()].reduce((sum, worker) => sum + worker.stats().running, 0),
     async drain({ deadline }) {
       isDraining = true

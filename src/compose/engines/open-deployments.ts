@@ -7,12 +7,15 @@ import type { DeploymentsConfig } from '../../config/config.ts'
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
-import { type CallHook, createPoolHooks } from '../../domain/deployments/pool-hooks.ts'
+import { type CallHook, createPoolHooks, type PoolHooks } from '../../domain/deployments/pool-hooks.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Leadership } from '../../domain/service-nodes/leadership.ts'
+import type { ServiceNode } from '../../domain/service-nodes/node-store.ts'
 import type { Store } from '../../domain/store.ts'
 import type { JobActions } from '../job-actions.ts'
+import type { ServiceNodeParts } from '../open-service-node.ts'
 import { createLocalPoolWorkers, type LocalPoolWorkers } from './deployment-workers.ts'
 
 interface DeploymentParts {
@@ -21,12 +24,15 @@ interface DeploymentParts {
   readonly jobs: Pick<JobActions, 'createPoolWorker' | 'worker'>
   readonly bus: EventBus<LiveEvent>
   readonly drainTimeoutMs: number
+  readonly node: ServiceNodeParts
   readonly clock: Clock
   readonly log: Log
 }
 
 export interface RunningPools extends AsyncDisposable {
   readonly workers: LocalPoolWorkers
+  /** How many workers a pool has, those of other processes included. */
+  countWorkers(pool: string): number
   /** Starts the lifecycle of the pools. Harmless when called twice. */
   start(): void
   drain(options: { readonly deadline: Date }): Promise<void>
@@ -35,20 +41,28 @@ export interface RunningPools extends AsyncDisposable {
 const LOOK_MS = 1000
 
 export function openPools(config: DeploymentsConfig, parts: DeploymentParts): RunningPools {
-  const { deployments, store, jobs, bus, drainTimeoutMs, clock, log } = parts
+  const { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log } = parts
   const workers = createLocalPoolWorkers({ createPoolWorker: jobs.createPoolWorker, commonWorker: jobs.worker })
   const hooks = config.hook === null ? null : createPoolHooks({ call: toCall(config.hook), clock, log })
+  const others = createOtherWorkers(node)
   const lifecycle = createLifecycle({
     deployments,
     store: store.deployments,
     workers,
-    hooks,
+    workersElsewhere: others.count,
+    hooks: hooks === null ? null : whileLeading(hooks, node.leadership),
     clock,
     log,
     idleAfterMs: config.idleAfterMs,
     drainTimeoutMs,
   })
-  const look: Chore = { name: 'look-after-pools', everyMs: LOOK_MS, run: () => lifecycle.look() }
+  // Each process looks after its own workers. The states of deployments move only from those that are expected, so that several
+  // processes may move them; hooks are called by the one that leads.
+  const look: Chore = { name: 'look-after-pools', runs: 'each', everyMs: LOOK_MS, run: lookNow }
+  async function lookNow(): Promise<void> {
+    await others.refresh()
+    await lifecycle.look()
+  }
   const looking = createHousekeeping({ tasks: [look], log })
   const underway = new Set<Promise<void>>()
   let isEnding = false
@@ -64,13 +78,14 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
   })
   return {
     workers,
+    countWorkers: (pool) => workers.count(pool) + others.count(pool),
     start() {
       looking.start()
       deployments.onChange(({ state }) => {
         // An operator's change is acted on at once; a change by the lifecycle itself needs no further run.
-        if (state !== 'ready') inBackground(() => lifecycle.look())
+        if (state !== 'ready') inBackground(lookNow)
       })
-      inBackground(() => lifecycle.look())
+      inBackground(lookNow)
     },
     drain: (options) => workers.drain(options),
     async [Symbol.asyncDispose]() {
@@ -81,6 +96,27 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
       await hooks?.[Symbol.asyncDispose]()
       await workers.drain({ deadline: clock.now() })
     },
+  }
+}
+
+/** The workers of other processes, as those said at their latest beat. */
+function createOtherWorkers({ heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>) {
+  let others: readonly Pick<ServiceNode, 'id' | 'about'>[] = []
+  return {
+    async refresh(): Promise<void> {
+      if (heartbeat.isAlone) return
+      others = (await heartbeat.findLive()).filter(({ id }) => id !== heartbeat.nodeId)
+    },
+    count: (pool: string) => others.reduce((sum, { about }) => sum + (about.workers[pool] ?? 0), 0),
+  }
+}
+
+function whileLeading(hooks: PoolHooks, leadership: Leadership): PoolHooks {
+  return {
+    wanted: (load) => leadership.isHeld() && hooks.wanted(load),
+    idle: (load) => leadership.isHeld() && hooks.idle(load),
+    served: (pool) => hooks.served(pool),
+    [Symbol.asyncDispose]: () => hooks[Symbol.asyncDispose](),
   }
 }
 

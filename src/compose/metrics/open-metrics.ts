@@ -26,6 +26,9 @@ interface MetricSources {
   /** Gauges of single surfaces. */
   readonly gauges?: readonly { readonly name: string; readonly help: string; readonly read: () => number }[]
   readonly engines: () => readonly EngineStatus[]
+  /** Which process of the service this is, and whether it does the chores of all of them. */
+  readonly nodeId: string
+  readonly isLeading: () => boolean
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
 
@@ -81,7 +84,7 @@ function addGauges(registry: Registry, sources: MetricSources): void {
   const registers = [registry]
   new Gauge({
     name: 'atelier_jobs',
-    help: 'Jobs in the store, by state.',
+    help: 'Jobs in the store, by state: the same figures from every process of a service.',
     labelNames: ['status'],
     registers,
     async collect() {
@@ -99,6 +102,13 @@ function addGauges(registry: Registry, sources: MetricSources): void {
       },
     })
   addEngineGauges(registry, sources.engines)
+  new Gauge({ name: 'atelier_node', help: 'The id of this process.', labelNames: ['node'], registers }).set(
+    { node: sources.nodeId },
+    1,
+  )
+  add('atelier_housekeeping_leader', '1 in the process that does the chores of the service, else 0.', () =>
+    sources.isLeading() ? 1 : 0,
+  )
   add('atelier_jobs_running_here', 'Jobs that this process runs.', sources.runningHere)
   add('atelier_event_streams', 'Open event streams.', sources.openStreams)
   for (const { name, help, read } of sources.gauges ?? []) add(name, help, read)

@@ -10,6 +10,7 @@ import type { Secrets } from '../../config/secrets.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
@@ -30,6 +31,8 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
   readonly opened: OpenedBlobs
   readonly assets: AssetActions
   readonly shared: Pick<SharedAccounts, 'limitsOf'> | null
+  /** Whether this process does the chores of the service. */
+  readonly leadership: Leadership
   readonly observer: RouterParts['observer']
   readonly overrides: ModelOverrides
   readonly clock: Clock
@@ -92,7 +95,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   // Calls end before the providers that they use are closed.
   opening.defer(() => actions.live.close(0))
   opening.use(actions.queue)
-  const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, log }))
+  const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, leadership: parts.leadership, log }))
   await actions.recovery.recover()
   housekeeping.start()
   const running = opening.move()

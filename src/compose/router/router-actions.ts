@@ -87,7 +87,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     keepMs: DAY_MS,
   })
   const chores: Chore[] = [
-    { name: 'sweep-model-calls', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
+    { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
   ]
   return {
     access: createAccess({ rules, rate, catalog, providerOf }),

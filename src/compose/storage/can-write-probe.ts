@@ -9,6 +9,8 @@ import type { FileOps } from '../../adapters/blobs/file-ops.ts'
 
 interface RoomProbeOptions {
   readonly directories: readonly string[]
+  /** Of the file. Always the same one where that is possible: then the next process removes the file of one that died. */
+  readonly name: string
   readonly files: FileOps
   readonly log: Log
   /** In milliseconds; never goes back. */
@@ -22,12 +24,12 @@ export type HasRoom = () => Promise<boolean>
 const PROBE_BYTES = 1024 * 1024
 const FRESH_MS = 1_000
 
-export function createRoomProbe({ directories, files, log, now }: RoomProbeOptions): HasRoom {
+export function createRoomProbe({ directories, name, files, log, now }: RoomProbeOptions): HasRoom {
   let known = { hasRoom: true, at: Number.NEGATIVE_INFINITY }
   let asking: Promise<boolean> | null = null
 
   async function ask(): Promise<boolean> {
-    const faults = await Promise.all(directories.map((directory) => tryToWrite(directory, files)))
+    const faults = await Promise.all(directories.map((directory) => tryToWrite(join(directory, name), files)))
     const fault = faults.find((one) => one !== null) ?? null
     const hasRoom = fault === null
     if (hasRoom !== known.hasRoom) {
@@ -47,9 +49,7 @@ export function createRoomProbe({ directories, files, log, now }: RoomProbeOptio
 }
 
 /** What went wrong, or null. Leaves nothing behind. */
-async function tryToWrite(directory: string, files: FileOps): Promise<unknown> {
-  // Always the same name, so that the next process removes the file of one that died here.
-  const path = join(directory, 'room-probe')
+async function tryToWrite(path: string, files: FileOps): Promise<unknown> {
   const remove = () => files.unlink(path).catch(() => {})
   let fd: number | null = null
   try {

@@ -1,4 +1,5 @@
 /** Opens the blob store that the configuration names, and the folders of models and of importable files, if any. */
+import { randomUUID } from 'node:crypto'
 import { dirname } from 'node:path'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -27,6 +28,8 @@ export interface BlobOverrides {
 }
 
 interface BlobsDeps {
+  /** Other processes use the folder too, and the database is elsewhere. */
+  readonly isShared: boolean
   readonly overrides: BlobOverrides
   readonly onTransferred: (bytes: number) => void
   readonly log: Log
@@ -35,14 +38,16 @@ interface BlobsDeps {
 export async function openBlobs(
   { directory }: BlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
-  { overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
+  { isShared, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
   const blobs = await openFsBlobs({ directory, blake3, log, files, onTransferred })
   const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
   const hostFiles = importDirectories.length === 0 ? null : await openImportFolders(importDirectories)
-  const directories = [blobs.temporaryDirectory, dirname(directory)]
-  const hasRoom = createRoomProbe({ directories, files, log, now: () => performance.now() })
+  const directories = isShared ? [blobs.temporaryDirectory] : [blobs.temporaryDirectory, dirname(directory)]
+  // Processes of containers may have the same id.
+  const name = isShared ? `room-probe-${randomUUID()}` : 'room-probe'
+  const hasRoom = createRoomProbe({ directories, name, files, log, now: () => performance.now() })
   return { blobs, modelFiles, hostFiles, hasRoom }
 }
 

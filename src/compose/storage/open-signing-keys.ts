@@ -1,38 +1,67 @@
 /**
- * The keys that sign content addresses: those of the configuration, else a key that is made at the first start and stored in the
- * data folder. That file has one key per line, newest first, as in the setting; to rotate, put a new key first.
+ * The keys that sign content addresses: those of the configuration, else a key that is made at the first start and kept. One
+ * process keeps it in a file of the data folder, one key per line, newest first, as in the setting; to rotate, put a new key
+ * first. Processes that share a database keep it there, sealed under the secret key that all of them have.
  */
 import { randomBytes } from 'node:crypto'
 import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
+import type { Sealer } from '../../../lib/sealer.ts'
 import { readSigningKeys, type SigningSecret } from '../../config/secrets.ts'
 import { type SigningKey, toSigningKey } from '../../domain/assets/signed-url.ts'
+import { type MetaStore, StoreOpenError } from '../../domain/store.ts'
 
 const FILE_NAME = 'signing-keys'
+const META_KEY = 'signing_keys'
 const OWNER_ONLY = 0o600
 const SECRET_BYTES = 32
 
 interface SigningKeysOptions {
   readonly configured: readonly SigningSecret[]
-  /** The data folder, which must exist. */
-  readonly directory: string
+  /** The data folder of the only process, which must exist; or the store that several processes share. */
+  readonly kept:
+    | { readonly in: 'folder'; readonly directory: string }
+    | { readonly in: 'store'; readonly store: MetaStore; readonly sealer: Sealer }
 }
 
-export async function openSigningKeys({ configured, directory }: SigningKeysOptions): Promise<readonly SigningKey[]> {
+export async function openSigningKeys({ configured, kept }: SigningKeysOptions): Promise<readonly SigningKey[]> {
   if (configured.length > 0) return configured.map(toKey)
+  return kept.in === 'folder' ? readFolder(kept.directory) : readStore(kept.store, kept.sealer)
+}
+
+function toKey({ name, secret }: SigningSecret): SigningKey {
+  return name === null ? toSigningKey(secret.reveal()) : { id: name, secret: secret.reveal() }
+}
+
+async function readFolder(directory: string): Promise<readonly SigningKey[]> {
   const path = join(directory, FILE_NAME)
   const text = (await readIfThere(path)) ?? (await writeNew(path))
   try {
-    return readSigningKeys(text.trim().split(/\s+/).join(',')).map(toKey)
+    return toKeys(text)
   } catch (error) {
     // The reader's messages hold no part of a key.
     throw new Error(`the file ${path} ${(error as Error).message}`)
   }
 }
 
-function toKey({ name, secret }: SigningSecret): SigningKey {
-  return name === null ? toSigningKey(secret.reveal()) : { id: name, secret: secret.reveal() }
+async function readStore(store: MetaStore, sealer: Sealer): Promise<readonly SigningKey[]> {
+  const stored = await store.ensureMeta(META_KEY, () => sealSigningKeys(makeKey(), sealer))
+  const opened = sealer.open(Buffer.from(stored, 'base64'), META_KEY)
+  if (opened !== null) return toKeys(Buffer.from(opened).toString('utf8'))
+  throw new StoreOpenError(
+    'unusable',
+    'The secret key is not the one that the other processes of this database use: what they sealed does not open. ' +
+      'Set ATELIER_SECRET_KEY to theirs; when you exchange it, give the former one too, behind the new one and a comma.',
+  )
+}
+
+function sealSigningKeys(text: string, sealer: Sealer): string {
+  return Buffer.from(sealer.seal(Buffer.from(text), META_KEY)).toString('base64')
+}
+
+function toKeys(text: string): readonly SigningKey[] {
+  return readSigningKeys(text.trim().split(/\s+/).join(',')).map(toKey)
 }
 
 async function readIfThere(path: string): Promise<string | null> {
@@ -47,7 +76,11 @@ async function readIfThere(path: string): Promise<string | null> {
 }
 
 async function writeNew(path: string): Promise<string> {
-  const text = `${randomBytes(SECRET_BYTES).toString('base64url')}\n`
+  const text = `${makeKey()}\n`
   await writeFileWhole(path, text, { mode: OWNER_ONLY, isDurable: true })
   return text
+}
+
+function makeKey(): string {
+  return randomBytes(SECRET_BYTES).toString('base64url')
 }

@@ -12,11 +12,13 @@ import { DAMAGED_FOLDER } from '../../adapters/blobs/fs.ts'
 import { openShards, type Shards } from '../../adapters/blobs/shards.ts'
 import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
 import { verifyDatabase } from '../../adapters/store/sqlite/database/verify-database.ts'
-import type { Config } from '../../config/config.ts'
+import type { Config, StoreConfig } from '../../config/config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import { toConnection } from './postgres-connection.ts'
 
 export interface DataFault {
   readonly kind: 'database' | 'damaged' | 'missing'
-  /** The message of SQLite, or the hash of the file. */
+  /** The message of the database, or the hash of the file. */
   readonly what: string
 }
 
@@ -27,20 +29,23 @@ interface VerifiedData {
 }
 
 interface VerifyOptions {
+  readonly secrets: Pick<Secrets, 'databasePassword'>
   /** Moves damaged files away, so that uploading the same bytes again stores them anew. */
   readonly setAside: boolean
   readonly onFile?: (files: number) => void
 }
 
+/** Whether there is a database to compare the files with. */
 export function hasData({ store }: Pick<Config, 'store'>): boolean {
-  return existsSync(storeFiles(store.directory).database)
+  return store.kind === 'postgres' || existsSync(storeFiles(store.directory).database)
 }
 
 export async function verifyData(
   { store, blobs }: Pick<Config, 'store' | 'blobs'>,
-  { setAside, onFile = () => {} }: VerifyOptions,
+  { secrets, setAside, onFile = () => {} }: VerifyOptions,
 ): Promise<VerifiedData> {
-  const { problems, blobs: recorded } = verifyDatabase(store.directory)
+  const readRecords = () => verifyRecords(store, secrets)
+  const { problems, blobs: recorded } = await readRecords()
   const faults: DataFault[] = problems.map((what) => ({ kind: 'database', what }))
   const shards = openShards(blobs.directory, diskFileOps)
   const blake3 = await openBlake3()
@@ -60,7 +65,7 @@ export async function verifyData(
       if (setAside) await moveAside(shards, blobs.directory, hash)
     }
   }
-  faults.push(...(await stillMissing(missing, shards, store.directory)))
+  faults.push(...(await stillMissing(missing, shards, readRecords)))
   return { files, bytes, faults }
 }
 
@@ -85,9 +90,21 @@ async function moveAside(shards: Shards, directory: string, hash: string): Promi
   await rename(shards.pathOf(hash), join(folder, hash))
 }
 
-async function stillMissing(missing: ReadonlySet<string>, shards: Shards, directory: string): Promise<DataFault[]> {
+type VerifiedRecords = ReturnType<typeof verifyDatabase>
+
+async function verifyRecords(store: StoreConfig, secrets: VerifyOptions['secrets']): Promise<VerifiedRecords> {
+  if (store.kind === 'sqlite') return verifyDatabase(store.directory)
+  const postgres = await import('../../adapters/store/postgres/database/verify-database.ts')
+  return postgres.verifyDatabase(toConnection(store, secrets.databasePassword))
+}
+
+async function stillMissing(
+  missing: ReadonlySet<string>,
+  shards: Shards,
+  readRecords: () => Promise<VerifiedRecords>,
+): Promise<DataFault[]> {
   if (missing.size === 0) return []
-  const { blobs: recorded } = verifyDatabase(directory)
+  const { blobs: recorded } = await readRecords()
   const faults: DataFault[] = []
   for (const hash of missing) {
     if (!recorded.has(hash)) continue

@@ -14,11 +14,12 @@ import {
   readPublicUrl,
 } from '../readers/read-network.ts'
 import { DAY, MIB, readBytes, readCount, readDurationMs, SECOND, TIB, YEAR } from '../readers/read-quantity.ts'
-import { readSecretKey, readToken } from '../secrets.ts'
+import { readToken } from '../secrets.ts'
 import { ACCOUNT_SETTINGS } from './account-settings.ts'
 import { FLEET_SETTINGS } from './fleet-settings.ts'
 import { ROUTER_SETTINGS } from './router-settings.ts'
 import type { Setting } from './setting.ts'
+import { STORAGE_SETTINGS } from './storage-settings.ts'
 
 export const KINDS = ['local', 'cloud', 'serverless'] as const
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -157,28 +158,7 @@ export const SETTINGS = {
     read: readOnOff,
     help: 'Asks for a minor garbage collection with every 32 MiB that are uploaded or downloaded, which saves processor time on large transfers. `off` leaves it to the runtime.',
   },
-  dataDir: {
-    group: 'Storage',
-    argument: '<folder>',
-    fallback: '.atelier',
-    read: readPath,
-    help: 'Where everything is kept. A relative path counts from the config file if it stands there, else from the working directory.',
-  },
-  synchronous: {
-    group: 'Storage',
-    argument: '<mode>',
-    fallback: 'full',
-    read: readChoice(['full', 'normal']),
-    help: '`full`: what was acknowledged survives a power cut. `normal` survives a crash of the process only: for benches and throw-away data.',
-  },
-  secretKey: {
-    group: 'Storage',
-    argument: null,
-    fallback: 'none',
-    read: readWordOr('none', null, readSecretKey),
-    help: '32 bytes in hex or base64 that seal the credentials in `extra_data` until their job ends. Without it a job that carried credentials and had not ended fails with `credentials_lost` after a restart.',
-    isSecret: true,
-  },
+  ...STORAGE_SETTINGS,
   workers: {
     group: 'Jobs',
     argument: '<count>',

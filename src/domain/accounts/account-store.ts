@@ -24,7 +24,7 @@ export interface EnforcedLimits {
 
 export interface VersionedAccount {
   readonly account: AccountRecord
-  /** Grows with every change of any account. */
+  /** Grows with every change of any account, in the order in which the changes become readable. */
   readonly version: number
 }
 
@@ -32,8 +32,11 @@ export interface VersionedAccount {
 export interface AccountDirectory {
   /** false: the id is taken. */
   create(account: AccountRecord, limits: EnforcedLimits): Promise<boolean>
-  /** Replaces everything but `createdAt`; false: there is no such account. */
-  replace(account: AccountRecord, limits: EnforcedLimits): Promise<boolean>
+  /**
+   * Replaces everything but `createdAt`; false: there is no such account. With a version only while the account has that one:
+   * somebody else may have changed it since it was read.
+   */
+  replace(account: AccountRecord, limits: EnforcedLimits, version?: number): Promise<boolean>
   /** Changes only limits: their tier was changed. */
   enforce(limits: readonly (EnforcedLimits & { readonly accountId: string })[]): Promise<void>
   find(accountId: string): Promise<AccountRecord | null>

@@ -1,11 +1,12 @@
 /**
  * Every account in memory, so that no request waits for the store to know what it may do: a few hundred bytes each, and only
- * operators create them. A change is stored first and takes effect here as soon as it is. Nobody else changes accounts while
- * this process holds the data folder.
+ * operators create them. A change is stored first and takes effect here as soon as it is. What other processes change comes
+ * with the next refresh, and a change is made to the account as the store has it, never to an older copy.
  */
 
 import type { Clock } from '../../../lib/clock.ts'
 import { hasAtMost } from '../../../lib/text/characters.ts'
+import { FollowedList } from '../../../lib/waiting/followed-list.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import {
   ACCOUNT_NAME_MAX_LENGTH,
@@ -14,7 +15,7 @@ import {
   isAccountId,
   LOCAL_ACCOUNT_ID,
 } from './account.ts'
-import type { AccountDirectory, EnforcedLimits } from './account-store.ts'
+import type { AccountDirectory, EnforcedLimits, VersionedAccount } from './account-store.ts'
 import { type AccountLimits, type LimitOverrides, limitsFor, type Tiers } from './limits/tiers.ts'
 
 interface NewAccount {
@@ -46,6 +47,8 @@ export interface Accounts {
   change(accountId: string, change: AccountChange, through?: AccountDirectory): Promise<AccountRecord>
   /** These tiers apply from now on; returns how many accounts have other limits than before. */
   useTiers(tiers: Tiers): Promise<number>
+  /** Of the newest change that is known here. */
+  readonly version: number
   /** Reads what was changed in the store since the last refresh. Opening does so once. */
   refresh(): Promise<void>
 }
@@ -54,14 +57,22 @@ interface AccountsDeps {
   readonly directory: AccountDirectory
   readonly tiers: Tiers
   readonly clock: Clock
+  /** Called when an account is known anew or in a newer state. */
+  readonly onChanged?: () => void
+  /** Called after this process has changed the directory. */
+  readonly announce?: () => Promise<void>
 }
 
 interface Known {
   readonly account: AccountRecord
+  /** As of the last refresh: an own change since then is not counted. */
+  readonly version: number
   readonly limits: AccountLimits
 }
 
 const PAGE = 1000
+// Two operators may change one account at the same moment; ten times in a row they do not.
+const MAX_TRIES = 10
 
 /** Loads every account; resolves once the store enforces what the tiers say now. */
 export async function openAccounts(deps: AccountsDeps): Promise<Accounts> {
@@ -72,16 +83,23 @@ export async function openAccounts(deps: AccountsDeps): Promise<Accounts> {
 }
 
 class KnownAccounts implements Accounts {
-  readonly #directory: AccountDirectory
-  readonly #clock: Clock
+  readonly #deps: AccountsDeps
+  readonly #list: FollowedList<VersionedAccount>
   readonly #known = new Map<string, Known>()
   #tiers: Tiers
-  #seenVersion = 0
 
-  constructor({ directory, tiers, clock }: AccountsDeps) {
-    this.#directory = directory
-    this.#tiers = tiers
-    this.#clock = clock
+  constructor(deps: AccountsDeps) {
+    this.#deps = deps
+    this.#tiers = deps.tiers
+    this.#list = new FollowedList({
+      read: (version, limit) => deps.directory.changedAfter(version, limit),
+      take: ({ account, version }) => this.#remember(account, version),
+      pageSize: PAGE,
+    })
+  }
+
+  get version(): number {
+    return this.#list.version
   }
 
   find(accountId: string): AccountRecord | null {
@@ -102,27 +120,39 @@ class KnownAccounts implements Accounts {
     return this.#tiers
   }
 
-  async create({ id, name, tier, overrides }: NewAccount, through = this.#directory): Promise<AccountRecord> {
-    const createdAt = this.#clock.now()
+  async create({ id, name, tier, overrides }: NewAccount, through = this.#deps.directory): Promise<AccountRecord> {
+    const createdAt = this.#deps.clock.now()
     const tierName = tier ?? this.#tiers.defaultName
     const account: AccountRecord = { id, name, tier: tierName, overrides, status: 'active', createdAt }
     this.#check(account)
     if (!isAccountId(id)) {
       throw invalidField('id', `must have 1 to 63 small letters, digits or dashes, and not be ${LOCAL_ACCOUNT_ID}`)
     }
-    if (!(await through.create(account, this.#enforced(account)))) throw invalidField('id', 'is taken')
-    this.#remember(account)
+    const isNew = await this.#write(account, 0, () => through.create(account, this.#enforced(account)))
+    if (!isNew) throw invalidField('id', 'is taken')
     return account
   }
 
-  async change(accountId: string, change: AccountChange, through = this.#directory): Promise<AccountRecord> {
-    const current = this.find(accountId)
-    if (current === null) throw notFound()
-    const account: AccountRecord = { ...current, ...change }
-    this.#check(account)
-    if (!(await through.replace(account, this.#enforced(account)))) throw notFound()
-    this.#remember(account)
-    return account
+  async change(accountId: string, change: AccountChange, through = this.#deps.directory): Promise<AccountRecord> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      await this.refresh()
+      const known = this.#known.get(accountId)
+      if (known === undefined) throw notFound()
+      const { version } = known
+      const account: AccountRecord = { ...known.account, ...change }
+      this.#check(account)
+      const replace = () => through.replace(account, this.#enforced(account), version)
+      if (await this.#write(account, version, replace)) return account
+    }
+    throw new Error(`The account ${accountId} is changed again and again by somebody else.`)
+  }
+
+  async #write(account: AccountRecord, version: number, act: () => Promise<boolean>): Promise<boolean> {
+    const isWritten = await this.#list.write(act, (isDone) => {
+      if (isDone) this.#remember(account, version)
+    })
+    if (isWritten) await this.#deps.announce?.()
+    return isWritten
   }
 
   async useTiers(tiers: Tiers): Promise<number> {
@@ -131,29 +161,23 @@ class KnownAccounts implements Accounts {
     // All of them: the store may still enforce what another configuration said before the last restart.
     const enforced = all.map(({ account }) => ({ accountId: account.id, ...this.#enforced(account) }))
     for (let from = 0; from < enforced.length; from += PAGE) {
-      await this.#directory.enforce(enforced.slice(from, from + PAGE))
+      await this.#deps.directory.enforce(enforced.slice(from, from + PAGE))
     }
     let changed = 0
-    for (const { account, limits } of all) {
-      this.#remember(account)
+    for (const { account, version, limits } of all) {
+      this.#remember(account, version)
       if (JSON.stringify(limits) !== JSON.stringify(this.limitsOf(account.id))) changed++
     }
     return changed
   }
 
-  async refresh(): Promise<void> {
-    for (;;) {
-      const page = await this.#directory.changedAfter(this.#seenVersion, PAGE)
-      for (const { account, version } of page) {
-        this.#remember(account)
-        this.#seenVersion = version
-      }
-      if (page.length < PAGE) return
-    }
+  refresh(): Promise<void> {
+    return this.#list.refresh()
   }
 
-  #remember(account: AccountRecord): void {
-    this.#known.set(account.id, { account, limits: this.#limits(account) })
+  #remember(account: AccountRecord, version: number): void {
+    this.#known.set(account.id, { account, version, limits: this.#limits(account) })
+    this.#deps.onChanged?.()
   }
 
   #limits({ tier, overrides }: AccountRecord): AccountLimits {

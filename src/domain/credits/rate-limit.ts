@@ -23,9 +23,23 @@ interface RequestGrant {
   readonly nextAt: Date
 }
 
+/** So many requests in a window of time, which begins with the first of them and ends as a whole. */
+export interface WindowRate {
+  readonly allowance: number
+  readonly windowMs: number
+}
+
+interface WindowGrant {
+  /** Requests that may be made now: from none to what was asked for. */
+  readonly granted: number
+  readonly endsAt: Date
+}
+
 export interface LimitStore {
   /** Over any time t the grants of an account never add up to more than `burst + perMinute * t`. */
   takeRequests(accountId: string, rate: RequestRate, count: number, now: Date): Promise<RequestGrant>
+  /** The grants of one window never add up to more than its allowance. */
+  takeWindow(accountId: string, rate: WindowRate, count: number, now: Date): Promise<WindowGrant>
 }
 
 export interface RateLimiter {
@@ -47,7 +61,7 @@ export class RateLimitedError extends ServiceError {
 }
 
 interface RateLimiterDeps {
-  readonly store: LimitStore
+  readonly store: Pick<LimitStore, 'takeRequests'>
   /** null: this account has no limit, and nothing is counted. */
   readonly rateOf: (accountId: string) => RequestRate | null
   readonly clock: Clock

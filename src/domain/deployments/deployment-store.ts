@@ -24,6 +24,12 @@ export interface DeploymentSettings {
   readonly at: Date
 }
 
+export interface VersionedDeployment {
+  readonly deployment: Deployment
+  /** Grows with every change of any deployment, in the order in which the changes become readable. */
+  readonly version: number
+}
+
 export interface DeploymentStore {
   /** false: the id is taken. */
   create(deployment: Deployment): Promise<boolean>
@@ -33,5 +39,7 @@ export interface DeploymentStore {
   configure(settings: DeploymentSettings): Promise<Deployment | null>
   /** By id. */
   list(): Promise<readonly Deployment[]>
+  /** Deployments whose version is above `version`, in the order of their changes. */
+  changedAfter(version: number, limit: number): Promise<readonly VersionedDeployment[]>
   loads(pools: readonly string[]): Promise<readonly PoolLoad[]>
 }

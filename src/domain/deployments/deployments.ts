@@ -1,8 +1,9 @@
 /**
- * The deployments in memory, so that an address is known at once. They are changed only here: first in the store, then in
- * memory. A deployment of another account looks exactly like one that does not exist.
+ * The deployments in memory, so that an address is known at once. A change by this process is made first in the store, then in
+ * memory; what other processes change comes with the next refresh. A deployment of another account looks exactly like one that does not exist.
  */
 import type { Clock } from '../../../lib/clock.ts'
+import { FollowedList } from '../../../lib/waiting/followed-list.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import {
   canMove,
@@ -12,7 +13,7 @@ import {
   isDeploymentId,
   statesBefore,
 } from './deployment.ts'
-import type { DeploymentMove, DeploymentStore } from './deployment-store.ts'
+import type { DeploymentMove, DeploymentStore, VersionedDeployment } from './deployment-store.ts'
 
 interface NewDeployment {
   readonly id: string
@@ -42,6 +43,8 @@ export interface Deployments {
   ): Promise<Deployment>
   /** For the lifecycle itself; null when it was not possible any more. */
   move(move: Omit<DeploymentMove, 'at'>): Promise<Deployment | null>
+  /** Of the newest change that is known here. */
+  readonly version: number
   /** Brings in what others changed in the store. */
   refresh(): Promise<void>
   onChange(listener: (deployment: Deployment) => void): void
@@ -50,6 +53,8 @@ export interface Deployments {
 interface DeploymentsDeps {
   readonly store: DeploymentStore
   readonly clock: Clock
+  /** Called after this process has changed a deployment. */
+  readonly announce?: () => Promise<void>
 }
 
 const MAX_WORKERS = 1024
@@ -63,14 +68,28 @@ export async function openDeployments(deps: DeploymentsDeps): Promise<Deployment
   return deployments
 }
 
-function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
+function createDeployments({ store, clock, announce }: DeploymentsDeps): Deployments {
   const known = new Map<string, Deployment>()
   const listeners: ((deployment: Deployment) => void)[] = []
+  const list = new FollowedList<VersionedDeployment>({
+    read: (version, limit) => store.changedAfter(version, limit),
+    take: ({ deployment }) => remember(deployment),
+  })
 
-  function remember(deployment: Deployment): Deployment {
+  function remember(deployment: Deployment): void {
+    const before = known.get(deployment.id)
     known.set(deployment.id, deployment)
+    // What this process has written is read once more with the next refresh: that is no news.
+    if (before?.state === deployment.state && before.changedAt.getTime() === deployment.changedAt.getTime()) return
     for (const tell of listeners) tell(deployment)
-    return deployment
+  }
+
+  async function write(act: () => Promise<Deployment | null>): Promise<Deployment | null> {
+    const changed = await list.write(act, (answer) => {
+      if (answer !== null) remember(answer)
+    })
+    if (changed !== null) await announce?.()
+    return changed
   }
 
   function mustFind(id: string): Deployment {
@@ -85,11 +104,13 @@ function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
   }
 
   async function moveTo(id: string, to: DeploymentState, through: DeploymentStore): Promise<Deployment> {
+    // Another process may have moved it: an operator's word counts for what the deployment is, not for an older copy.
+    await list.refresh()
     const current = mustFind(id)
     if (!canMove(current.state, to)) return current
     // From wherever it may be by now: the lifecycle moves it too, and an operator's word must not get lost between.
-    const moved = await through.move({ id, from: statesBefore(to), to, at: timeOf(current) })
-    return moved === null ? mustFind(id) : remember(moved)
+    const moved = await write(() => through.move({ id, from: statesBefore(to), to, at: timeOf(current) }))
+    return moved ?? mustFind(id)
   }
 
   return {
@@ -112,31 +133,30 @@ function createDeployments({ store, clock }: DeploymentsDeps): Deployments {
       const now = clock.now()
       const settings = { accountId, workers, idleAfterMs }
       const deployment: Deployment = { id, ...settings, state: 'provisioning', createdAt: now, changedAt: now }
-      if (!(await through.create(deployment))) throw invalidField('id', 'is taken')
-      return remember(deployment)
+      const made = await write(async () => ((await through.create(deployment)) ? deployment : null))
+      if (made === null) throw invalidField('id', 'is taken')
+      return made
     },
     async start(id, through = store) {
+      await list.refresh()
       const { state } = mustFind(id)
       return state === 'ready' ? mustFind(id) : moveTo(id, 'provisioning', through)
     },
     stop: (id, { now }, through = store) => moveTo(id, now ? 'stopped' : 'draining', through),
     async configure(id, change, through = store) {
+      await list.refresh()
       const { workers, idleAfterMs } = { ...mustFind(id), ...change }
       checkSettings({ workers, idleAfterMs })
-      const changed = await through.configure({ id, workers, idleAfterMs, at: timeOf(mustFind(id)) })
+      const settings = { id, workers, idleAfterMs, at: timeOf(mustFind(id)) }
+      const changed = await write(() => through.configure(settings))
       if (changed === null) throw noDeployment()
-      return remember(changed)
+      return changed
     },
-    async move(move) {
-      const moved = await store.move({ ...move, at: timeOf(mustFind(move.id)) })
-      return moved === null ? null : remember(moved)
+    move: (move) => write(() => store.move({ ...move, at: timeOf(mustFind(move.id)) })),
+    get version() {
+      return list.version
     },
-    async refresh() {
-      for (const deployment of await store.list()) {
-        const current = known.get(deployment.id)
-        if (current === undefined || current.changedAt < deployment.changedAt) known.set(deployment.id, deployment)
-      }
-    },
+    refresh: () => list.refresh(),
     onChange: (listener) => void listeners.push(listener),
   }
 }

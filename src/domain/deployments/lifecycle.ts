@@ -24,6 +24,8 @@ interface LifecycleDeps {
   readonly deployments: Deployments
   readonly store: Pick<DeploymentStore, 'loads'>
   readonly workers: PoolWorkers
+  /** Workers of this pool in other processes; left out: there are none. */
+  readonly workersElsewhere?: (pool: string) => number
   readonly hooks: PoolHooks | null
   readonly clock: Clock
   readonly log: Log
@@ -41,7 +43,8 @@ interface Lifecycle {
 }
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
-  const { deployments, store, workers, hooks, clock, log } = deps
+  const { deployments, store, workers, workersElsewhere = () => 0, hooks, clock, log } = deps
+  const hasNone = (pool: string) => workers.count(pool) + workersElsewhere(pool) === 0
   /** Since when a pool has had nothing to do. */
   const idleSince = new Map<string, number>()
 
@@ -49,7 +52,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     async provisioning({ id, workers: wanted }) {
       if (wanted > 0) await workers.start(id, wanted)
       if (workers.count(id) > 0) await deployments.move({ id, from: ['provisioning'], to: 'ready' })
-      else hooks?.wanted({ pool: id, queued: 0, running: 0 })
+      else if (hasNone(id)) hooks?.wanted({ pool: id, queued: 0, running: 0 })
     },
     async ready(deployment, load) {
       if (load.queued > 0) await bringUp(deployment, load)
@@ -72,7 +75,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   async function bringUp({ id, workers: wanted }: Deployment, load: PoolLoad): Promise<void> {
     idleSince.delete(id)
     if (wanted > 0) await workers.start(id, wanted)
-    if (workers.count(id) === 0) hooks?.wanted(load)
+    if (hasNone(id)) hooks?.wanted(load)
     else hooks?.served(id)
   }
 
@@ -94,7 +97,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
 
   /** The workers of the default pool are started and stopped elsewhere; only the hooks are told about them. */
   function watchCommonPool(load: PoolLoad): void {
-    if (load.queued > 0 && workers.count(DEFAULT_POOL) === 0) hooks?.wanted(load)
+    if (load.queued > 0 && hasNone(DEFAULT_POOL)) hooks?.wanted(load)
     else if (load.queued + load.running > 0) hooks?.served(DEFAULT_POOL)
   }
 

@@ -43,6 +43,8 @@ export type SubmitOutcome =
   | { readonly outcome: 'queue_full' }
   | { readonly outcome: 'insufficient_credits' }
   | { readonly outcome: 'id_taken' }
+  /** The pool is that of a deployment which takes no jobs now. */
+  | { readonly outcome: 'pool_closed' }
 
 export interface ClaimRequest {
   readonly pool: string
@@ -72,11 +74,21 @@ export interface Claim {
   readonly notes: string | null
   /** Outputs of earlier attempts, which are no longer listed with the job. */
   readonly earlierOutputs: readonly Output[]
+  /** How many of its earlier attempts failed for a reason that may have been their engine's. */
+  readonly engineLosses: number
 }
 
 export interface Lease {
   readonly jobId: string
   readonly leaseId: string
+}
+
+/** A lease that its worker gives back. */
+export interface ReturnedLease extends Lease {
+  /** The attempt counts; left out: it is given back with the lease. */
+  readonly isSpent?: boolean
+  /** The attempt failed for a reason that may have been the engine's; `Claim.engineLosses` counts these. */
+  readonly isEngineLoss?: boolean
 }
 
 /** What a worker writes while it holds the lease, or as its last write. */
@@ -139,7 +151,7 @@ export interface WaitingLane {
 }
 
 export interface JobStore {
-  /** One transaction: idempotency key, credit hold, queue bound, job row, counters. */
+  /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
 
   /** null for a job that is unknown, not this account's, or past its retention. */
@@ -172,8 +184,8 @@ export interface JobStore {
    * False: the lease is lost, or a cancel came.
    */
   withdraw(lease: Lease, now: Date): Promise<boolean>
-  /** Gives jobs back to the queue at once, without spending an attempt (drain). A canceling job becomes canceled. */
-  release(leases: readonly Lease[], now: Date): Promise<TouchedJob[]>
+  /** Gives jobs back to the queue at once. A canceling job becomes canceled; nobody pays for it when its attempt was spent. */
+  release(leases: readonly ReturnedLease[], now: Date): Promise<TouchedJob[]>
   /** queued -> canceled, running -> canceling; everything else stays. */
   cancel(accountId: string, jobId: string, now: Date): Promise<CancelOutcome>
   /**
@@ -186,6 +198,12 @@ export interface JobStore {
   expire(now: Date, limit: number): Promise<TouchedJob[]>
   /** Removes terminal jobs past their retention (expired ones once `expiredBefore` has passed) with logs, workflow and outputs. */
   remove(options: { now: Date; expiredBefore: Date; limit: number }): Promise<number>
+  /**
+   * Only where ended jobs are kept by ranges of their expiry: removes the ranges that are over, whole, and returns how many jobs
+   * went. It costs far less than `remove` and is used in its place; jobs past their retention are then invisible for a while
+   * before they are gone. `limit` is about how many jobs one call takes.
+   */
+  dropExpired?(options: { now: Date; expiredBefore: Date; limit: number }): Promise<number>
 
   /** The first of `count` consecutive numbers for output names of this account, folder and prefix; the first ever is 1. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number): Promise<number>

@@ -89,6 +89,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     watchJob: jobs.watchJob,
     accountConnections: options.accountConnections,
     isWelcome: gate.isWelcome,
+    onCredentialsChanged: gate.onCredentialsChanged,
     contentLinks,
     ticker: options.ticker ?? systemTicker,
   })

@@ -20,7 +20,7 @@ const picture: EngineInput = {
 }
 
 describeEngine('ComfyUI, the fake one', async () => {
-  const rig = await openRig({}, { unreachableMs: 10_000, callMs: 5_000, submitMs: 5_000, stallMs: null })
+  const rig = await openRig()
   return {
     engine: rig.engine,
     picture,

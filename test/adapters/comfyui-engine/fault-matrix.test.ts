@@ -1,12 +1,13 @@
 /**
- * Every fault of the field, at each point of a run's life: queued, running, finishing. The run ends as the table says, within
- * the bounds, and the server has executed what the table says, never more.
+ * Every fault of the field, at each point of a run's life: queued, running, finishing. The run ends as the table says, by the
+ * bounds that it names, and the server has executed what the table says, never more.
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
+import { type ShortBound, shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import type { Phase } from '../../support/engines/fake-comfyui/executor.ts'
-import type { FakeComfy, FakeOptions } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import type { FakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import type { FakeFaults } from '../../support/engines/fake-comfyui/faults.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 import { type GraphJson, ofType, openRig, type RunResult, runGraph, saveGraph } from './support/harness.ts'
@@ -28,7 +29,8 @@ interface Case {
   readonly phases?: readonly Phase[]
   /** Held until the run is over. */
   readonly isKept?: boolean
-  readonly options?: FakeOptions
+  /** The bounds that the run waits for; no other one can end anything. */
+  readonly endsBy?: readonly ShortBound[]
 }
 
 const COLOR = 0x336699
@@ -86,6 +88,7 @@ const CASES: readonly Case[] = [
     fault: 'a lost submit',
     when: 'before',
     faults: { dropPrompt: ALWAYS },
+    endsBy: ['vanishedMs'],
     ending: 'lost:engine_unreachable',
     executions: 0,
     phases: ['queued'],
@@ -100,6 +103,7 @@ const CASES: readonly Case[] = [
     fault: 'a server that stays busy',
     when: 'before',
     faults: { busyPrompt: ALWAYS },
+    endsBy: ['unreachableMs'],
     ending: 'lost:engine_overloaded',
     executions: 0,
     phases: ['queued'],
@@ -108,6 +112,7 @@ const CASES: readonly Case[] = [
     fault: 'nonsense in reply to the submit',
     when: 'before',
     faults: { garbage: { '/prompt': 1 } },
+    endsBy: ['vanishedMs'],
     ending: 'lost:engine_overloaded',
     executions: 0,
     phases: ['queued'],
@@ -131,12 +136,14 @@ const CASES: readonly Case[] = [
   {
     fault: 'a node that hangs',
     faults: { hang: true },
+    endsBy: ['stallMs'],
     ending: 'failed:stalled',
     phases: LATE_FAULT,
   },
   {
     fault: 'a node that hangs and ignores interrupts',
     faults: { hang: true, ignoreInterrupt: true },
+    endsBy: ['stallMs', 'stopGraceMs'],
     ending: 'lost:engine_stuck',
     phases: LATE_FAULT,
   },
@@ -152,10 +159,17 @@ const CASES: readonly Case[] = [
     ending: 'failed:cuda_fault',
     phases: LATE_FAULT,
   },
-  { fault: 'a restart', act: (fake) => fake.restart(), ending: RESTARTED, executions: NOT_TO_BEGIN },
+  {
+    fault: 'a restart',
+    act: (fake) => fake.restart(),
+    endsBy: ['vanishedMs'],
+    ending: RESTARTED,
+    executions: NOT_TO_BEGIN,
+  },
   {
     fault: 'a server that is killed',
     act: async (fake) => fake[Symbol.asyncDispose](),
+    endsBy: ['refusedMs'],
     ending: 'lost:engine_unreachable',
     executions: NOT_TO_BEGIN,
   },
@@ -163,12 +177,14 @@ const CASES: readonly Case[] = [
   {
     fault: 'a history that keeps nothing',
     faults: { evictHistory: true },
+    endsBy: ['vanishedMs'],
     ending: 'succeeded',
   },
   {
     fault: 'a history that keeps nothing, and no word over the socket',
     faults: { evictHistory: true, silentSocket: true },
     when: 'before',
+    endsBy: ['vanishedMs'],
     ending: RESTARTED,
   },
   { fault: 'a history that lags', faults: { historyLagMs: 100 }, ending: 'succeeded' },
@@ -183,21 +199,24 @@ const CASES: readonly Case[] = [
       faults: { unavailable: { [path]: 3 } },
       ending: 'succeeded',
     },
-    { fault: `no answer from ${path} once`, faults: { mute: { [path]: 1 } }, ending: 'succeeded' },
+    { fault: `no answer from ${path} once`, faults: { mute: { [path]: 1 } }, endsBy: ['callMs'], ending: 'succeeded' },
   ]),
   {
     fault: 'nonsense from /history for good',
     faults: { garbage: { '/history': ALWAYS } },
+    endsBy: ['unreachableMs'],
     ending: 'lost:engine_overloaded',
   },
   {
     fault: '503 from /history for good',
     faults: { unavailable: { '/history': ALWAYS } },
+    endsBy: ['unreachableMs'],
     ending: 'lost:engine_overloaded',
   },
   {
     fault: 'no answer from /history for good',
     faults: { mute: { '/history': ALWAYS } },
+    endsBy: ['callMs', 'unreachableMs'],
     ending: 'lost:engine_unreachable',
   },
   // Files.
@@ -223,6 +242,7 @@ const CASES: readonly Case[] = [
   {
     fault: 'one byte at a time',
     faults: { viewBytesPerSecond: 20 },
+    endsBy: ['filePaceWindowMs'],
     ending: 'lost:output_unreadable',
   },
   { fault: 'duplicate names', faults: { duplicateNames: true }, ending: 'succeeded' },
@@ -267,7 +287,7 @@ async function strike(fake: FakeComfy, { faults, act }: Case): Promise<void> {
 
 async function check(phase: Phase, each: Case): Promise<void> {
   const { when, graph, ending, executions = 1 } = each
-  await using rig = await openRig(each.options)
+  await using rig = await openRig({}, shortBounds(...(each.endsBy ?? [])))
   const { fake, engine } = rig
   if (when === 'before') await strike(fake, each)
   fake.hold(phase)
@@ -290,7 +310,7 @@ async function check(phase: Phase, each: Case): Promise<void> {
 describe('the fault matrix', { concurrency: 16 }, () => {
   for (const each of CASES) {
     for (const phase of each.phases ?? PHASES) {
-      test(`${each.fault}, ${phase}`, { timeout: 60_000 }, () => check(phase, each))
+      test(`${each.fault}, ${phase}`, () => check(phase, each))
     }
   }
 })

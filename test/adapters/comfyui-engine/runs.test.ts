@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import type { ReportedFile, ReportedItem } from '../../../engine/graph/run-event.ts'
 import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 import { readRecording } from '../../support/engines/fake-comfyui/recording.ts'
 import {
@@ -42,25 +43,15 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
   test('after a restart of the server an input is uploaded again only when it is gone', async () => {
     await using rig = await openRig()
     const files = { 'photo.png': Buffer.from('a photo') }
-    const untilSeenAgain = async () => {
-      const { incarnation } = rig.engine.health()
-      const isSeen = () => rig.engine.health().incarnation > incarnation && rig.engine.health().state === 'ready'
-      await new Promise<void>((resolve) => {
-        const end = rig.engine.onChange(() => {
-          if (!isSeen()) return
-          end()
-          resolve()
-        })
-      })
-    }
     await runGraph(rig.engine, loadGraph('photo.png'), { files })
     for (const [wipe, uploads] of [
       [false, 1],
       [true, 2],
     ] as const) {
-      const seen = untilSeenAgain()
-      await rig.fake.restart({ downMs: 400, wipe })
-      await seen
+      const lost = Promise.withResolvers<void>()
+      rig.engine.onChange(() => rig.engine.health().state === 'lost' && lost.resolve())
+      await rig.fake.restart({ downUntil: lost.promise, wipe })
+      await rig.engine.untilReady()
       const { events } = await runGraph(rig.engine, loadGraph('photo.png'), { files })
       assert.equal(events.at(-1)?.type, 'succeeded')
       assert.equal(rig.fake.calls.get('POST /upload/image'), uploads)
@@ -351,10 +342,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
   })
 
   test('a server that dies while a file is read is given up, long before the time that a file may take', async () => {
-    await using rig = await openRig(
-      {},
-      { fileFirstByteMs: 60_000, fileIdleMs: 60_000, unreachableMs: 300, callMs: 200 },
-    )
+    await using rig = await openRig({}, shortBounds('unreachableMs', 'callMs'))
     const reported: ReportedFile[] = []
     for await (const event of rig.engine.run(toRun(saveGraph(6)), { signal: new AbortController().signal })) {
       if (event.type !== 'node_report') continue

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import type { FakeFaults } from '../../support/engines/fake-comfyui/faults.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { ofType, openRig, type Rig, runGraph, saveGraph, stepsGraph, toRun } from './support/harness.ts'
 
 const SERVERS: Readonly<Record<string, Partial<FakeFaults>>> = {
@@ -21,7 +23,7 @@ async function postStranger({ fake }: Rig, steps: number): Promise<string> {
 }
 
 async function untilStranger({ fake }: Rig, promptId: string): Promise<string> {
-  while (!fake.queue().history.has(promptId)) await fetch(new URL('/queue', fake.url))
+  await waitUntil(() => fake.queue().history.has(promptId))
   return fake.queue().history.get(promptId)?.status.status_str ?? ''
 }
 
@@ -68,7 +70,7 @@ describe('stopping a run', { concurrency: 4 }, () => {
   })
 
   test('an engine that ignores interrupts is unfit', async () => {
-    await using rig = await openRig({ faults: { ignoreInterrupt: true } })
+    await using rig = await openRig({ faults: { ignoreInterrupt: true } }, shortBounds('stopGraceMs'))
     const stop = new AbortController()
     const run = runGraph(rig.engine, stepsGraph(10_000, 10), {
       signal: stop.signal,
@@ -87,7 +89,7 @@ describe('stopping a run', { concurrency: 4 }, () => {
     })) {
       if (event.type === 'node_started') break
     }
-    while (rig.fake.queue().remaining() > 0) await fetch(new URL('/queue', rig.fake.url))
+    await waitUntil(() => rig.fake.queue().remaining() === 0)
     assert.equal(rig.fake.executions.length, 1)
   })
 
@@ -111,5 +113,16 @@ describe('stopping a run', { concurrency: 4 }, () => {
       onEvent: ({ type }) => (type === 'node_started' ? void rig.engine[Symbol.asyncDispose]() : undefined),
     })
     assert.equal((await run).events.at(-1)?.type, 'interrupted')
+  })
+
+  test('closing the engine ends also a run that cannot be stopped', async () => {
+    await using rig = await openRig({ faults: { ignoreInterrupt: true } })
+    const closed = Promise.withResolvers<void>()
+    const run = runGraph(rig.engine, stepsGraph(10_000, 5), {
+      onEvent: ({ type }) =>
+        type === 'node_started' ? closed.resolve(rig.engine[Symbol.asyncDispose]() as Promise<void>) : undefined,
+    })
+    await assert.rejects(run, (error) => error instanceof EngineLostError && error.code === 'engine_unreachable')
+    await closed.promise
   })
 })

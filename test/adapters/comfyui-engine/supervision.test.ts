@@ -10,8 +10,9 @@ import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bo
 import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { CommandError } from '../../../src/adapters/engines/comfyui/launch/split-command.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import type { FakeOptions } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
-import { ofType, runGraph, SHORT_BOUNDS, saveGraph, stepsGraph } from './support/harness.ts'
+import { BOUNDS, ofType, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
 
 const FAKE = fileURLToPath(new URL('../../support/engines/fake-comfyui/main.ts', import.meta.url))
 
@@ -23,8 +24,7 @@ function openSupervised(command: string, bounds: Partial<ComfyBounds> = {}): Pro
   return openComfyEngine({
     server: { kind: 'supervised', command, killGraceMs: 300, restartFirstMs: 20, restartMaxMs: 200 },
     id: 'ours',
-    // A process takes a second to start; everything else stays short.
-    bounds: { ...SHORT_BOUNDS, callMs: 3_000, probeMaxMs: 100, stallMs: null, ...bounds },
+    bounds: { ...BOUNDS, probeMaxMs: 100, ...bounds },
     log: silentLog,
     clock: systemClock,
   })
@@ -66,7 +66,7 @@ async function pidOf(engine: ComfyEngine): Promise<number> {
 describe('supervised servers', { concurrency: 3 }, () => {
   test('one that never records a run and does not end it is replaced by a new process', async () => {
     const command = commandOf({ faults: { diesUnrecorded: true } as FakeOptions['faults'] })
-    await using engine = await openSupervised(command, { idleMs: 200, stopGraceMs: 300 })
+    await using engine = await openSupervised(command, shortBounds('idleMs', 'stopGraceMs'))
     await engine.untilReady()
     const replaced = nextIncarnation(engine)
     const { events } = await runGraph(engine, saveGraph(1))

@@ -10,7 +10,8 @@ import { type Log, silentLog } from '../../../lib/log.ts'
 import { type ComfyServer, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
-import { SHORT_BOUNDS } from './support/harness.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+import { BOUNDS } from './support/harness.ts'
 
 interface Warning {
   readonly engine?: string
@@ -42,12 +43,11 @@ function collectWarnings() {
   return { found, until, log: logWith({}) }
 }
 
-function open(server: ComfyServer, log: Log, callMs = SHORT_BOUNDS.callMs) {
-  const bounds = { ...SHORT_BOUNDS, callMs, probeMaxMs: 30, stallMs: null }
-  return openComfyEngine({ server, id: 'gpu-7', bounds, log, clock: systemClock })
+function open(server: ComfyServer, log: Log) {
+  return openComfyEngine({ server, id: 'gpu-7', bounds: { ...BOUNDS, probeMaxMs: 30 }, log, clock: systemClock })
 }
 
-describe('a server that cannot be used', { timeout: 60_000 }, () => {
+describe('a server that cannot be used', () => {
   test('nothing listens there: logged once, however often it is tried, and again after it has been ready', async () => {
     const { found, until, log } = collectWarnings()
     const fake = await startFakeComfy()
@@ -73,7 +73,7 @@ describe('a server that cannot be used', { timeout: 60_000 }, () => {
     const silent = createServer((socket) => sockets.add(socket.on('error', () => {})))
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
     const { port } = silent.address() as { port: number }
-    const engine = await open({ kind: 'remote', url: new URL(`http://127.0.0.1:${port}`) }, log, 60_000)
+    const engine = await open({ kind: 'remote', url: new URL(`http://127.0.0.1:${port}`) }, log)
     await until(1)
     assert.match(found[0]?.reason ?? '', /did not answer/)
     await engine[Symbol.asyncDispose]()
@@ -104,7 +104,7 @@ describe('a server that cannot be used', { timeout: 60_000 }, () => {
       assert.ok(lines.includes('No module named torch') && lines.includes('line 49'), JSON.stringify(first))
       assert.equal(lines.length, 20)
       const { incarnation } = engine.health()
-      while (engine.health().incarnation < incarnation + 3) await new Promise((resolve) => setTimeout(resolve, 5))
+      await waitUntil(() => engine.health().incarnation >= incarnation + 3)
       assert.equal(found.length, 1)
       await writeFile(rule, '4')
       await until(2)

@@ -8,8 +8,8 @@ import { createLoopbackNetwork } from '../../support/providers/loopback-network.
 
 const LIMITS: SafeFetchOptions = {
   signal: new AbortController().signal,
-  headTimeMs: 5000,
-  bodyTimeMs: 5000,
+  headTimeMs: 600_000,
+  bodyTimeMs: 600_000,
   maxBytes: 1_000_000,
   allowedHosts: null,
 }

@@ -264,6 +264,20 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.deepEqual(await store().jobs.commit(kept.lease, { progress: PROGRESS }), { outcome: 'lost' })
     })
 
+    test('a returned lease may spend its attempt and count a fault of its engine, which later attempts are told of', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const [touched] = await store().jobs.release([{ ...lease, isSpent: true, isEngineLoss: true }], at(1))
+      assert.deepEqual([touched.status, (await tenant.find(job.id))?.attempt], ['queued', 1])
+      const second = await tenant.claim()
+      assert.deepEqual([second?.job.attempt, second?.engineLosses], [2, 1])
+      await store().jobs.release([{ jobId: job.id, leaseId: second?.leaseId ?? '' }], at(2))
+      const third = await tenant.claim()
+      assert.deepEqual([third?.job.attempt, third?.engineLosses], [2, 1])
+      await store().jobs.reap(REAP)
+      assert.equal((await tenant.claim())?.engineLosses, 1)
+    })
+
     test('a withdrawn job was never there: no record, no label, its key free, its room given back', async () => {
       const tenant = await Tenant.create(store())
       const job = await tenant.submit({ metadata: { scene: '9' } }, keyClaim('withdrawn'))

@@ -3,7 +3,7 @@
  * every sequence, and the account's counters must equal its rows.
  */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Lease } from '../../../src/domain/jobs/job-store.ts'
 import { isHeld, isTerminal, type JobStatus } from '../../../src/domain/jobs/transitions.ts'
@@ -193,15 +193,17 @@ class Run {
 }
 
 export function testJobStoreModel(opener: StoreOpener, { runs = 60 } = {}): void {
-  const store = shareStore(opener)
-  test('states, attempts and counters agree with a model after random operations', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
-        const run = new Run(await Tenant.create(store(), LIMITS))
-        for (const next of steps) await run.take(next)
-        await run.check()
-      }),
-      { numRuns: runs },
-    )
+  describe('random operations', () => {
+    const store = shareStore(opener)
+    test('states, attempts and counters agree with a model after random operations', async () => {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
+          const run = new Run(await Tenant.create(store(), LIMITS))
+          for (const next of steps) await run.take(next)
+          await run.check()
+        }),
+        { numRuns: runs },
+      )
+    })
   })
 }

@@ -13,7 +13,7 @@ import { openAccountRig } from './account-rig.ts'
 async function rigFor(rate: RequestRate | null) {
   const rig = await openAccountRig()
   let calls = 0
-  const store: LimitStore = {
+  const store: Pick<LimitStore, 'takeRequests'> = {
     takeRequests(...request) {
       calls++
       return rig.store.limits.takeRequests(...request)

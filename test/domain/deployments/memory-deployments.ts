@@ -10,12 +10,18 @@ import { createFixedClock } from '../../support/fixed-clock.ts'
 
 export function createMemoryStore() {
   const rows = new Map<string, Deployment>()
+  const versions = new Map<string, number>()
+  let version = 0
+  const put = (deployment: Deployment) => {
+    rows.set(deployment.id, deployment)
+    versions.set(deployment.id, ++version)
+  }
   const load = new Map<string, Omit<PoolLoad, 'pool'>>()
   const loadOf = (pool: string): PoolLoad => ({ pool, queued: 0, running: 0, ...load.get(pool) })
   const store: DeploymentStore = {
     async create(deployment) {
       if (rows.has(deployment.id)) return false
-      rows.set(deployment.id, deployment)
+      put(deployment)
       return true
     },
     async move({ id, from, to, at, onlyWhenEmpty = false }) {
@@ -23,17 +29,23 @@ export function createMemoryStore() {
       const { queued, running } = loadOf(id)
       if (row === undefined || !from.includes(row.state) || (onlyWhenEmpty && queued + running > 0)) return null
       const moved = { ...row, state: to, changedAt: at }
-      rows.set(id, moved)
+      put(moved)
       return moved
     },
     async configure({ id, workers, idleAfterMs, at }) {
       const row = rows.get(id)
       if (row === undefined) return null
       const changed = { ...row, workers, idleAfterMs, changedAt: at }
-      rows.set(id, changed)
+      put(changed)
       return changed
     },
     list: async () => [...rows.values()],
+    changedAfter: async (after, limit) =>
+      [...rows.values()]
+        .map((deployment) => ({ deployment, version: versions.get(deployment.id) ?? 0 }))
+        .filter((entry) => entry.version > after)
+        .sort((a, b) => a.version - b.version)
+        .slice(0, limit),
     loads: async (pools) => pools.map(loadOf),
   }
   return { store, load }

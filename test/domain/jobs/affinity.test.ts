@@ -46,9 +46,7 @@ function countOvertakes(submitted: readonly string[], begun: readonly string[]):
   return begun.map((id, turn) => begun.slice(0, turn).filter((other) => places.get(other)! > places.get(id)!).length)
 }
 
-test('four checkpoints over two engines: four of five switches are saved, and nobody is overtaken beyond the bound', {
-  timeout: 60_000,
-}, async () => {
+test('four checkpoints over two engines: four of five switches are saved, and nobody is overtaken beyond the bound', async () => {
   const plain = await runMix(0)
   const kept = await runMix(MAX_OVERTAKES)
   assert.ok(kept.switches <= plain.switches * 0.2, `${kept.switches} of ${plain.switches} switches are left`)

@@ -56,7 +56,7 @@ jobTest(
   { engine: createFakeEngine({ ignoreAbort: true }), worker: { cancelGraceMs: 10_000 } },
 )
 
-test('a cancel during the last commit changes nothing about the end', { timeout: 20_000 }, async () => {
+test('a cancel during the last commit changes nothing about the end', async () => {
   const atFinish = Promise.withResolvers<void>()
   const mayFinish = Promise.withResolvers<void>()
   const holdFinish = (store: JobStore): JobStore => ({
@@ -83,7 +83,7 @@ test('a cancel during the last commit changes nothing about the end', { timeout:
   }
 })
 
-test('a cancel whose notice was lost is seen at the next renewal', { timeout: 20_000 }, async () => {
+test('a cancel whose notice was lost is seen at the next renewal', async () => {
   const rig = await openRig({ worker: { renewEveryMs: 20 } })
   try {
     rig.worker.start()
@@ -96,9 +96,7 @@ test('a cancel whose notice was lost is seen at the next renewal', { timeout: 20
   }
 })
 
-test('an engine that ignores the interrupt is given up, recycled and no longer heard', {
-  timeout: 20_000,
-}, async () => {
+test('an engine that ignores the interrupt is given up, recycled and no longer heard', async () => {
   const stuck: string[] = []
   const recycled = Promise.withResolvers<void>()
   const engine = createFakeEngine({ ignoreAbort: true })

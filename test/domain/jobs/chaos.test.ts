@@ -8,6 +8,7 @@ import type { Job } from '../../../src/domain/jobs/job.ts'
 import { isTerminal } from '../../../src/domain/jobs/transitions.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { ACCOUNT, HANG, node, openRig, type Rig } from './job-rig.ts'
 
 const JOBS = 60
@@ -37,7 +38,7 @@ async function makeTrouble(rig: Rig, random: SeededRandom, ids: readonly string[
 }
 
 for (const seed of [11, 12]) {
-  test(`random faults ${seed}: every job ends exactly once`, { timeout: 60_000 }, async () => {
+  test(`random faults ${seed}: every job ends exactly once`, async () => {
     const random = seededRandom(seed)
     const finished = new Map<string, number>()
     const rig = await openRig({
@@ -72,10 +73,9 @@ for (const seed of [11, 12]) {
 
 /** By looking, because some of the notices are held back. */
 async function untilEnd(rig: Rig, id: string): Promise<Job> {
-  while (true) {
+  return waitUntil(async () => {
     const job = await rig.store.jobs.find(ACCOUNT, id, new Date())
     assert.ok(job !== null)
-    if (isTerminal(job.status)) return job
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+    return isTerminal(job.status) ? job : null
+  })
 }

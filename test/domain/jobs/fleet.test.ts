@@ -11,6 +11,7 @@ import {
   type FakeFleetEngine,
   type FakeFleetEngineOptions,
 } from '../../support/engines/fake-fleet-engine.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { ACCOUNT, GATED, HANG, node, openRig, type Rig, type RigOptions, SAVE } from './job-rig.ts'
 
 interface FleetRig {
@@ -24,7 +25,7 @@ function fleetTest(
   body: (fleet: FleetRig) => Promise<void>,
   options: RigOptions = {},
 ): void {
-  test(name, { timeout: 20_000 }, async () => {
+  test(name, async () => {
     const made = engines.map(createFakeFleetEngine)
     const rig = await openRig({ engines: made, ...options })
     try {
@@ -176,7 +177,7 @@ fleetTest(
     await engine.fake.untilRuns(1)
     await rig.cancelJob(ACCOUNT, id)
     await rig.untilStatus(id, 'canceled')
-    while (stateOf(rig, 'one') !== 'quarantined') await new Promise((resolve) => setImmediate(resolve))
+    await waitUntil(() => stateOf(rig, 'one') === 'quarantined')
     engine.revive()
     assert.equal(stateOf(rig, 'one'), 'ready', 'a new process has nothing to answer for')
   },
@@ -303,7 +304,7 @@ fleetTest(
   },
 )
 
-test('lanes of jobs that waited across a restart are learnt from the jobs', { timeout: 20_000 }, async () => {
+test('lanes of jobs that waited across a restart are learnt from the jobs', async () => {
   const weights = ['a.safetensors']
   const before = await openRig({ engines: [createFakeFleetEngine({ id: 'one', weights })] })
   const { id } = await before.submit(withWeights('a.safetensors'))

@@ -159,7 +159,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     workers: fleet.concurrency,
     storageRetryMs: 1,
     pollEveryMs: 50,
-    cancelGraceMs: 100,
+    cancelGraceMs: 600_000,
     ...options.worker,
   })
   return {

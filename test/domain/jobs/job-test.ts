@@ -3,7 +3,7 @@ import { openRig, type Rig, type RigOptions } from './job-rig.ts'
 
 /** A test over a rig of its own, which is closed whatever happens. */
 export function jobTest(name: string, body: (rig: Rig) => Promise<void>, options: RigOptions = {}): void {
-  test(name, { timeout: 20_000 }, async () => {
+  test(name, async () => {
     const rig = await openRig(options)
     try {
       await body(rig)

@@ -5,6 +5,7 @@ import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../src/domain/jobs/transitions.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { ACCOUNT, ANYTHING, GATED, HANG, node, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
@@ -14,7 +15,7 @@ function claimAs(rig: Rig, leaseId = newUuidV4()) {
   return rig.store.jobs.claim({ pool: 'main', workerId: 'other', leaseId, leaseUntil, now, ...ANYTHING })
 }
 
-test('a worker that lost its lease stops and changes nothing', { timeout: 20_000 }, async () => {
+test('a worker that lost its lease stops and changes nothing', async () => {
   const clock = createFixedClock()
   const lost: string[] = []
   const rig = await openRig({ clock, observer: { leaseLost: ({ jobId }) => lost.push(jobId) } })
@@ -29,7 +30,7 @@ test('a worker that lost its lease stops and changes nothing', { timeout: 20_000
     assert.equal(other?.job.id, id)
     assert.equal(other?.job.attempt, 2)
     rig.bus.publishChanged({ jobId: id, accountId: ACCOUNT, version: other?.job.version ?? 0 })
-    while (rig.worker.stats().running > 0) await new Promise((resolve) => setImmediate(resolve))
+    await waitUntil(() => rig.worker.stats().running <= 0)
     assert.deepEqual(lost, [id])
     const job = await rig.store.jobs.find(ACCOUNT, id, clock.now())
     assert.equal(job?.status, 'running')
@@ -40,7 +41,7 @@ test('a worker that lost its lease stops and changes nothing', { timeout: 20_000
   }
 })
 
-test('the last write of an old owner is refused by the store', { timeout: 20_000 }, async () => {
+test('the last write of an old owner is refused by the store', async () => {
   const clock = createFixedClock()
   const rig = await openRig({ clock, engine: createFakeEngine({ ignoreAbort: true }) })
   try {
@@ -52,7 +53,7 @@ test('the last write of an old owner is refused by the store', { timeout: 20_000
     const other = await claimAs(rig)
     // No notice reaches the first owner: it finishes its run and tries to write it.
     rig.engine.openGate()
-    while (rig.worker.stats().running > 0) await new Promise((resolve) => setImmediate(resolve))
+    await waitUntil(() => rig.worker.stats().running <= 0)
     const job = await rig.store.jobs.find(ACCOUNT, id, clock.now())
     assert.deepEqual([job?.status, job?.outputs.length, job?.version], ['running', 0, other?.job.version])
   } finally {
@@ -60,7 +61,7 @@ test('the last write of an old owner is refused by the store', { timeout: 20_000
   }
 })
 
-test('a lease is kept alive for as long as the run takes', { timeout: 20_000 }, async () => {
+test('a lease is kept alive for as long as the run takes', async () => {
   const clock = createFixedClock()
   let onRenewed = () => {}
   const watchRenewals = (store: JobStore): JobStore => ({
@@ -93,7 +94,7 @@ test('a lease is kept alive for as long as the run takes', { timeout: 20_000 }, 
   }
 })
 
-test('the reaper gives a job three attempts and then fails it as worker_lost', { timeout: 20_000 }, async () => {
+test('the reaper gives a job three attempts and then fails it as worker_lost', async () => {
   const clock = createFixedClock()
   const rig = await openRig({ clock })
   try {
@@ -115,7 +116,7 @@ test('the reaper gives a job three attempts and then fails it as worker_lost', {
   }
 })
 
-test('after a crash the next process takes its jobs back at once', { timeout: 20_000 }, async () => {
+test('after a crash the next process takes its jobs back at once', async () => {
   const clock = createFixedClock()
   const dead = await openRig({ clock })
   dead.worker.start()
@@ -170,12 +171,10 @@ jobTest(
     assert.equal((await rig.reader.find(ACCOUNT, canceling.id)).status, 'canceled')
     assert.deepEqual(await rig.store.accounts.findUse(ACCOUNT), { running: 0, queued: 1 })
   },
-  { worker: { workers: 2 } },
+  { worker: { workers: 2, cancelGraceMs: 20 } },
 )
 
-test('a job past its retention expires, its run stops, and it is gone after the grace', {
-  timeout: 20_000,
-}, async () => {
+test('a job past its retention expires, its run stops, and it is gone after the grace', async () => {
   const clock = createFixedClock()
   const rig = await openRig({ clock })
   try {
@@ -188,7 +187,7 @@ test('a job past its retention expires, its run stops, and it is gone after the 
     assert.equal(await rig.expiry.expireLive(), 0)
     clock.advance(RETENTION_MS)
     assert.equal(await rig.expiry.expireLive(), 2)
-    while (rig.worker.stats().running > 0) await new Promise((resolve) => setImmediate(resolve))
+    await waitUntil(() => rig.worker.stats().running <= 0)
     for (const { id } of [running, queued]) assert.equal((await rig.reader.find(ACCOUNT, id)).status, 'expired')
     await assert.rejects(rig.reader.find(ACCOUNT, done.id), /no job/)
     assert.equal(await rig.expiry.removeOld(), 1)

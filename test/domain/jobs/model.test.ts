@@ -135,7 +135,7 @@ function isReachable(from: JobStatus, to: JobStatus): boolean {
 }
 
 for (const seed of SEEDS) {
-  test(`history ${seed}: ends stay, counters count, and every job ends once`, { timeout: 60_000 }, async () => {
+  test(`history ${seed}: ends stay, counters count, and every job ends once`, async () => {
     const history = new History(seededRandom(seed))
     for (let step = 0; step < STEPS; step++) await history.step()
     const ends = await history.end()

@@ -61,7 +61,7 @@ for (const isSealed of [false, true]) {
   const what = isSealed
     ? 'sealed extra data survives a restart'
     : 'without a key a restart loses the credentials and the job never runs'
-  test(what, { timeout: 20_000 }, async () => {
+  test(what, async () => {
     const clock = createFixedClock()
     const secretKey = isSealed ? randomBytes(32) : undefined
     const dead = await openRig({ clock, secretKey })
@@ -88,7 +88,7 @@ for (const isSealed of [false, true]) {
   })
 }
 
-test('a job sealed under another key ends as credentials_lost', { timeout: 20_000 }, async () => {
+test('a job sealed under another key ends as credentials_lost', async () => {
   const dead = await openRig({ secretKey: randomBytes(32) })
   const { id } = await dead.submit(SAVE, { extraData: EXTRA })
   await dead.crash()

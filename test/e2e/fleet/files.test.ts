@@ -9,11 +9,7 @@ import { createRemover, foldersOf } from '../../../src/adapters/engines/comfyui/
 import { type FleetApp, pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
-
-/** Checked until it holds; the test's own deadline ends a wait without end. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
+import { waitUntil } from '../../support/wait-until.ts'
 
 function bytesOn(app: FleetApp, folder: string): number[] {
   const [fake] = app.fakes
@@ -25,7 +21,7 @@ function reportGraph(output: object): Record<string, object> {
   return { '1': { class_type: 'DemoReport', inputs: { output: JSON.stringify(output) } } }
 }
 
-describe('files on the servers of a fleet', { timeout: 60_000 }, () => {
+describe('files on the servers of a fleet', () => {
   test('what a run saved is emptied once it is ours, and what it did not save stays', async () => {
     await using app = await startFleetApp({ servers: [{}], bounds: { removeAfterMs: 20 } })
     const [fake] = app.fakes
@@ -33,7 +29,7 @@ describe('files on the servers of a fleet', { timeout: 60_000 }, () => {
     const jobs = await Promise.all(
       [1, 2, 3].map(async (color) => app.until(await app.submit(pictureGraph(color)), 'succeeded')),
     )
-    await until(() => bytesOn(app, 'output').length === 3 && bytesOn(app, 'output').every((size) => size === 0))
+    await waitUntil(() => bytesOn(app, 'output').length === 3 && bytesOn(app, 'output').every((size) => size === 0))
     assert.equal(fake?.files.get('output/mine.png')?.toString(), 'mine')
     for (const job of jobs) {
       const { pathname, search } = new URL(job.outputs[0].url)
@@ -54,9 +50,9 @@ describe('files on the servers of a fleet', { timeout: 60_000 }, () => {
       await app.until(await app.submit(graph), 'succeeded')
     }
     for (const color of [1, 2, 3, 4]) await run(color)
-    await until(() => bytesOn(app, 'input').filter((size) => size > 0).length === 2)
+    await waitUntil(() => bytesOn(app, 'input').filter((size) => size > 0).length === 2)
     await run(1)
-    await until(() => bytesOn(app, 'input').filter((size) => size > 0).length === 2)
+    await waitUntil(() => bytesOn(app, 'input').filter((size) => size > 0).length === 2)
   })
 
   test('the folders of a launched server are found from its command line, and an attempt leaves them whole', async () => {

@@ -5,6 +5,7 @@ import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { openSpecChecks } from '../../support/clients/check-against-spec.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 
 const { checkAgainstSpec } = openSpecChecks('admin.openapi.json')
 
@@ -18,7 +19,7 @@ function slowGraph(steps: number): Record<string, object> {
   }
 }
 
-describe('a fleet of ComfyUI servers', { timeout: 60_000 }, () => {
+describe('a fleet of ComfyUI servers', () => {
   test('runs jobs, keeps their bytes, and leaves nothing in the servers', async () => {
     await using app = await startFleetApp({ servers: TWO })
     const ids = await Promise.all(Array.from({ length: 12 }, (_, color) => app.submit(pictureGraph(color))))
@@ -78,7 +79,7 @@ describe('a fleet of ComfyUI servers', { timeout: 60_000 }, () => {
   })
 
   test('a job whose server is killed moves to another one and ends once', async () => {
-    await using app = await startFleetApp({ servers: TWO })
+    await using app = await startFleetApp({ servers: TWO, bounds: shortBounds('refusedMs') })
     for (const fake of app.fakes) fake.hold('running')
     const id = await app.submit(pictureGraph(7))
     const prompts = app.fakes.map((fake, index) => fake.held('running').then(() => index))
@@ -106,10 +107,12 @@ describe('a fleet of ComfyUI servers', { timeout: 60_000 }, () => {
         if (fleet.status().some(({ state }) => state === 'lost')) resolve()
       })
     })
-    const back = app.fakes[1].restart({ downMs: 1_000 })
+    const accepted = Promise.withResolvers<void>()
+    const back = app.fakes[1].restart({ downUntil: accepted.promise })
     await noticed
     const id = await app.submit(pictureGraph(3, 'b.safetensors'))
     assert.equal((await call(app.url, `/api/v2/jobs/${id}`)).json.status, 'queued')
+    accepted.resolve()
     await back
     assert.equal((await app.until(id, 'succeeded')).outputs.length, 1)
   })

@@ -10,6 +10,7 @@ import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { runAtelier } from '../../support/cli/atelier.ts'
 import { call } from '../../support/clients/call.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const FAKE_MAIN = fileURLToPath(new URL('../../support/engines/fake-comfyui/main.ts', import.meta.url))
 
@@ -18,19 +19,19 @@ async function submit(app: TestApp, workflow: object) {
 }
 
 async function untilStatus(app: TestApp, jobId: string, status: string) {
-  for (;;) {
+  return waitUntil(async () => {
     const { json: job } = await call(app.url, `/api/v2/jobs/${jobId}`)
     if (job.status === status) return job
     assert.ok(['queued', 'running'].includes(job.status), `${job.status}: ${JSON.stringify(job.error)}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
+    return null
+  })
 }
 
-describe('the life of a fleet', { timeout: 60_000 }, () => {
+describe('the life of a fleet', () => {
   test('a service that starts while its server is away knows what that can run, and queues', async () => {
     const fake = await startFakeComfy({ checkpoints: ['a.safetensors'] })
     const { port } = fake
-    const settings = { comfyui: fake.url.href, engineWait: '5s' }
+    const settings = { comfyui: fake.url.href, engineWait: '10m' }
     const first = await startTestApp({ settings })
     const { json: done } = await submit(first, pictureGraph(1))
     await untilStatus(first, done.id, 'succeeded')
@@ -60,7 +61,7 @@ describe('the life of a fleet', { timeout: 60_000 }, () => {
   test('servers of our own are started with the service and run its jobs', async () => {
     const command = `${process.execPath} ${FAKE_MAIN} --port {port}`
     await using app = await startTestApp({
-      settings: { comfyuiLaunch: command, comfyuiCount: '2', recycleJobs: '1', engineWait: '30s' },
+      settings: { comfyuiLaunch: command, comfyuiCount: '2', recycleJobs: '1', engineWait: '10m' },
     })
     for (let color = 1; color <= 4; color += 1) {
       const { json: job } = await submit(app, pictureGraph(color))

@@ -23,7 +23,7 @@ async function logOf(app: FleetApp, jobId: string): Promise<string> {
   return json.text
 }
 
-describe('logs over a fleet', { timeout: 60_000 }, () => {
+describe('logs over a fleet', () => {
   for (const zoneMinutes of [0, 330, -480]) {
     test(`a server without a terminal, ${zoneMinutes} minutes ahead of UTC`, async () => {
       await using app = await startFleetApp({ servers: [{ faults: { quietOutput: true, zoneMinutes } }] })

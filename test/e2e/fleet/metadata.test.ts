@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type FleetApp, startFleetApp } from '../../support/app/fleet-app.ts'
 import { call } from '../../support/clients/call.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 
 const RED = toPng({ width: 4, height: 4, color: 0xff0000 })
@@ -37,7 +38,7 @@ async function graphsOf(app: FleetApp, jobId: string): Promise<{ picture: Buffer
   return { picture: await read('.png'), sound: sound.slice(sound.indexOf('{'), sound.lastIndexOf('}') + 1) }
 }
 
-describe('the graph in the files of a fleet', { timeout: 60_000 }, () => {
+describe('the graph in the files of a fleet', () => {
   test('has the names and prefixes that the caller wrote, also two names of one content', async () => {
     await using app = await startFleetApp({ servers: [{}] })
     await upload(app, 'one.png')
@@ -50,7 +51,7 @@ describe('the graph in the files of a fleet', { timeout: 60_000 }, () => {
   })
 
   test('is the same whichever attempt made it', async () => {
-    await using app = await startFleetApp({ servers: [{}] })
+    await using app = await startFleetApp({ servers: [{}], bounds: shortBounds('vanishedMs') })
     await upload(app, 'one.png')
     const graph = signedGraph(['one.png'], 'x')
     const [fake] = app.fakes

@@ -11,6 +11,7 @@ import { call } from '../../support/clients/call.ts'
 import { CheckedClient, checkFrame, node, type WireJob } from '../../support/clients/checked-client.ts'
 import { type Frame, openEvents } from '../../support/clients/event-reader.ts'
 import { isText, openSocket } from '../../support/clients/test-socket.ts'
+import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 
 /** A picture, and a file whose bytes are those of its attempt, as a picture's are that carries its graph. */
@@ -33,9 +34,9 @@ async function stampOf(client: CheckedClient, job: WireJob): Promise<string> {
   return (await client.call(`/api/v2/assets/${stamp?.id}/content`)).text
 }
 
-describe('outputs of a job that was run again', { timeout: 60_000 }, () => {
+describe('outputs of a job that was run again', () => {
   test('after a killed server they are those of the new attempt, on every surface, and the stream says so', async () => {
-    await using app = await startFleetApp({ servers: [{}, {}] })
+    await using app = await startFleetApp({ servers: [{}, {}], bounds: shortBounds('refusedMs') })
     const [dying, other] = app.fakes
     const { fleet } = app.service.app
     const client = new CheckedClient(app.url)
@@ -125,7 +126,7 @@ describe('outputs of a job that was run again', { timeout: 60_000 }, () => {
   })
 
   test('a canceled job keeps what its attempt had made', async () => {
-    await using app = await startFleetApp({ servers: [{}] })
+    await using app = await startFleetApp({ servers: [{}], cancelGraceMs: 500 })
     app.fakes[0].hold('finishing')
     const client = new CheckedClient(app.url)
     const { id } = await client.accepted(GRAPH)

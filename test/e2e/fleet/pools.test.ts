@@ -7,6 +7,7 @@ import { type SharedApp, startShared, type Tenant } from '../../support/app/star
 import { call } from '../../support/clients/call.ts'
 import { type FakeComfy, startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const POOLS = ['/deployment/one', '/deployment/two', ''] as const
 const TERMINAL = ['succeeded', 'failed', 'canceled', 'expired']
@@ -27,12 +28,12 @@ async function submit({ post }: Door, color: number): Promise<string> {
 }
 
 async function untilStatus({ get }: Door, id: string, ...wanted: string[]): Promise<Job> {
-  for (;;) {
+  return waitUntil(async () => {
     const { json: job } = await get(`/api/v2/jobs/${id}`)
     if (wanted.includes(job.status)) return job
     assert.ok(!TERMINAL.includes(job.status), `it ended ${job.status}: ${JSON.stringify(job.error)}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+    return null
+  })
 }
 
 async function checkBytes({ get }: Door, job: Job, color: number): Promise<void> {
@@ -47,7 +48,7 @@ function orderOf(fake: FakeComfy): string[] {
   return fake.executions.map(({ graph }) => jobOf(graph))
 }
 
-describe('deployments over one server', { timeout: 60_000 }, () => {
+describe('deployments over one server', () => {
   let fake: FakeComfy
   let app: SharedApp
   let doors: Door[]
@@ -142,7 +143,7 @@ describe('deployments over one server', { timeout: 60_000 }, () => {
   })
 })
 
-describe('services over one server', { timeout: 60_000 }, () => {
+describe('services over one server', () => {
   function doorOf({ url }: TestApp): Door {
     return {
       get: (path) => call(url, path),
@@ -158,10 +159,10 @@ describe('services over one server', { timeout: 60_000 }, () => {
     fake.hold('running')
     const [here, there] = [await submit(doorOf(mine), 1), await submit(doorOf(theirs), 2)]
     await fake.held('running')
-    while (fake.queue().remaining() < 2) await call(mine.url, '/api/v2/health')
+    await waitUntil(() => fake.queue().remaining() >= 2)
     await using again = await theirs.restart()
     await untilStatus(doorOf(again), there, 'running')
-    while (fake.queue().remaining() < 2) await call(mine.url, '/api/v2/health')
+    await waitUntil(() => fake.queue().remaining() >= 2)
     await doorOf(again).post(`/api/v2/jobs/${there}/cancel`)
     await untilStatus(doorOf(again), there, 'canceled')
     assert.equal((await doorOf(mine).get(`/api/v2/jobs/${here}`)).json.status, 'running')
@@ -178,7 +179,7 @@ describe('services over one server', { timeout: 60_000 }, () => {
     fake.hold('running')
     const ids = [await submit(door, 1), await submit(door, 2)]
     await Promise.all(ids.map((id) => untilStatus(door, id, 'running')))
-    while (fake.queue().remaining() < 2) await call(app.url, '/api/v2/health')
+    await waitUntil(() => fake.queue().remaining() >= 2)
     fake.release('running')
     for (const [index, id] of ids.entries()) await checkBytes(door, await untilStatus(door, id, 'succeeded'), index + 1)
     assert.equal(fake.executions.length, 2)

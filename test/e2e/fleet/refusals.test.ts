@@ -17,7 +17,7 @@ const BUSY = {
   '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'busy' } },
 }
 
-describe('classes that judge themselves', { timeout: 60_000 }, () => {
+describe('classes that judge themselves', () => {
   test('values beyond bounds and lists, and links of other types, are left to the server', async () => {
     await using app = await startFleetApp({ servers: [{}] })
     const beyond = await app.submit(pickyGraph({ strength: 5, mode: 'neither' }))

@@ -11,7 +11,7 @@ const COPY = {
   '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'copy' } },
 }
 
-describe('the official SDK over a fleet', { timeout: 60_000 }, () => {
+describe('the official SDK over a fleet', () => {
   let app: FleetApp
   let client: sdk.Comfy
 

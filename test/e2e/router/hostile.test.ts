@@ -236,7 +236,7 @@ describe('an answer is cut at its limits', () => {
 
   test('one that drips: the caller waits until the deadline, and the provider is let go of soon after', async () => {
     const overrides = { engine: createFakeEngine(), models: { network } }
-    await using hasty = await startTestApp({ settings: { ...settings, routerDeadline: '1s' }, overrides })
+    await using hasty = await startTestApp({ settings: { ...settings, routerDeadline: '5s' }, overrides })
     const caller = new RouterClient(hasty.url)
     const gone = Promise.withResolvers<void>()
     answerDirect = (_request, response) => {

@@ -6,6 +6,7 @@ import { type SharedApp, startShared, type Tenant } from '../../support/app/star
 import type { CallOptions } from '../../support/clients/call.ts'
 import { node } from '../../support/clients/checked-client.ts'
 import { createFakeProvider, done, fakeModel, gate } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const JOB_SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write']
 const MODELS = [
@@ -168,7 +169,7 @@ describe('models', () => {
       const first = await submit('fake/direct')
       const second = await submit('fake/paid')
       assert.deepEqual([first.status, second.status], [201, 201], second.text)
-      while (provider.submits.length === before) await new Promise(setImmediate)
+      await waitUntil(() => provider.submits.length !== before)
       await app.admin('PATCH', '/accounts/waiting', { limits: { ...own, ...limits } })
       blocked.open()
       const stored = app.service.app.store.requests

@@ -5,6 +5,7 @@ import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
 import { accepted, createFakeProvider, done, fakeModel } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const ADMIN_TOKEN = 'admin-token-of-this-test'
 const GRAPH = {
@@ -23,7 +24,7 @@ async function startWith(
 
 async function untilPolled(provider: ReturnType<typeof createFakeProvider>): Promise<void> {
   const seen = provider.polls.length
-  while (provider.polls.length === seen) await new Promise(setImmediate)
+  await waitUntil(() => provider.polls.length !== seen)
 }
 
 test('a service that is stopped in the middle of the call goes on with it after the start', async () => {

@@ -9,6 +9,7 @@ import { runAtelier } from '../../support/cli/atelier.ts'
 import { call } from '../../support/clients/call.ts'
 import { RouterClient, refusedWith } from '../../support/clients/router-client.ts'
 import { startHttpFake } from '../../support/providers/http-fake.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const echo = (name: string, fields: object = {}) =>
   JSON.stringify({ id: `sandbox/${name}`, price: { kind: 'free' }, adapter: { behaviour: 'echo' }, ...fields })
@@ -126,7 +127,7 @@ test('a generation under way is not lost with the file of its model: it is colle
       app.client.run('sandbox/mine', { value: 'paid', latency_ms: 3000 }, { key: 'k' })
     const running = send(first)
     const hasHandle = async () => (await first.test.app.store.calls.unfinished(0, 1))[0]?.progress != null
-    while (!(await hasHandle())) await new Promise(setImmediate)
+    await waitUntil(hasHandle)
     await first.test.app.drain()
     refusedWith(await running, 503, 'service_unavailable')
     await rm(join(folder, 'sandbox', 'mine.json'))
@@ -148,8 +149,7 @@ test('SIGHUP reads the catalogue again', async () => {
     await using server = await spawnServer(['--data-dir', dataDir, '--workers', '0'])
     // Nothing has changed, so that nothing but the signal can be the reason.
     process.kill(server.pid, 'SIGHUP')
-    while (!server.output().includes('the model catalogue was reloaded'))
-      await new Promise((resolve) => setTimeout(resolve, 20))
+    await waitUntil(() => server.output().includes('the model catalogue was reloaded'))
     assert.equal((await call(server.url, '/v2/models')).status, 200)
   } finally {
     await rm(dataDir, { recursive: true, force: true })
@@ -162,11 +162,7 @@ test('a changed file is noticed by itself', async () => {
     await using app = await startRouter({ settings: { catalogs: folder } })
     const client = new RouterClient(app.client.url)
     await put('watched', echo('watched'))
-    const giveUpAt = Date.now() + 20_000
-    while ((await client.call('/v2/models/sandbox/watched')).status !== 200) {
-      assert.ok(Date.now() < giveUpAt, 'the file was not noticed')
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    await waitUntil(async () => (await client.call('/v2/models/sandbox/watched')).status === 200)
   })
 })
 

@@ -20,6 +20,7 @@ import {
   gate,
   refusedBy,
 } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const ONCE = { retry: false } as const
 const QUICK = { retry: { baseDelayMs: 5, maxDelayMs: 20 } }
@@ -154,7 +155,7 @@ test('an own key replays; an aborted call ends the same way for the service', as
   provider.answer(held.answer)
   const stop = new AbortController()
   const aborted = comfy.models.run('fake/direct', { b: 1 }, { ...ONCE, idempotencyKey: 'gone', signal: stop.signal })
-  while (provider.submits.length === made) await new Promise(setImmediate)
+  await waitUntil(() => provider.submits.length !== made)
   stop.abort()
   await assert.rejects(aborted)
   held.open()
@@ -240,7 +241,7 @@ async function whileBusy(): Promise<Raised> {
   provider.answer(held.answer)
   const made = provider.submits.length
   const running = [comfy.models.run('fake/direct', { a: 1 }, ONCE), comfy.models.run('fake/direct', { a: 2 }, ONCE)]
-  while (provider.submits.length < made + 2) await new Promise(setImmediate)
+  await waitUntil(() => provider.submits.length >= made + 2)
   try {
     return await raised('fake/direct', { a: 3 })
   } finally {

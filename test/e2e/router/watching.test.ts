@@ -8,8 +8,7 @@ import { type Log, silentLog } from '../../../lib/log.ts'
 import { startRouter } from '../../support/app/start-router.ts'
 import { runAtelier } from '../../support/cli/atelier.ts'
 import { runInProcess } from '../../support/cli/in-process.ts'
-
-const NOTICED_WITHIN_MS = 20_000
+import { waitUntil } from '../../support/wait-until.ts'
 
 async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'atelier-catalog-'))
@@ -84,11 +83,10 @@ test('every way to save a file is noticed, again and again, and the log names wh
     ]
     for (const [index, save] of [...ways, ...ways.slice(1, 2)].entries()) {
       await save(echo('mine', `version ${index + 1}`))
-      const giveUpAt = Date.now() + NOTICED_WITHIN_MS
-      while (!(await describedAs()).includes(`version ${index + 1}`)) {
-        assert.ok(Date.now() < giveUpAt, `save ${index + 1} was not noticed`)
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
+      await waitUntil(
+        async () => (await describedAs()).includes(`version ${index + 1}`),
+        () => `save ${index + 1} is noticed`,
+      )
     }
     const reloads = lines.filter(({ message }) => message === 'the model catalogue was reloaded')
     assert.equal(reloads.length, 8)
@@ -104,13 +102,7 @@ test('what is wrong is said once, and a folder that comes back is read again', a
     const { lines, log } = recordingLog()
     await using app = await startRouter({ settings: { catalogs: catalog }, log })
     const refusals = () => lines.filter(({ message }) => message.includes('was not reloaded'))
-    const until = async (isSo: () => boolean | Promise<boolean>) => {
-      const giveUpAt = Date.now() + NOTICED_WITHIN_MS
-      while (!(await isSo())) {
-        assert.ok(Date.now() < giveUpAt, JSON.stringify(lines))
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
-    }
+    const until = (isSo: () => boolean | Promise<boolean>) => waitUntil(isSo, () => JSON.stringify(lines))
     await rename(catalog, away)
     await until(() => refusals().length === 1)
     assert.match(JSON.stringify(refusals()[0]), /there is no such folder/)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type SharedApp, startShared, type Tenant } from '../../support/app/start-shared.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const WORKFLOW = { '1': { class_type: 'FakeSource', inputs: {} } }
 const GATED = { '1': { class_type: 'FakeGate', inputs: {} } }
@@ -51,7 +52,7 @@ describe('credits', () => {
     const tenant = await app.account('acme', { creditFloorMicros: 0 })
     await grant(app, 'acme', 1_000_000)
     const { id } = (await submit(tenant, {}, GATED)).json
-    while ((await tenant.call(`/api/v2/jobs/${id}`)).json.status !== 'running') await new Promise(setImmediate)
+    await waitUntil(async () => (await tenant.call(`/api/v2/jobs/${id}`)).json.status === 'running')
     clock.advance(9066)
     app.engine.openGate()
     assert.equal(await ended(tenant, id), 'succeeded')
@@ -143,7 +144,7 @@ describe('further limits', () => {
     const v2 = (await submit(tenant)).json.id as string
     const prompt = JSON.stringify({ prompt: { '1': { class_type: 'FakeSave', inputs: {} } } })
     const v1 = (await tenant.call('/api/prompt', { method: 'POST', body: prompt })).json.prompt_id as string
-    while (app.engine.runs.length === 0) await new Promise(setImmediate)
+    await waitUntil(() => app.engine.runs.length !== 0)
     await app.admin('PATCH', '/accounts/acme', { subscription_active: false })
     app.engine.openGate()
     assert.equal(await ended(tenant, running), 'succeeded', 'what runs, runs on')

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/file-ops.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { type Answer, call } from '../../support/clients/call.ts'
 import { CheckedClient } from '../../support/clients/checked-client.ts'
 import { LegacyClient } from '../../support/clients/legacy-client.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 interface Disk extends FileOps {
   isFull: boolean
@@ -32,11 +32,10 @@ const upload = (url: string, text: string): Promise<Answer> => new CheckedClient
 
 /** An answer about readiness is good for about a second. */
 async function untilReady(url: string, status: number): Promise<Answer> {
-  for (;;) {
+  return waitUntil(async () => {
     const answer = await call(url, '/readyz')
-    if (answer.status === status) return answer
-    await pause(20)
-  }
+    return answer.status === status ? answer : null
+  })
 }
 
 const ABOUT_DISKS = /disk|space|full|storage|ENOSPC|EDQUOT|room|folder|director/i

@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { sendRaw } from '../../support/clients/raw-http.ts'
+import { GIVE_UP_MS } from '../../support/wait-until.ts'
 
 const CODES = new Set([
   'invalid_request',
@@ -28,7 +29,6 @@ const CODES = new Set([
   'too_many_streams',
 ])
 
-const ANSWER_WITHIN_MS = 20_000
 const RUNS = 150
 
 interface Answer {
@@ -54,7 +54,7 @@ describe('any input', () => {
   function send({ method, path, headers = {}, body }: Call): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const url = new URL(service.url)
-      const outgoing = request({ host: url.hostname, port: url.port, method, path, headers, timeout: ANSWER_WITHIN_MS })
+      const outgoing = request({ host: url.hostname, port: url.port, method, path, headers, timeout: GIVE_UP_MS })
       outgoing.on('timeout', () => outgoing.destroy(new Error(`${method} ${path} did not answer`)))
       outgoing.on('error', reject)
       outgoing.on('response', (response) => {

@@ -1,8 +1,7 @@
-/** The Jobs API v2: every operation, over every state of a job, at every address that a caller could try. */
-import { setImmediate } from 'node:timers/promises'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Tenant } from '../../support/app/start-shared.ts'
 import type { Answer } from '../../support/clients/call.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { atDeployments } from '../at-deployments.ts'
 import { type Operation, readOperations, verbsOf } from '../contract.ts'
 import type { IsolationCase, IsolationRequest, IsolationSurface } from '../surface.ts'
@@ -282,7 +281,7 @@ async function run(tenant: Tenant, workflow: object, more: object = {}, prefix =
 
 /** From then on the job stays as it is, until somebody touches it. */
 async function untilAtNode(tenant: Tenant, jobId: string): Promise<void> {
-  while ((await tenant.call(`${API}/jobs/${jobId}`)).json.progress?.current_node == null) await setImmediate()
+  await waitUntil(async () => (await tenant.call(`${API}/jobs/${jobId}`)).json.progress?.current_node != null)
 }
 
 function mustBe(answer: Answer, status: number): Answer {

@@ -3,6 +3,7 @@
 import type { Tenant } from '../../support/app/start-shared.ts'
 import { call } from '../../support/clients/call.ts'
 import { done, gate, refusedBy } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { atDeployments } from '../at-deployments.ts'
 import { readOperations, verbsOf } from '../contract.ts'
 import type { IsolationCase, IsolationSurface } from '../surface.ts'
@@ -111,7 +112,7 @@ async function makeThings({ provider, other, held: toRelease }: World): Promise<
   await untilStatus(other.call, running, 'IN_PROGRESS')
   // Nobody waits for its answer: it comes when everything ends.
   other.call(MODEL, { method: 'POST', headers: keyed('direct-key'), body: BODY }).catch(() => {})
-  while (provider.submits.length < begun + 2) await new Promise(setImmediate)
+  await waitUntil(() => provider.submits.length >= begun + 2)
   const waiting = await submit('waiting-key')
   const canceled = await submit('canceled-key')
   await other.call(`${MODEL}/requests/${canceled}/cancel`, { method: 'PUT' })
@@ -127,10 +128,9 @@ function keyed(key: string): Record<string, string> {
 }
 
 async function untilStatus(ask: Tenant['call'], id: string, wanted: string): Promise<void> {
-  for (;;) {
+  await waitUntil(async () => {
     const { status, json, text } = await ask(`${MODEL}/requests/${id}/status`)
     if (status !== 200) throw new Error(`${status} ${text}`)
-    if (json.status === wanted) return
-    await new Promise(setImmediate)
-  }
+    return json.status === wanted
+  })
 }

@@ -1,44 +1,13 @@
-/** The whole service with fake ComfyUI servers, and with short timeouts, so that hangs end soon. */
-
+/** The whole service with fake ComfyUI servers. Nothing gives up by the clock except what a test shortens. */
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { call } from '../clients/call.ts'
+import { LONG_MS, PATIENT_BOUNDS } from '../engines/comfy-test-bounds.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../engines/fake-comfyui/fake-comfyui.ts'
+import { waitUntil } from '../wait-until.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
-
-export const SHORT_BOUNDS: Partial<ComfyBounds> = {
-  callMs: 2_500,
-  objectInfoMs: 5_000,
-  submitMs: 3_000,
-  unreachableMs: 4_000,
-  refusedMs: 600,
-  vanishedMs: 500,
-  pollFirstMs: 10,
-  pollMaxMs: 60,
-  socketSilenceMs: 300,
-  stallMs: 2_000,
-  idleMs: 10_000,
-  queueStillMs: 10_000,
-  socketWaitMs: 300,
-  reconnectFirstMs: 10,
-  reconnectMaxMs: 100,
-  sameIdPauseMs: 200,
-  stopGraceMs: 1_500,
-  interruptEveryMs: 40,
-  fileFirstByteMs: 1_000,
-  fileIdleMs: 1_000,
-  filePaceWindowMs: 200,
-  fileTries: 3,
-  fileRetryMs: 10,
-  probeEveryMs: 200,
-  probeMaxMs: 300,
-  catalogMinMs: 0,
-  freeSettleMs: 0,
-}
-
-export const CANCEL_GRACE_MS = 1_000
 
 export interface FleetApp extends AsyncDisposable {
   readonly url: string
@@ -50,10 +19,17 @@ export interface FleetApp extends AsyncDisposable {
   until(jobId: string, ...statuses: readonly string[]): Promise<any>
 }
 
+interface FleetServer extends FakeOptions {
+  /** Of its engine alone, beside those of all. */
+  readonly bounds?: Partial<ComfyBounds>
+}
+
 export interface FleetAppOptions {
-  readonly servers: readonly FakeOptions[]
+  readonly servers: readonly FleetServer[]
   readonly settings?: Readonly<Record<string, string>>
   readonly bounds?: Partial<ComfyBounds>
+  /** How long the service waits for a run to stop after a cancel. */
+  readonly cancelGraceMs?: number
   readonly concurrency?: number
   readonly adminToken?: string
 }
@@ -64,6 +40,7 @@ export async function startFleetApp({
   servers,
   settings,
   bounds,
+  cancelGraceMs = LONG_MS,
   concurrency,
   adminToken,
 }: FleetAppOptions): Promise<FleetApp> {
@@ -75,16 +52,16 @@ export async function startFleetApp({
       openComfyEngine({
         id: `gpu${index + 1}`,
         server: { kind: 'remote', url },
-        bounds: { ...SHORT_BOUNDS, ...bounds },
+        bounds: { ...PATIENT_BOUNDS, ...bounds, ...servers[index].bounds },
         ...(concurrency === undefined ? {} : { concurrency }),
         log: silentLog,
         clock: systemClock,
       }),
     ),
   )
-  await Promise.all(engines.map((engine) => engine.untilReady(AbortSignal.timeout(10_000))))
+  await Promise.all(engines.map((engine) => engine.untilReady()))
   const flags = {
-    cancelGrace: `${CANCEL_GRACE_MS}ms`,
+    cancelGrace: `${cancelGraceMs}ms`,
     workers: String(engines.length * (concurrency ?? 1)),
     ...(adminToken === undefined ? {} : { adminToken }),
     ...settings,
@@ -106,12 +83,15 @@ export async function startFleetApp({
 }
 
 async function untilJob(url: string, jobId: string, statuses: readonly string[]) {
-  for (;;) {
+  let last: unknown
+  const look = async () => {
     const { json: job } = await call(url, `/api/v2/jobs/${jobId}`)
+    last = job
     if (statuses.includes(job.status)) return job
     if (TERMINAL.includes(job.status)) throw new Error(`the job ended ${job.status}: ${JSON.stringify(job.error)}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    return null
   }
+  return waitUntil(look, () => `${statuses.join(' or ')}, and not ${JSON.stringify(last)}`)
 }
 
 /** A picture of one colour, saved. */

@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { GIVE_UP_MS } from '../wait-until.ts'
 
 const BIN = fileURLToPath(new URL('../../../src/bin.ts', import.meta.url))
-const READY_WITHIN_MS = 30_000
 
 export interface SpawnedServer extends AsyncDisposable {
   readonly url: string
@@ -81,8 +81,8 @@ function waitForAddress(
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       child.kill('SIGKILL')
-      reject(new Error(`no address within ${READY_WITHIN_MS} ms:\n${output.text()}`))
-    }, READY_WITHIN_MS)
+      reject(new Error(`no address within ${GIVE_UP_MS} ms:\n${output.text()}`))
+    }, GIVE_UP_MS)
     const look = () => {
       const url = /http:\/\/127\.0\.0\.1:(\d+)/.exec(output.text())?.[0]
       if (url === undefined) return

@@ -1,8 +1,8 @@
 /** The whole service as several accounts share it, with the accounts and keys that a test names. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
 import { type Answer, type CallOptions, call } from '../clients/call.ts'
 import { createFakeEngine, type FakeEngine } from '../engines/fake-engine.ts'
+import { waitUntil } from '../wait-until.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from './start-app.ts'
 
 export const ADMIN_TOKEN = 'admin-token-of-this-test'
@@ -52,11 +52,7 @@ export async function startShared(
     engine,
     admin,
     async untilDeployment(id, state) {
-      for (;;) {
-        const { json } = await admin('GET', `/deployments/${id}`)
-        if (json.state === state) return
-        await sleep(10)
-      }
+      await waitUntil(async () => (await admin('GET', `/deployments/${id}`)).json.state === state)
     },
     async account(id, limits = {}) {
       const made = await admin('POST', '/accounts', { id, limits: { creditFloorMicros: null, ...limits } })

@@ -3,8 +3,8 @@
  * for the headers that every answer must have. Tests then check only what is special to them.
  */
 import assert from 'node:assert/strict'
-import { setTimeout as delay } from 'node:timers/promises'
 import { schemas } from '@comfyorg/sdk/low'
+import { waitUntil } from '../wait-until.ts'
 import { type Answer, type CallOptions, call } from './call.ts'
 import { checkAgainstSchema, checkAgainstSpec } from './check-against-spec.ts'
 import { type Frame, openEvents } from './event-reader.ts'
@@ -94,7 +94,6 @@ const EVENT_SCHEMAS: Readonly<Record<string, string>> = {
   outputs_reset: 'OutputsResetEvent',
 }
 const TERMINAL = ['succeeded', 'failed', 'canceled', 'expired']
-const WAIT_MS = 30_000
 
 /** Throws when the answer breaks a rule that holds for every answer of this API. */
 export function checkAnswer(method: string, path: string, answer: Answer): void {
@@ -168,13 +167,12 @@ export class CheckedClient {
 
   /** Polls until the job fulfils the condition. */
   async until(id: string, isWanted: (job: WireJob) => boolean): Promise<WireJob> {
-    const giveUpAt = Date.now() + WAIT_MS
-    for (;;) {
-      const job = await this.job(id)
-      if (isWanted(job)) return job
-      assert.ok(Date.now() < giveUpAt, `waited in vain for ${JSON.stringify(job)}`)
-      await delay(5)
+    let last: WireJob | null = null
+    const look = async () => {
+      last = await this.job(id)
+      return isWanted(last) ? last : null
     }
+    return waitUntil(look, () => `${isWanted}, and not ${JSON.stringify(last)}`)
   }
 
   untilStatus(id: string, status: string): Promise<WireJob> {

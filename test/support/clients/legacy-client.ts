@@ -1,6 +1,6 @@
 /** Plain calls of the v1 API. Bodies are read as they are; numbers beyond a double stay visible in `text`. */
 import assert from 'node:assert/strict'
-import { setTimeout as pause } from 'node:timers/promises'
+import { waitUntil } from '../wait-until.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
 export type Json = any
@@ -58,18 +58,10 @@ export class LegacyClient {
 
   /** The history entry, once there is one. */
   async untilHistory(id: string): Promise<Json> {
-    for (;;) {
-      const { json } = await this.get(`/history/${id}`)
-      if (json[id] !== undefined) return json[id]
-      await pause(5)
-    }
+    return waitUntil(async () => (await this.get(`/history/${id}`)).json[id])
   }
 
   async untilStatus(id: string, word: string): Promise<void> {
-    for (;;) {
-      const { json } = await this.get(`/api/job/${id}/status`)
-      if (json.status === word) return
-      await pause(5)
-    }
+    await waitUntil(async () => (await this.get(`/api/job/${id}/status`)).json.status === word)
   }
 }

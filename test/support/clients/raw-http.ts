@@ -1,5 +1,6 @@
 /** Sends one request as raw bytes on a socket, for malformed requests. The answer is split into its parts, not interpreted. */
 import { connect } from 'node:net'
+import { GIVE_UP_MS } from '../wait-until.ts'
 
 export interface RawAnswer {
   readonly status: number
@@ -16,7 +17,12 @@ export interface RawRequest {
 }
 
 /** null when the server closed the connection without an answer. */
-export function sendRaw({ url, bytes, halfClose = true, withinMs = 20_000 }: RawRequest): Promise<RawAnswer | null> {
+export function sendRaw({
+  url,
+  bytes,
+  halfClose = true,
+  withinMs = GIVE_UP_MS,
+}: RawRequest): Promise<RawAnswer | null> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
     const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })

@@ -6,10 +6,9 @@ import { createHash, randomUUID } from 'node:crypto'
 import { after } from 'node:test'
 import { Client } from 'pg'
 import { systemClock } from '../../../lib/clock.ts'
-import { silentLog } from '../../../lib/log.ts'
 import { loadMigrations } from '../../../src/adapters/store/migration-files.ts'
-import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../../../src/adapters/store/postgres/database/migrations.ts'
+import { openSession } from '../../../src/adapters/store/postgres/database/session.ts'
 import { type PostgresServer, startPostgres } from './postgres-server.ts'
 
 export interface TestDatabase extends AsyncDisposable {
@@ -75,8 +74,8 @@ async function ensureTemplate(serverUrl: string): Promise<string> {
     if (rowCount === 1) return
     await client.query(`CREATE DATABASE ${name}_new`)
     {
-      await using connections = openConnections({ url: toDatabaseUrl(serverUrl, `${name}_new`), log: silentLog })
-      await applyMigrations(connections.chore, known, systemClock)
+      await using session = await openSession({ url: toDatabaseUrl(serverUrl, `${name}_new`) })
+      await applyMigrations(session, known, { clock: systemClock })
     }
     await client.query(`ALTER DATABASE ${name}_new RENAME TO ${name}`)
   })

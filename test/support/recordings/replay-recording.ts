@@ -11,6 +11,7 @@ import {
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import { type Frame, isText, openSocket, type TestSocket } from '../clients/test-socket.ts'
+import { waitUntil } from '../wait-until.ts'
 import { type Exchange, promptIdOf, RECORDINGS, type RecordedRun } from './recorded-runs.ts'
 
 export interface Answer {
@@ -75,12 +76,10 @@ export async function ask(url: string, path: string, init: RequestInit = {}): Pr
 
 /** The socket tells the end; without one the history does. */
 export async function waitForHistory(url: string, id: string): Promise<JsonObject> {
-  for (let tries = 0; tries < 600; tries++) {
+  return waitUntil(async () => {
     const history = (await ask(url, `/history/${id}`)).body as JsonObject
-    if (Object.hasOwn(history, id)) return history
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
-  throw new Error(`no history of ${id} within 15 s`)
+    return Object.hasOwn(history, id) ? history : null
+  })
 }
 
 async function uploadInputs(url: string, run: RecordedRun): Promise<void> {

@@ -5,6 +5,7 @@ import { get } from 'node:http'
 import { after, before, test } from 'node:test'
 import { patterned } from '../../contracts/blob-store.ts'
 import type { WireAsset } from '../../support/clients/checked-client.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { type AssetService, asAccount, errorOf, FIELDS, openAssetService, uploaded } from './asset-service.ts'
 
 let service: AssetService
@@ -160,7 +161,7 @@ test('delete is 204, then 404; bytes that another record uses stay', async () =>
   assert.ok(bytes.equals(Buffer.from(await (await content(two)).arrayBuffer())))
 })
 
-test('a client that leaves in the middle of a download lets the file go', { timeout: 20_000 }, async () => {
+test('a client that leaves in the middle of a download lets the file go', async () => {
   const asset = await uploaded(service, { bytes: patterned(20_000_000) })
   const request = get(`${service.origin}/api/v2/assets/${asset.id}/content`)
   const [response] = await once(request, 'response')
@@ -169,7 +170,7 @@ test('a client that leaves in the middle of a download lets the file go', { time
   request.on('error', () => {})
   response.on('error', () => {})
   request.destroy()
-  while ((await openBlobFiles()) > 0) await new Promise(setImmediate)
+  await waitUntil(async () => (await openBlobFiles()) === 0)
 })
 
 /** How many files of the blob store this process holds open; where the system does not tell, one and then none. */

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { patterned } from '../../contracts/blob-store.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { type AssetService, errorOf, openAssetService } from './asset-service.ts'
 
 const B = 'frontier'
@@ -134,23 +135,23 @@ function startEndless(service: AssetService, headers: Record<string, string> = {
   return request
 }
 
-test('a client that leaves in the middle leaves nothing behind, nor its key', { timeout: 20_000 }, async () => {
+test('a client that leaves in the middle leaves nothing behind, nor its key', async () => {
   await using service = await openAssetService()
   for (const size of [1000, 3_000_000]) {
     const request = startEndless(service, { 'idempotency-key': 'broken' })
     const closed = new Promise((resolve) => request.on('error', () => {}).on('close', resolve))
     await new Promise((resolve) => request.write(patterned(size), resolve))
     // The bytes have arrived when the store has begun its file; small ones stay in memory.
-    while (size > 100_000 && (await service.storedFiles()).length === 0) await new Promise(setImmediate)
+    if (size > 100_000) await waitUntil(async () => (await service.storedFiles()).length > 0)
     request.destroy()
     await closed
-    while ((await service.storedFiles()).length > 0) await new Promise(setImmediate)
+    await waitUntil(async () => (await service.storedFiles()).length === 0)
     assert.equal(await service.store.keys.findKey('local', 'broken', new Date()), null)
   }
   assert.deepEqual(service.defects, [])
 })
 
-test('a client that sends beyond the limit gets its 413 while it is still sending', { timeout: 30_000 }, async () => {
+test('a client that sends beyond the limit gets its 413 while it is still sending', async () => {
   await using service = await openAssetService({ maxUploadBytes: 1_000_000 })
   const request = startEndless(service)
   request.on('error', () => {})
@@ -170,7 +171,7 @@ test('a client that sends beyond the limit gets its 413 while it is still sendin
   assert.equal(response.statusCode, 413)
   assert.ok(sentBytes < 100_000_000, `sent ${sentBytes}`)
   request.destroy()
-  while ((await service.storedFiles()).length > 0) await new Promise(setImmediate)
+  await waitUntil(async () => (await service.storedFiles()).length === 0)
 })
 
 test('a declared length over the limit is refused before a byte of the body has come', async () => {

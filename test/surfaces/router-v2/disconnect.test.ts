@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { type RouterApp, startRouter } from '../../support/app/start-router.ts'
 import { refusedWith } from '../../support/clients/router-client.ts'
 import { accepted, done, gate } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const PRICE_MICROS = 40_000
 const CREDIT = 1_000_000
@@ -23,10 +24,6 @@ async function startListening() {
     app,
     isLogged: () => lines.some(({ status, errorType }) => status === 499 && errorType === 'client_disconnected'),
   }
-}
-
-async function until(isThere: () => boolean): Promise<void> {
-  while (!isThere()) await new Promise(setImmediate)
 }
 
 /** A request as bytes on a socket of its own; `cut` is how much of its body leaves. */
@@ -73,14 +70,14 @@ for (const [how, leave] of [
     const held = gate(done({ made: 'alone' }))
     app.provider.answer(held.answer)
     const socket = await open(app, 'fake/paid')
-    await until(() => app.provider.submits.length === 1)
+    await waitUntil(() => app.provider.submits.length === 1)
     leave(socket)
     await once(socket, 'close')
     held.open()
     const collected = await collect(app, 'fake/paid')
     assert.deepEqual([collected.json, collected.headers['idempotent-replayed']], [{ made: 'alone' }, 'true'])
     assert.equal(app.provider.submits.length, 1)
-    await until(isLogged)
+    await waitUntil(isLogged)
     await isBilledOnce(app)
   })
 
@@ -89,14 +86,14 @@ for (const [how, leave] of [
     await using _app = app
     app.provider.answer(accepted({ task: 1 }))
     const socket = await open(app, 'fake/paid-polled')
-    await until(() => app.provider.polls.length > 1)
+    await waitUntil(() => app.provider.polls.length > 1)
     leave(socket)
     await once(socket, 'close')
     app.provider.pollAnswer(done({ made: 'alone' }))
     const collected = await collect(app, 'fake/paid-polled')
     assert.deepEqual([collected.json, collected.headers['idempotent-replayed']], [{ made: 'alone' }, 'true'])
     assert.equal(app.provider.submits.length, 1)
-    await until(isLogged)
+    await waitUntil(isLogged)
     await isBilledOnce(app)
   })
 }
@@ -123,14 +120,14 @@ for (const model of ['fake/paid', 'fake/paid-polled']) {
     socket.on('data', (chunk) => {
       text += chunk
     })
-    await until(() => app.provider.submits.length === 1)
+    await waitUntil(() => app.provider.submits.length === 1)
     socket.end()
     await once(socket, 'finish')
     held.open()
     app.provider.pollAnswer(done({ made: 'for you' }))
     await once(socket, 'close')
     assert.match(text, /^HTTP\/1\.1 200 .*\{"made":"for you"\}$/s)
-    await until(isLogged)
+    await waitUntil(isLogged)
     const collected = await collect(app, model)
     assert.deepEqual([collected.json, collected.headers['idempotent-replayed']], [{ made: 'for you' }, 'true'])
     await isBilledOnce(app)

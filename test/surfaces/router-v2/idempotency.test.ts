@@ -5,14 +5,11 @@ import { PRICE, type RouterApp, startRouter } from '../../support/app/start-rout
 import { refusedWith } from '../../support/clients/router-client.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { accepted, done, fakeModel, gate, refusedBy } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const DAY_MS = 86_400_000
 
 /** Waits for something that happens on the other side of the service. */
-async function until(isThere: () => boolean): Promise<void> {
-  while (!isThere()) await new Promise(setImmediate)
-}
-
 async function balanceOf(app: RouterApp): Promise<number | undefined> {
   return (await app.test.app.store.ledger.balance('payer'))?.available
 }
@@ -25,7 +22,7 @@ test('of sixteen equal requests one runs, fifteen are told to wait, and then all
   const all = Array.from({ length: 16 }, send)
   const early: Awaited<ReturnType<typeof send>>[] = []
   for (const one of all) void one.then((answer) => early.push(answer))
-  await until(() => early.length === 15)
+  await waitUntil(() => early.length === 15)
   for (const answer of early) {
     refusedWith(answer, 409, 'concurrency_limit_exceeded')
     assert.match(String(answer.headers['retry-after']), /^[1-9]\d*$/)
@@ -86,7 +83,7 @@ test('every refusal before dispatch leaves the key free', async () => {
   const held = gate()
   app.provider.answer(held.answer)
   const running = app.client.run('fake/direct', {})
-  await until(() => app.provider.submits.length === 1)
+  await waitUntil(() => app.provider.submits.length === 1)
   refusedWith(await send('fake/direct', {}), 429, 'concurrency_limit_exceeded')
   held.open()
   await running
@@ -234,7 +231,7 @@ test('a provider that makes no second generation is asked again, also when it an
 })
 
 test('a deadline lets go of a polled call, and the same key collects it', async () => {
-  await using app = await startRouter({ models: [fakeModel('fake/quick', { returns: 'poll', deadline_seconds: 1 })] })
+  await using app = await startRouter({ models: [fakeModel('fake/quick', { returns: 'poll', deadline_seconds: 5 })] })
   app.provider.answer(accepted({ task: 1 }))
   const late = refusedWith(await app.client.run('fake/quick', {}, { key: 'k' }), 504, 'deadline_exceeded')
   assert.match(String(late.headers['retry-after']), /^[1-9]\d*$/)
@@ -247,8 +244,8 @@ test('a deadline lets go of a polled call, and the same key collects it', async 
 
 test('without a key a deadline promises nothing, and says that the call is charged all the same', async () => {
   const models = [
-    fakeModel('fake/quick', { price: PRICE, returns: 'poll', deadline_seconds: 1 }),
-    fakeModel('fake/slow', { price: PRICE, deadline_seconds: 1 }),
+    fakeModel('fake/quick', { price: PRICE, returns: 'poll', deadline_seconds: 5 }),
+    fakeModel('fake/slow', { price: PRICE, deadline_seconds: 5 }),
   ]
   await using app = await startRouter({ models, account: { micros: 1_000_000 } })
   app.provider.answer(accepted({ task: 1 }))
@@ -264,12 +261,12 @@ test('without a key a deadline promises nothing, and says that the call is charg
     assert.doesNotMatch(json.detail, /collects/)
   }
   // Both run on, and both are paid for.
-  while ((await app.test.app.store.ledger.balance('payer'))?.held !== 0) await new Promise(setImmediate)
+  await waitUntil(async () => (await app.test.app.store.ledger.balance('payer'))?.held === 0)
   assert.equal(await balanceOf(app), 920_000)
 })
 
 test('a deadline of a direct call promises nothing, but its answer is kept', async () => {
-  await using app = await startRouter({ models: [fakeModel('fake/slow', { deadline_seconds: 1 })] })
+  await using app = await startRouter({ models: [fakeModel('fake/slow', { deadline_seconds: 5 })] })
   const held = gate()
   app.provider.answer(held.answer)
   const late = refusedWith(await app.client.run('fake/slow', {}, { key: 'k' }), 504, 'deadline_exceeded')
@@ -289,7 +286,7 @@ test('a caller who goes away changes nothing: the call ends, is recorded and bil
   await disconnectWhenRunning(app)
   refusedWith(await app.client.run('fake/paid', { prompt: 'x' }, { key: 'k' }), 409, 'concurrency_limit_exceeded')
   held.open()
-  await until(() => lines.some((line) => 'errorType' in line && line.errorType === 'client_disconnected'))
+  await waitUntil(() => lines.some((line) => 'errorType' in line && line.errorType === 'client_disconnected'))
   const collected = await app.client.run('fake/paid', { prompt: 'x' }, { key: 'k' })
   assert.equal(collected.headers['idempotent-replayed'], 'true')
   assert.equal(app.provider.submits.length, 1)
@@ -308,7 +305,7 @@ async function disconnectWhenRunning(app: RouterApp): Promise<void> {
   })
   outgoing.on('error', () => {})
   outgoing.end(JSON.stringify({ prompt: 'x' }))
-  await until(() => app.provider.submits.length === 1)
+  await waitUntil(() => app.provider.submits.length === 1)
   const closed = new Promise<void>((resolve) => outgoing.once('close', () => resolve()))
   outgoing.destroy()
   await closed
@@ -332,7 +329,7 @@ test('a stop lets running calls finish; what has a handle is collected by the ne
   const first = await startRouter({ account: { micros: 1_000_000 }, settings: { drainTimeout: '0s' } })
   first.provider.answer(accepted({ task: 'left' }))
   const running = first.client.run('fake/paid-polled', {}, { key: 'k' })
-  await until(() => first.provider.polls.length > 0)
+  await waitUntil(() => first.provider.polls.length > 0)
   await first.test.app.drain()
   refusedWith(await running, 503, 'service_unavailable')
   first.provider.pollAnswer(done({ made: 'once' }))

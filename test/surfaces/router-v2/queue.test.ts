@@ -4,6 +4,7 @@ import { type RouterApp, startRouter } from '../../support/app/start-router.ts'
 import { refusedWith } from '../../support/clients/router-client.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { accepted, done, gate, refusedBy } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 async function submit(app: RouterApp, model: string, body: unknown, key?: string) {
   const answer = await app.client.post(`/v2/models/${model}/requests`, body, key === undefined ? {} : { key })
@@ -20,12 +21,11 @@ const requestPath = (model: string, id: string) => `/v2/models/${model}/requests
 
 /** Asks until the request is in this state. */
 async function untilStatus(app: RouterApp, path: string, wanted: string) {
-  for (;;) {
+  return waitUntil(async () => {
     const answer = await app.client.call(`${path}/status`)
     assert.equal(answer.status, 200, answer.text)
-    if (answer.json.status === wanted) return answer
-    await new Promise(setImmediate)
-  }
+    return answer.json.status === wanted ? answer : null
+  })
 }
 
 test('a queued call gives what the same call at once gives, and says where it stands meanwhile', async () => {
@@ -110,9 +110,9 @@ test('a running request is asked to stop, and ends as what the provider makes of
   const { request_id } = await submit(app, 'fake/polled', {})
   const path = requestPath('fake/polled', request_id)
   await untilStatus(app, path, 'IN_PROGRESS')
-  while (app.provider.polls.length === 0) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.polls.length !== 0)
   await app.client.call(`${path}/cancel`, { method: 'PUT' })
-  while (app.provider.canceled.length === 0) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.canceled.length !== 0)
   app.provider.pollAnswer(refusedBy('failed', { generation: 'ended' }))
   const ended = await untilStatus(app, path, 'COMPLETED')
   assert.equal(ended.json.error_type, 'cancelled')
@@ -150,7 +150,7 @@ test('a result is kept for a day and then gone, a wait beyond the bound ends unb
   const held = gate()
   app.provider.answer(held.answer)
   await submit(app, 'fake/direct', { holds: 'the place' })
-  while (app.provider.submits.length < 2) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.submits.length >= 2)
   const { request_id: waiting } = await submit(app, 'fake/direct', { waits: true })
   clock.advance(3_601_000)
   await submit(app, 'fake/direct', { rings: 'the bell' })
@@ -168,7 +168,7 @@ test('what waits and what runs survives a restart, with large bodies', async () 
   first.provider.answer(accepted({ task: 'running' }))
   const running = await submit(first, 'fake/polled', { n: 1 })
   await untilStatus(first, requestPath('fake/polled', running.request_id), 'IN_PROGRESS')
-  while (first.provider.polls.length === 0) await new Promise(setImmediate)
+  await waitUntil(() => first.provider.polls.length !== 0)
   const waiting = await submit(first, 'fake/direct', { text: 'x'.repeat(300_000) })
   await first.test.app.drain()
   first.provider.pollAnswer(done({ collected: true }))
@@ -190,7 +190,7 @@ test('a request that waited with its account’s own key is not run for nothing 
   app.provider.answer(held.answer, done({ ok: true }))
   await submit(app, 'fake/direct', {})
   const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' })
-  while (app.provider.submits.length === 0) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.submits.length !== 0)
   access = 'service_key'
   held.open()
   await untilStatus(app, requestPath('fake/paid', id), 'COMPLETED')

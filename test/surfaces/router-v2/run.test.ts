@@ -4,6 +4,7 @@ import type { LimitOverrides } from '../../../src/domain/accounts/limits/tiers.t
 import { MODELS, startRouter } from '../../support/app/start-router.ts'
 import { refusedWith } from '../../support/clients/router-client.ts'
 import { accepted, done, fakeModel, gate, refusedBy } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 test("the provider's bytes and media type come back, and the caller's bytes reach it unchanged", async () => {
   await using app = await startRouter()
@@ -160,7 +161,7 @@ test('calls beyond the pool are refused, and the pool opens when one ends', asyn
   const held = gate()
   app.provider.answer(held.answer)
   const running = [app.client.run('fake/direct', {}), app.client.run('fake/direct', {})]
-  while (app.provider.submits.length < 2) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.submits.length >= 2)
   const refused = refusedWith(await app.client.run('fake/direct', {}, { key: 'k' }), 429, 'concurrency_limit_exceeded')
   assert.match(refused.json.detail, /calls/)
   assert.deepEqual(
@@ -177,7 +178,7 @@ test('committed spend includes an admitted call and excludes a refused one', asy
   const held = gate()
   app.provider.answer(held.answer)
   const first = app.client.run('fake/paid', { prompt: 'x', n: 2 })
-  while (app.provider.submits.length < 1) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.submits.length >= 1)
   const refused = refusedWith(await app.client.run('fake/paid', { prompt: 'x' }), 429, 'concurrency_limit_exceeded')
   assert.match(refused.json.detail, /spend/)
   assert.deepEqual(spendOf(refused), ['10', '8', '2'])
@@ -200,7 +201,7 @@ test('a call that alone exceeds the ceiling is told that it never fits, and is n
   const held = gate()
   app.provider.answer(held.answer)
   const running = app.client.run('fake/paid', { prompt: 'x' })
-  while (app.provider.submits.length < 1) await new Promise(setImmediate)
+  await waitUntil(() => app.provider.submits.length >= 1)
   // The only call at a time is running too: against that alone another try would help.
   const beside = await app.client.run('fake/paid', tooDear, { key: 'k' })
   held.open()
@@ -220,7 +221,7 @@ test('a call that alone exceeds the ceiling is told that it never fits, and is n
   const fitting = await app.client.post('/v2/models/fake/paid/requests', { prompt: 'x' })
   const { status_url: statusUrl } = fitting.json
   const status = async () => (await app.client.call(new URL(statusUrl).pathname)).json.status
-  while ((await status()) !== 'COMPLETED') await new Promise(setImmediate)
+  await waitUntil(async () => (await status()) === 'COMPLETED')
   assert.equal(app.provider.submits.length, 2)
 })
 
@@ -236,7 +237,7 @@ test('a spent rate tells what is committed, and which rate it is', async () => {
     const held = gate()
     app.provider.answer(held.answer)
     const running = app.client.run('fake/paid', { prompt: 'x', n: 2 })
-    while (app.provider.submits.length < 1) await new Promise(setImmediate)
+    await waitUntil(() => app.provider.submits.length >= 1)
     const refused = await app.client.run('fake/paid', { prompt: 'x' })
     held.open()
     assert.equal((await running).status, 200)

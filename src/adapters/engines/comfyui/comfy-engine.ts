@@ -210,7 +210,7 @@ class ComfyServerEngine implements ComfyEngine {
       onLine: (line) => this.#lines.hearProcess(line),
       onStart: this.#monitor.askNow,
       onEnd: (reason) => {
-        this.#gone.abort()
+        this.#gone.abort('the process of the engine has ended')
         this.#gone = new AbortController()
         this.#startAnew(reason)
       },
@@ -362,6 +362,8 @@ class ComfyServerEngine implements ComfyEngine {
   async #close(): Promise<void> {
     this.#closing.abort()
     await settlesWithin(Promise.all(this.#runs), CLOSE_WITHIN_MS)
+    // Runs that could not be stopped would otherwise ask on, without a connection, until they give up by themselves.
+    this.#gone.abort('the engine was closed')
     await this.#monitor.close()
     await this.#socket.close()
     await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)

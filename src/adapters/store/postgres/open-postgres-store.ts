@@ -7,14 +7,16 @@ import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
 import { type ConnectionOptions, openConnections } from './database/connections.ts'
+import { mustBeMigrated, mustBeSupported } from './database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
+import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
+import { openSession } from './database/session.ts'
+import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import {
   createAccountDirectory,
-  createAccountStore,
   createAuditStore,
   createDeploymentStore,
-  createIdempotencyStore,
   createKeyStore,
   createLedgerStore,
   createLimitStore,
@@ -24,13 +26,15 @@ import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
+import { createNodeStore } from './stores/postgres-node-store.ts'
+import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
-export interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
+interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
   readonly clock?: Clock
   readonly log?: Log
-  /** Run pending migrations; default true. */
+  /** Run pending migrations, the default; false: the start is refused while there are any. */
   readonly migrates?: boolean
   readonly migrationsDirectory?: string
   /** The width of a partition of ended jobs. */
@@ -38,12 +42,10 @@ export interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
 }
 
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { clock = systemClock, log = silentLog, migrates = true } = options
+  const { clock = systemClock, log = silentLog } = options
   await using opening = new AsyncDisposableStack()
+  const schemaNumber = await prepareSchema(options, clock)
   const connections = opening.use(openConnections({ ...options, log }))
-  if (migrates) {
-    await applyMigrations(connections.chore, loadMigrations(options.migrationsDirectory ?? MIGRATIONS_DIRECTORY), clock)
-  }
   const partitions = openPartitions(connections.chore, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
   const open = opening.move()
@@ -60,11 +62,29 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
+    nodes: createNodeStore(parts),
+    isExclusive: false,
+    schemaNumber,
+    directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     // The server may come back, so nothing here is for good.
     failed: new Promise(() => {}),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+/** Returns how many migrations this program knows. */
+async function prepareSchema(options: PostgresStoreOptions, clock: Clock): Promise<number> {
+  const known = loadMigrations(options.migrationsDirectory ?? MIGRATIONS_DIRECTORY)
+  try {
+    await using session = await openSession(options)
+    await mustBeSupported(session)
+    if (options.migrates ?? true) await applyMigrations(session, known, { clock })
+    await mustBeMigrated(session, known)
+    return known.length
+  } catch (error) {
+    throw toOpenError(error, options.url)
   }
 }
 

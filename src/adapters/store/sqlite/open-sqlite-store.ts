@@ -6,6 +6,7 @@
 import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
+import { loadMigrations } from '../migration-files.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
@@ -25,6 +26,7 @@ import {
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
+import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
@@ -61,7 +63,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     const channels = await openChannels(files, options)
     const failed = Promise.race([channels.write.failed, channels.read.failed])
     failed.then((error) => log.error({ err: error, directory }, 'the store has failed'))
-    return createStore(channels, { clock, lock, failed })
+    const schemaNumber = loadMigrations(options.migrationsDirectory ?? MIGRATIONS_DIRECTORY).length
+    return createStore(channels, { clock, lock, failed, schemaNumber })
   } catch (error) {
     lock.release()
     throw error
@@ -149,9 +152,10 @@ interface StoreParts {
   readonly clock: Clock
   readonly lock: DirectoryLock
   readonly failed: Promise<Error>
+  readonly schemaNumber: number
 }
 
-function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts): SqliteStore {
+function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber }: StoreParts): SqliteStore {
   const { write, read, checkpointer } = channels
   return {
     jobs: createJobStore({ write, read, clock }),
@@ -166,6 +170,14 @@ function createStore(channels: OpenChannels, { clock, lock, failed }: StoreParts
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),
+    nodes: createNodeStore(channels),
+    // The lock on the folder proves it.
+    isExclusive: true,
+    schemaNumber,
+    async directoryVersions() {
+      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
+      return { accounts, keys, deployments }
+    },
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     ensureMeta: async (key, make) =>

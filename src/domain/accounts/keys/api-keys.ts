@@ -36,7 +36,7 @@ export interface ApiKeys {
 
 interface ApiKeysDeps {
   readonly store: KeyStore
-  readonly ring: Pick<KeyRing, 'put'>
+  readonly ring: Pick<KeyRing, 'change'>
   readonly clock: Clock
 }
 
@@ -54,23 +54,22 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
         ...{ id, accountId, name, scopes, createdAt, expiresAt },
         ...{ revokedAt: null, lastUsedAt: null, digest: digestOf(text), previousDigest: null, previousUntil: null },
       }
-      if (!(await through.insert(key))) throw new ServiceError('not_found', 'there is no account with this id')
-      ring.put(key)
+      const made = await ring.change(async () => ((await through.insert(key)) ? key : null))
+      if (made === null) throw new ServiceError('not_found', 'there is no account with this id')
       return { key: toApiKey(key), text }
     },
     async rotate(keyId, { overlapMs }, through = store) {
       if (!(overlapMs >= 0 && overlapMs <= MAX_OVERLAP_MS)) throw invalidField('overlap', 'must be at most 30 days')
       const text = newKeyText(keyId)
       const previousUntil = new Date(clock.now().getTime() + overlapMs)
-      const key = isKeyId(keyId) ? await through.rotate({ keyId, digest: digestOf(text), previousUntil }) : null
+      const secret = { keyId, digest: digestOf(text), previousUntil }
+      const key = isKeyId(keyId) ? await ring.change(() => through.rotate(secret)) : null
       if (key === null) throw noKey()
-      ring.put(key)
       return { key: toApiKey(key), text }
     },
     async revoke(keyId, through = store) {
-      const key = isKeyId(keyId) ? await through.revoke(keyId, clock.now()) : null
+      const key = isKeyId(keyId) ? await ring.change(() => through.revoke(keyId, clock.now())) : null
       if (key === null) throw noKey()
-      ring.put(key)
       return toApiKey(key)
     },
     async find(keyId) {

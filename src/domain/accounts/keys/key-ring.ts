@@ -1,23 +1,26 @@
 /**
  * Every key that can still be used, in memory, found by the id in its text. A right key and a wrong one therefore cost the same
  * few microseconds, nobody can fill a cache with guesses, and a revoked key is refused from the moment its revocation is
- * stored. About 300 bytes per key, and only operators make keys.
+ * stored, in another process from its next refresh on. About 300 bytes per key, and only operators make keys.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../../../lib/clock.ts'
+import { FollowedList } from '../../../../lib/waiting/followed-list.ts'
 import { ServiceError } from '../../errors.ts'
 import type { Caller } from '../caller.ts'
 import { digestOf, readKeyId, type StoredKey } from './api-key.ts'
-import type { KeyStore } from './key-store.ts'
+import type { KeyStore, VersionedKey } from './key-store.ts'
 
 export interface KeyRing {
   /** Whose key this is. Throws unauthorized, in one wording whatever is wrong. */
   identify(text: string): Caller
   /** Whether the key for which `identify` returned this very caller object would still be accepted. */
   isGood(caller: Caller): boolean
-  /** A key was made or changed in the store: from now on this version of it counts. */
-  put(key: StoredKey): void
-  /** Reads what was changed in the store since the last refresh. Opening does so once; later changes come by `put`. */
+  /** Makes or changes a key in the store: from then on what it answers counts. null: nothing was changed. */
+  change(write: () => Promise<StoredKey | null>): Promise<StoredKey | null>
+  /** Of the newest change that is known here. */
+  readonly version: number
+  /** Reads what was changed in the store since the last refresh. Opening does so once. */
   refresh(): Promise<void>
   /** Writes when keys were last used. */
   flushUses(): Promise<void>
@@ -41,25 +44,48 @@ const NO_DIGEST = new Uint8Array(32)
 // One object for all refusals: its stack is of no use, and recording one each time would make a wrong key cost more than a right one.
 const REFUSED = new ServiceError('unauthorized', 'a valid API key or token is required')
 
-export async function openKeyRing(deps: { readonly store: KeyStore; readonly clock: Clock }): Promise<KeyRing> {
+interface KeyRingDeps {
+  readonly store: KeyStore
+  readonly clock: Clock
+  /** Called when a key is known anew or in a newer state. */
+  readonly onChanged?: () => void
+  /** Called after this process has changed a key. */
+  readonly announce?: () => Promise<void>
+}
+
+export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   const ring = createKeyRing(deps)
   await ring.refresh()
   return ring
 }
 
-function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly clock: Clock }): KeyRing {
+function createKeyRing({ store, clock, onChanged, announce }: KeyRingDeps): KeyRing {
   const live = new Map<string, LiveKey>()
   const used = new Set<string>()
-  let seenVersion = 0
+  const list = new FollowedList<VersionedKey>({
+    read: (version, limit) => store.changedAfter(version, limit),
+    take: ({ key }) => put(key),
+    pageSize: PAGE,
+  })
 
   function put(key: StoredKey): void {
     const expiresAt = key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     if (key.revokedAt !== null || expiresAt <= clock.now().getTime()) live.delete(key.id)
     else live.set(key.id, toLiveKey(key, expiresAt, live.get(key.id)))
+    onChanged?.()
   }
 
   return {
-    put,
+    get version() {
+      return list.version
+    },
+    async change(write) {
+      const key = await list.write(write, (changed) => {
+        if (changed !== null) put(changed)
+      })
+      if (key !== null) await announce?.()
+      return key
+    },
     identify(text) {
       const id = readKeyId(text)
       if (id === null) throw REFUSED
@@ -83,16 +109,7 @@ function createKeyRing({ store, clock }: { readonly store: KeyStore; readonly cl
       if (now >= key.expiresAt) return false
       return caller === key.caller || (caller === key.previousCaller && now < key.previousUntil)
     },
-    async refresh() {
-      for (;;) {
-        const page = await store.changedAfter(seenVersion, PAGE)
-        for (const { key, version } of page) {
-          put(key)
-          seenVersion = version
-        }
-        if (page.length < PAGE) return
-      }
-    },
+    refresh: () => list.refresh(),
     async flushUses() {
       const uses = [...used].map((keyId) => ({ keyId, at: new Date(live.get(keyId)?.lastUsed ?? 0) }))
       used.clear()

@@ -2,7 +2,7 @@ import type { StoredKey } from './api-key.ts'
 
 export interface VersionedKey {
   readonly key: StoredKey
-  /** Grows with every change of any key, its last use excepted. */
+  /** Grows with every change of any key, its last use excepted, in the order in which the changes become readable. */
   readonly version: number
 }
 

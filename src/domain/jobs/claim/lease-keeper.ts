@@ -4,10 +4,9 @@
  */
 
 import { isStoreAway } from '../../errors.ts'
-import type { Lease } from '../job-store.ts'
+import type { ReturnedLease } from '../job-store.ts'
 import type { JobRun } from '../run/job-run.ts'
 import { announceTouched } from '../sweeps/announce-touched.ts'
-import { createRecover, type Recover } from '../sweeps/recover-jobs.ts'
 import type { WorkerDeps, WorkerOptions } from './worker-options.ts'
 
 type LeasedRun = Pick<JobRun, 'lease' | 'leaseUntil' | 'lose' | 'cancel'>
@@ -15,13 +14,10 @@ type LeasedRun = Pick<JobRun, 'lease' | 'leaseUntil' | 'lose' | 'cancel'>
 export class LeaseKeeper {
   readonly #deps: WorkerDeps
   readonly #options: WorkerOptions
-  readonly #recover: Recover
 
   constructor(deps: WorkerDeps, options: WorkerOptions) {
     this.#deps = deps
     this.#options = options
-    const { observer, limits } = options
-    this.#recover = createRecover({ ...deps, observer, maxAttempts: limits.maxAttempts })
   }
 
   async renew(runs: readonly LeasedRun[]): Promise<void> {
@@ -56,14 +52,8 @@ export class LeaseKeeper {
     }
   }
 
-  /** Lets the lease lapse here and now, which spends the attempt, and takes the job back like any other lapsed one. */
-  async surrender(lease: Lease): Promise<void> {
-    await this.#deps.store.renew([lease], new Date(0))
-    await this.#recover()
-  }
-
-  /** Gives jobs back to the queue without spending an attempt. Never rejects. */
-  async giveBack(leases: readonly Lease[]): Promise<void> {
+  /** Gives jobs back to the queue. Never rejects. */
+  async giveBack(leases: readonly ReturnedLease[]): Promise<void> {
     if (leases.length === 0) return
     const { store, clock, log } = this.#deps
     try {

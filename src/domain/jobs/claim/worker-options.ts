@@ -25,10 +25,7 @@ export interface WorkerDeps
     | 'mustBeActive'
     | 'verdicts'
   > {
-  readonly store: Pick<
-    JobStore,
-    'claim' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reap' | 'reserveOutputNumbers'
-  >
+  readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reserveOutputNumbers'>
   readonly fleet: WorkerFleet
   /** For leases and for the assets of outputs. */
   readonly newId: NewId

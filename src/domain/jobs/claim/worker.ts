@@ -12,7 +12,6 @@ import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim } from '../job-store.ts'
-import { createEngineLossRetries } from '../run/engine-loss-retries.ts'
 import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
@@ -78,12 +77,7 @@ class ClaimingWorker implements Worker {
       outputRules: { previewOutputs: deps.previewOutputs ?? false },
       ingestLimit: createSemaphore(parallelIngests),
       turns: deps.turns ?? createTurns(),
-      engineLossRetries: createEngineLossRetries(),
       checkLease: ({ jobId }) => this.#leases.renew([this.#runs.get(jobId)].filter((run) => run !== undefined)),
-      surrender: (lease) => {
-        this.#runs.delete(lease.jobId)
-        return this.#leases.surrender(lease)
-      },
       giveBack: (lease) => {
         this.#runs.delete(lease.jobId)
         return this.#leases.giveBack([lease])

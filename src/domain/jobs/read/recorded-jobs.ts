@@ -50,6 +50,8 @@ export interface RunRecordStore {
   /** Ended runs in the order of their end. */
   listHistory(accountId: string, range: HistoryRange, now: Date): Promise<readonly RecordedJob[]>
   selectJobs(accountId: string, filter: JobFilter, now: Date): Promise<JobSelection>
+  /** From 0 up, each once for the account over all processes: a later call gets a higher one. Some may be left out. */
+  nextPromptNumber(accountId: string): Promise<number>
   /** null: everything that has ended until now. */
   hideHistory(accountId: string, jobIds: readonly string[] | null, now: Date): Promise<void>
 }
@@ -64,6 +66,8 @@ export interface RunRecords {
   historyOf(accountId: string, jobId: string): Promise<RecordedJob | null>
   select(accountId: string, filter: JobFilter): Promise<JobSelection>
   forget(accountId: string, jobIds: readonly string[] | null): Promise<void>
+  /** Rises with every prompt of the account. */
+  nextPromptNumber(accountId: string): Promise<number>
 }
 
 interface RunRecordsDeps {
@@ -88,6 +92,7 @@ export function createRunRecords({ store, clock, maxLive = MAX_LIVE }: RunRecord
       const found = await find(accountId, jobId)
       return found !== null && isHistory(found.job) && !found.isHidden ? found : null
     },
+    nextPromptNumber: (accountId) => store.nextPromptNumber(accountId),
     select: (accountId, filter) => store.selectJobs(accountId, filter, clock.now()),
     async forget(accountId, jobIds) {
       const known = jobIds?.filter(isUuid) ?? null

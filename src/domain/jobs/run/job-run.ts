@@ -214,10 +214,9 @@ export class JobRun {
       return
     }
     this.#committer.stop()
-    if (this.#deservesRetry()) this.#deps.engineLossRetries.grant(this.lease.jobId)
-    if (verdict.verdict === 'return') return this.#deps.giveBack(this.lease)
-    this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
-    await this.#deps.surrender(this.lease)
+    const isSpent = verdict.verdict === 'requeue'
+    if (isSpent) this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
+    await this.#deps.giveBack({ ...this.lease, isSpent, isEngineLoss: this.#deservesRetry() })
   }
 
   #toEndingRun(): EndingRun {
@@ -238,7 +237,7 @@ export class JobRun {
     const code = this.#listener.failureCode
     const { slot, hasOther } = this.#assigned
     const mayGoBetter = (code === OUT_OF_MEMORY && slot.canFree) || (code === CUDA_FAULT && hasOther())
-    return mayGoBetter && !this.#deps.engineLossRetries.wasGranted(this.lease.jobId)
+    return mayGoBetter && this.claim.engineLosses === 0
   }
 
   #holdsUntil(error: unknown): number {

@@ -10,13 +10,12 @@ import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
 import type { Job } from '../job.ts'
-import type { JobStore, Lease } from '../job-store.ts'
+import type { JobStore, Lease, ReturnedLease } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
 import type { OutputRules } from '../outputs/output-draft.ts'
 import type { EngineVerdicts } from '../submit/engine-verdicts.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { CommitPace } from './committer.ts'
-import type { EngineLossRetries } from './engine-loss-retries.ts'
 
 export interface RunLimits {
   readonly maxAttempts: number
@@ -53,11 +52,8 @@ export interface RunDeps {
   readonly turns: Turns
   /** Asks the store whether the lease still stands, and tells the run if a cancel came or the lease is lost. */
   checkLease(lease: Lease): Promise<void>
-  /** Spends the attempt: the job goes back to the queue. */
-  surrender(lease: Lease): Promise<void>
-  /** The job goes back to the queue without having spent an attempt. */
-  giveBack(lease: Lease): Promise<void>
-  readonly engineLossRetries: EngineLossRetries
+  /** The job goes back to the queue. */
+  giveBack(lease: ReturnedLease): Promise<void>
   /** Absent: no submit waits for the engine's check of its graph. */
   readonly verdicts?: EngineVerdicts
   /** Called with the job as the store has it now, before the change is published. */

@@ -34,7 +34,6 @@ export async function writeEnd(
   if (outcome.outcome === 'lost') return 'refused'
   run.onVersion(outcome.version)
   extraData.forget(jobId)
-  deps.engineLossRetries.forget(jobId)
   if (outcome.job !== undefined) deps.onStored?.(outcome.job)
   bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
   bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, run.heard.terminalEvent) })

@@ -80,6 +80,8 @@ interface SubmitDeps {
   readonly pool: string
   /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
   readonly mustTakeJobs?: (pool: string) => void
+  /** The store knows that the pool is closed, though what is known here was otherwise: throws the refusal that fits. */
+  readonly refuseClosedPool?: (pool: string) => Promise<void>
   /** What a job will cost this account; throws where the account may not run anything. Without it nothing costs anything. */
   readonly admit?: (accountId: string, pool: string) => PoolPrice | null
   /** Throws forbidden where the nodes that run models would be refused; without it every job may run every model. */
@@ -193,6 +195,16 @@ export function createSubmit(deps: SubmitDeps): Submit {
         throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
           details: { field: 'id' },
         })
+      case 'pool_closed':
+        await deps.refuseClosedPool?.(job.pool)
+        // It was opened again meanwhile.
+        throw new ServiceError(
+          'deployment_not_ready',
+          'the deployment is being started; send the job again in a moment',
+          {
+            retryAfterSeconds: 1,
+          },
+        )
       case 'queue_full':
         throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
           retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),

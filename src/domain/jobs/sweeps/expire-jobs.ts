@@ -10,10 +10,10 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { announceTouched } from './announce-touched.ts'
 
 interface ExpireDeps {
-  readonly store: Pick<JobStore, 'expire' | 'remove'>
+  readonly store: Pick<JobStore, 'expire' | 'remove' | 'dropExpired'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
-  readonly extraData: Pick<ExtraDataKeeper, 'forget' | 'sweep'>
+  readonly extraData: Pick<ExtraDataKeeper, 'forget'>
   readonly observer?: JobObserver
   readonly expiredGraceMs?: number
   /** How many one transaction takes: a sweep must not hold up submits. */
@@ -21,21 +21,21 @@ interface ExpireDeps {
 }
 
 export interface Expiry {
-  /** Both return how many jobs they took. */
-  expireLive(): Promise<number>
-  removeOld(): Promise<number>
+  /** Both return how many jobs they took; the signal ends them between two batches. */
+  expireLive(signal?: AbortSignal): Promise<number>
+  removeOld(signal?: AbortSignal): Promise<number>
 }
 
 const HOUR_MS = 3_600_000
 const MAX_BATCHES = 100
 
 export function createExpiry(deps: ExpireDeps): Expiry {
-  const { store, clock, extraData, expiredGraceMs = HOUR_MS, batch = 200 } = deps
+  const { store, clock, expiredGraceMs = HOUR_MS, batch = 200 } = deps
   const observer = deps.observer ?? silentObserver
 
-  async function inBatches(sweep: () => Promise<number>): Promise<number> {
+  async function inBatches(sweep: () => Promise<number>, signal?: AbortSignal): Promise<number> {
     let total = 0
-    for (let round = 0; round < MAX_BATCHES; round++) {
+    for (let round = 0; round < MAX_BATCHES && !signal?.aborted; round++) {
       const count = await sweep()
       total += count
       if (count < batch) break
@@ -43,19 +43,22 @@ export function createExpiry(deps: ExpireDeps): Expiry {
     return total
   }
 
+  function untilNow() {
+    const now = clock.now()
+    return { now, expiredBefore: new Date(now.getTime() - expiredGraceMs) }
+  }
+
   return {
-    expireLive: () =>
+    expireLive: (signal) =>
       inBatches(async () => {
         const touched = await store.expire(clock.now(), batch)
         announceTouched({ ...deps, observer }, touched, null)
         return touched.length
-      }),
-    async removeOld() {
-      extraData.sweep(clock.now())
-      return inBatches(() => {
-        const now = clock.now()
-        return store.remove({ now, expiredBefore: new Date(now.getTime() - expiredGraceMs), limit: batch })
-      })
-    },
+      }, signal),
+    removeOld: (signal) =>
+      inBatches(() => {
+        const options = { ...untilNow(), limit: batch }
+        return store.dropExpired === undefined ? store.remove(options) : store.dropExpired(options)
+      }, signal),
   }
 }

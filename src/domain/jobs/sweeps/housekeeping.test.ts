@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
+import { createFixedClock } from '../../../../test/support/fixed-clock.ts'
+import { createLeadership } from '../../service-nodes/leadership.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
 test('a chore never overlaps itself and goes on after a failure', async () => {
@@ -14,6 +16,7 @@ test('a chore never overlaps itself and goes on after a failure', async () => {
     tasks: [
       {
         name: 'slow',
+        runs: 'each',
         everyMs: 1,
         async run() {
           most = Math.max(most, ++active)
@@ -41,6 +44,7 @@ test('ending waits for the chore under way and starts no other', async () => {
     tasks: [
       {
         name: 'one',
+        runs: 'once',
         everyMs: 1,
         async run(signal) {
           started.resolve()
@@ -49,7 +53,7 @@ test('ending waits for the chore under way and starts no other', async () => {
           isDone = true
         },
       },
-      { name: 'never', everyMs: 1_000_000, run: () => assert.fail('its time has not come') },
+      { name: 'never', runs: 'each', everyMs: 1_000_000, run: () => assert.fail('its time has not come') },
     ],
   })
   house.start()
@@ -60,4 +64,63 @@ test('ending waits for the chore under way and starts no other', async () => {
   await ended
   assert.ok(isDone && isTold)
   house.start()
+})
+
+test('chores of the service run while this process leads, and are told when it no longer does; its own run always', async () => {
+  const clock = createFixedClock()
+  const held = { nodeId: 'we' }
+  const leadership = createLeadership({
+    name: 'housekeeping',
+    nodeId: 'we',
+    clock,
+    forMs: 15_000,
+    store: {
+      takeSingleton: async ({ name, now, until }) => ({ name, ...held, heldSince: now, heldUntil: until }),
+    },
+  })
+  const began = Promise.withResolvers<AbortSignal>()
+  const finish = Promise.withResolvers<void>()
+  let runs = 0
+  let onOwnRun = () => {}
+  const nextOwnRun = () =>
+    new Promise<void>((resolve) => {
+      onOwnRun = resolve
+    })
+  await using house = createHousekeeping({
+    log: silentLog,
+    leadership,
+    random: () => 0,
+    tasks: [
+      {
+        name: 'of the service',
+        runs: 'once',
+        everyMs: 1,
+        async run(signal) {
+          runs++
+          began.resolve(signal)
+          await finish.promise
+        },
+      },
+      {
+        name: 'of the process',
+        runs: 'each',
+        everyMs: 1,
+        run: async () => onOwnRun(),
+      },
+    ],
+  })
+  house.start()
+  await nextOwnRun()
+  await nextOwnRun()
+  assert.equal(runs, 0, 'somebody else may lead')
+  await leadership.renew()
+  const signal = await began.promise
+  assert.equal(signal.aborted, false)
+  held.nodeId = 'another'
+  await leadership.renew()
+  assert.equal(signal.aborted, true)
+  finish.resolve()
+  await nextOwnRun()
+  await nextOwnRun()
+  assert.equal(runs, 1)
 })

@@ -4,6 +4,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { AccountStore } from '../../accounts/account-store.ts'
 import type { IdempotencyStore } from '../../idempotency/idempotency-key.ts'
+import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { Expiry } from './expire-jobs.ts'
 import type { Chore } from './housekeeping.ts'
 import type { Recover } from './recover-jobs.ts'
@@ -13,21 +14,34 @@ interface ChoreDeps {
   readonly expiry: Expiry
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
+  readonly extraData: Pick<ExtraDataKeeper, 'sweep'>
+  /** For how long this process has reached the store without a break. */
+  steadyForMs(): number
   readonly clock: Clock
   readonly log: Log
 }
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
+// After an outage of the store every worker gets the time of one renewal (10 s) before its leases count as lapsed.
+const REAP_AFTER_MS = 12 * SECOND_MS
 
-export function createJobChores({ recover, expiry, keys, accounts, clock, log }: ChoreDeps): Chore[] {
+export function createJobChores(deps: ChoreDeps): Chore[] {
+  const { recover, expiry, keys, accounts, extraData, clock, log } = deps
   return [
-    { name: 'reap-leases', everyMs: 5 * SECOND_MS, run: () => recover() },
-    { name: 'expire-jobs', everyMs: 5 * SECOND_MS, run: () => expiry.expireLive() },
-    { name: 'remove-jobs', everyMs: MINUTE_MS, run: () => expiry.removeOld() },
-    { name: 'sweep-keys', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
+    {
+      name: 'reap-leases',
+      runs: 'once',
+      everyMs: 5 * SECOND_MS,
+      run: async (signal) => (deps.steadyForMs() < REAP_AFTER_MS ? [] : recover({ signal })),
+    },
+    { name: 'expire-jobs', runs: 'once', everyMs: 5 * SECOND_MS, run: (signal) => expiry.expireLive(signal) },
+    { name: 'remove-jobs', runs: 'once', everyMs: MINUTE_MS, run: (signal) => expiry.removeOld(signal) },
+    { name: 'forget-credentials', runs: 'each', everyMs: MINUTE_MS, run: async () => extraData.sweep(clock.now()) },
+    { name: 'sweep-keys', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
     {
       name: 'repair-counters',
+      runs: 'once',
       // Rare, because it counts every row. Each transaction keeps the counters exact; this mends what a defect may have broken.
       everyMs: 60 * MINUTE_MS,
       async run() {

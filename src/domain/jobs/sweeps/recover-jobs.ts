@@ -1,6 +1,6 @@
 /**
  * Takes jobs back from workers that are gone: a lapsed lease sends a job to its next attempt, or ends it once its attempts
- * are spent. At start-up the lock on the data folder proves that no other process is alive, so every lease counts as lapsed.
+ * are spent. Where a store proves that no other process is alive, every lease that it holds at the start counts as lapsed.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { EventBus } from '../../events/event-bus.ts'
@@ -22,6 +22,8 @@ interface RecoverDeps {
 interface RecoverOptions {
   /** Only with proof that no other process holds a lease. */
   readonly releaseAll?: boolean
+  /** Ends it between two portions. */
+  readonly signal?: AbortSignal
 }
 
 export type Recover = (options?: RecoverOptions) => Promise<readonly TouchedJob[]>
@@ -36,10 +38,10 @@ export function createRecover(deps: RecoverDeps): Recover {
   const observer = deps.observer ?? silentObserver
   const error = toJobError('worker_lost', `the worker was lost ${maxAttempts} times while it ran this job`)
 
-  return async function recover({ releaseAll = false } = {}) {
+  return async function recover({ releaseAll = false, signal } = {}) {
     const all: TouchedJob[] = []
     // A store may take back a bounded number at a time.
-    for (let round = 0; round < MAX_ROUNDS; round++) {
+    for (let round = 0; round < MAX_ROUNDS && !signal?.aborted; round++) {
       const now = clock.now()
       const touched = await store.reap({ now, lapsedBefore: releaseAll ? END_OF_TIME : now, maxAttempts, error })
       if (touched.length === 0) break

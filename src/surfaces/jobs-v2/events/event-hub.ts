@@ -20,6 +20,8 @@ interface HubOptions {
   readonly watchJob: WatchJob
   readonly accountConnections: AccountConnections
   readonly isWelcome: IsWelcome
+  /** Calls the listener when the answer may have changed. */
+  readonly onCredentialsChanged: (listener: () => void) => () => void
   readonly contentLinks: ContentLinks
   readonly ticker: Ticker
   readonly turns: Turns
@@ -62,6 +64,7 @@ export function createEventHub(options: HubOptions): EventHub {
   let stopTicking: (() => void) | null = null
   let ticks = 0
   let isClosed = false
+  const stopListening = options.onCredentialsChanged(dismissUnwelcome)
 
   function tick(): void {
     for (const channel of pending) if (!channel.flush()) pending.delete(channel)
@@ -69,10 +72,14 @@ export function createEventHub(options: HubOptions): EventHub {
     if (ticks % CHECK_EVERY_TICKS === 0) for (const [stream, caller] of streams) check(stream, caller)
   }
 
-  /** The stream of a caller whose credential is no longer good ends. */
   function check(stream: EventStream, caller: Caller): void {
     if (!isWelcome(caller)) stream.end()
     stream.check()
+  }
+
+  /** The streams of callers whose credential is no longer good end. */
+  function dismissUnwelcome(): void {
+    for (const [stream, caller] of streams) if (!isWelcome(caller)) stream.end()
   }
 
   function share(key: string, { reach, jobId, base }: StreamRequest): Shared {
@@ -147,6 +154,7 @@ export function createEventHub(options: HubOptions): EventHub {
     openStreams: () => streams.size,
     close() {
       isClosed = true
+      stopListening()
       for (const stream of streams.keys()) stream.end()
     },
   }

@@ -27,6 +27,8 @@ export interface GateOptions {
   readonly authenticate: Authenticate
   /** Left out: a credential that was accepted once stays good for as long as the service runs. */
   readonly isWelcome?: IsWelcome
+  /** Calls the listener when that may have changed for somebody; left out: it never does at a moment that is known. */
+  readonly onCredentialsChanged?: (listener: () => void) => () => void
   /** Further Host names without port; `*` allows every name. */
   readonly allowedHosts: readonly string[]
   readonly corsOrigins: readonly string[]
@@ -64,6 +66,8 @@ export interface Gate {
   authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller>
   /** Asked about once a second for every connection that is held open; it is closed when the answer is no. */
   readonly isWelcome: IsWelcome
+  /** Calls the listener when the answer may have changed for somebody, so that nobody stays for up to a second more. */
+  readonly onCredentialsChanged: (listener: () => void) => () => void
   /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
   answerHeaders(origin: string | undefined, requestId: string): string[]
 }
@@ -119,8 +123,9 @@ export function createGate(options: GateOptions): Gate {
     return headers
   }
 
-  const { mountPrefix, hasCredentials, isWelcome = () => true } = options
-  return { mountPrefix, hasCredentials, cors, addressOf, admit, authenticate, isWelcome, answerHeaders }
+  const { mountPrefix, hasCredentials, isWelcome = () => true, onCredentialsChanged = () => () => {} } = options
+  const welcome = { isWelcome, onCredentialsChanged }
+  return { mountPrefix, hasCredentials, cors, addressOf, admit, authenticate, ...welcome, answerHeaders }
 }
 
 /** What stands before our routes in a path: a proxy's prefix, and the deployment that the path named. */

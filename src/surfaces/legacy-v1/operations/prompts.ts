@@ -1,6 +1,5 @@
 /** Prompts: submitted as jobs, and counted. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { PromptOutcome } from '../../../domain/jobs/submit/submit-prompt.ts'
@@ -14,22 +13,19 @@ import { type PromptFields, readPrompt, toFloatText, toPriority } from '../promp
 
 const PROMPT_PATH = '/prompt'
 const MAX_USAGE_SOURCE_LENGTH = 64
-// Bounds the memory whatever the number of accounts; a counter that is dropped begins anew.
-const MAX_COUNTERS = 100_000
 
 /**
  * Accepts a prompt. Its job is in the queue, and its client remembered, before the answer is sent. A prompt of which only a
  * part can run is accepted with the errors of the rest. Every refusal has the one shape that clients of this route read.
  */
 export function postPrompt(api: Api, deps: OperationDeps): void {
-  const nextNumber = createCounters()
-
   async function submit(
     request: FastifyRequest,
     fields: PromptFields,
   ): Promise<{ number: string; outcome: PromptOutcome }> {
     const { accountId, scopes } = deps.callerOf(request)
-    const position = toQueuePosition(fields, () => nextNumber(accountId))
+    const counted = fields.number === null ? await deps.jobs.records.nextPromptNumber(accountId) : null
+    const position = toQueuePosition(fields, counted ?? 0)
     const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
     const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
     const keptText = await write(request, kept)
@@ -101,24 +97,14 @@ interface QueuePosition {
 
 /**
  * An ordinary prompt has priority 0 and runs in the order of arrival. A prompt with a number of its own gets the negated number
- * as its priority: lower numbers run first. With `front` the priority is the account's count of prompts: the prompt runs before
- * ordinary ones and, as long as the count goes on, before earlier ones with `front`; one whose own number is lower runs first.
+ * as its priority: lower numbers run first. With `front` the priority is the account's count of prompts, over all processes: the
+ * prompt runs before ordinary ones and before earlier ones with `front`; one whose own number is lower runs first. The numbers
+ * are each account's own, so that they do not tell how much others submit.
  */
-function toQueuePosition({ number, isFront }: PromptFields, count: () => number): QueuePosition {
+function toQueuePosition({ number, isFront }: PromptFields, counted: number): QueuePosition {
   if (number !== null) return { number: toFloatText(number), priority: toPriority(number) }
-  const counted = count()
   if (!isFront) return { number: String(counted), priority: 0 }
   return { number: counted === 0 ? '0' : String(-counted), priority: Math.max(1, toPriority(-counted)) }
-}
-
-/** Counts per account, so that a number does not tell how much others submit. */
-function createCounters(): (accountId: string) => number {
-  const counters = new BoundedMap<string, number>(MAX_COUNTERS)
-  return (accountId) => {
-    const number = counters.get(accountId) ?? 0
-    counters.set(accountId, number + 1)
-    return number
-  }
 }
 
 function toExtraData(request: FastifyRequest, { extraData, clientId }: PromptFields, now: Date): JsonObject {

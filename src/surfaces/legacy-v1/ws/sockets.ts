@@ -104,6 +104,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   })
   const { jobClients, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
+  const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
   const following = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
 
   function hold(accountId: string): AccountChannel {
@@ -247,6 +248,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     close() {
       isClosed = true
       following.stop()
+      stopListening()
       for (const channel of channels.values()) channel.flush()
       for (const connection of connections.keys()) connection.goAway()
     },

@@ -1,7 +1,4 @@
-/**
- * An engine on a fake server, with bounds so short that whatever hangs is over soon, and long enough for a machine that is busy
- * with other tests, and what a test wants to see of a run.
- */
+/** An engine on a fake server that gives nothing up by the clock unless a test asks for it, and what a test wants to see of a run. */
 import { createHash } from 'node:crypto'
 import { readGraph } from '../../../../engine/graph/read-graph.ts'
 import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-event.ts'
@@ -11,36 +8,11 @@ import { silentLog } from '../../../../lib/log.ts'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import type { Engine, EngineInput, EngineRun } from '../../../../src/domain/engine/engine-port.ts'
+import { PATIENT_BOUNDS } from '../../../support/engines/comfy-test-bounds.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../../../support/engines/fake-comfyui/fake-comfyui.ts'
 
-export const SHORT_BOUNDS: Partial<ComfyBounds> = {
-  callMs: 2_000,
-  objectInfoMs: 10_000,
-  submitMs: 2_500,
-  unreachableMs: 5_000,
-  refusedMs: 1_000,
-  vanishedMs: 800,
-  pollFirstMs: 10,
-  pollMaxMs: 60,
-  socketSilenceMs: 400,
-  stallMs: 2_500,
-  socketWaitMs: 500,
-  reconnectFirstMs: 10,
-  reconnectMaxMs: 100,
-  sameIdPauseMs: 200,
-  stopGraceMs: 2_000,
-  interruptEveryMs: 40,
-  fileFirstByteMs: 1_500,
-  fileIdleMs: 1_500,
-  filePaceWindowMs: 500,
-  fileTries: 3,
-  fileRetryMs: 10,
-  probeEveryMs: 200,
-  probeMaxMs: 300,
-  catalogMinMs: 0,
-  freeSettleMs: 0,
-  forgetAfterMs: 5,
-}
+/** History entries of runs that are over are removed soon. */
+export const BOUNDS: Partial<ComfyBounds> = { ...PATIENT_BOUNDS, forgetAfterMs: 5 }
 
 export type GraphJson = Record<string, { class_type: string; inputs: Record<string, unknown> }>
 
@@ -145,7 +117,7 @@ export async function openRig(options: FakeOptions = {}, bounds: Partial<ComfyBo
 export function openEngineAt(url: URL, bounds: Partial<ComfyBounds> = {}): Promise<ComfyEngine> {
   return openComfyEngine({
     server: { kind: 'remote', url },
-    bounds: { ...SHORT_BOUNDS, ...bounds },
+    bounds: { ...BOUNDS, ...bounds },
     log: silentLog,
     clock: systemClock,
   })

@@ -39,6 +39,20 @@ test('a number that an output bears is never given again, though it was answered
     assert.equal(await reserve(second), 4)
   }))
 
+test('numbers of prompts go on rising after a restart', () =>
+  withDirectory(async (directory) => {
+    const numbers: number[] = []
+    for (let round = 0; round < 2; round++) {
+      await using store = await openSqliteStore({ directory })
+      for (let count = 0; count < 3; count++) numbers.push(await store.records.nextPromptNumber('ada'))
+    }
+    assert.deepEqual(
+      numbers,
+      numbers.toSorted((a, b) => a - b),
+    )
+    assert.equal(new Set(numbers).size, numbers.length)
+  }))
+
 test('closing stores what was asked before, refuses what comes after, and twice is harmless', () =>
   withDirectory(async (directory) => {
     const store = await openSqliteStore({ directory })

@@ -25,36 +25,32 @@ test('under steady load the WAL is copied into the database and starts over whil
     assert.equal(await store.readMeta(`${ROUNDS - 1}-19`), value)
   }))
 
-test(
-  'the writer asks when the WAL is long, another thread copies it, and the next write starts it over',
-  { timeout: 30_000 },
-  () =>
-    withDirectory(async (directory) => {
-      const path = join(directory, 'pages.db')
-      const database = openWriter(path, { synchronous: 'NORMAL', maxPages: null })
-      database.exec('CREATE TABLE page (bytes BLOB)')
-      const insert = database.prepare('INSERT INTO page VALUES (zeroblob(400000))')
-      const look = database.prepare('PRAGMA wal_checkpoint(NOOP)')
-      const measure = () => look.get() as { log: number; checkpointed: number }
-      const wal = createWalLength(database)
-      const failures: Error[] = []
-      const checkpointer = createWalCheckpointer(path, (error) => failures.push(error))
-      try {
-        do insert.run()
-        while (!wal.limit())
-        const { log: longest } = measure()
-        assert.ok(longest > 4_096)
-        // Asked again and again, as the writer does: a request during a checkpoint is not remembered.
-        while (measure().checkpointed < longest && failures.length === 0) {
-          checkpointer.request()
-          await new Promise(setImmediate)
-        }
-        assert.deepEqual(failures, [])
-        insert.run()
-        assert.ok(measure().log < longest / 4, `${measure().log} pages of ${longest} are left in the WAL`)
-      } finally {
-        await checkpointer.close()
-        database.close()
+test('the writer asks when the WAL is long, another thread copies it, and the next write starts it over', () =>
+  withDirectory(async (directory) => {
+    const path = join(directory, 'pages.db')
+    const database = openWriter(path, { synchronous: 'NORMAL', maxPages: null })
+    database.exec('CREATE TABLE page (bytes BLOB)')
+    const insert = database.prepare('INSERT INTO page VALUES (zeroblob(400000))')
+    const look = database.prepare('PRAGMA wal_checkpoint(NOOP)')
+    const measure = () => look.get() as { log: number; checkpointed: number }
+    const wal = createWalLength(database)
+    const failures: Error[] = []
+    const checkpointer = createWalCheckpointer(path, (error) => failures.push(error))
+    try {
+      do insert.run()
+      while (!wal.limit())
+      const { log: longest } = measure()
+      assert.ok(longest > 4_096)
+      // Asked again and again, as the writer does: a request during a checkpoint is not remembered.
+      while (measure().checkpointed < longest && failures.length === 0) {
+        checkpointer.request()
+        await new Promise(setImmediate)
       }
-    }),
-)
+      assert.deepEqual(failures, [])
+      insert.run()
+      assert.ok(measure().log < longest / 4, `${measure().log} pages of ${longest} are left in the WAL`)
+    } finally {
+      await checkpointer.close()
+      database.close()
+    }
+  }))

@@ -37,6 +37,8 @@ export interface FakeOptions {
 export interface RestartOptions {
   /** How long nobody listens. */
   readonly downMs?: number
+  /** Nobody listens before this has resolved. */
+  readonly downUntil?: Promise<unknown>
   /** The input folder is lost, too. */
   readonly wipe?: boolean
 }
@@ -358,11 +360,12 @@ class FakeServer implements FakeComfy {
     return this.#restarting
   }
 
-  async #restart({ downMs = 0, wipe = false }: RestartOptions): Promise<void> {
+  async #restart({ downMs = 0, downUntil, wipe = false }: RestartOptions): Promise<void> {
     await this.#stop()
     if (wipe) this.files.clear('input')
     this.files.clear('temp')
     if (downMs > 0) await new Promise((resolve) => setTimeout(resolve, downMs))
+    await downUntil
     this.#life = new AbortController()
     this.#queue = this.#newQueue()
     this.#executor = this.#newExecutor()

@@ -1,7 +1,10 @@
 /** Faults of what the service observes a run by: the socket, the history and the queue. */
+import { LONG_MS, shortBounds } from '../comfy-test-bounds.ts'
 import { ALWAYS, type FaultRow } from './row.ts'
 
 const POLL = { pollMaxMs: 1 }
+/** The socket is taken for dead soon; that never ends a run. */
+const RENEWED = shortBounds('socketSilenceMs')
 const SILENT = { evictHistory: true, silentSocket: true }
 
 const SOCKET_ROWS: readonly FaultRow[] = [
@@ -10,6 +13,7 @@ const SOCKET_ROWS: readonly FaultRow[] = [
     faults: { silentSocket: true },
     since: 'point',
     ends: 'succeeded',
+    bounds: RENEWED,
     within: POLL,
   },
   {
@@ -17,6 +21,7 @@ const SOCKET_ROWS: readonly FaultRow[] = [
     faults: { silentSocket: true },
     since: 'birth',
     ends: 'succeeded',
+    bounds: RENEWED,
     within: POLL,
   },
   { name: 'a socket that is cut', act: (fake) => fake.cutSockets(), since: 'point', ends: 'succeeded', within: POLL },
@@ -48,6 +53,7 @@ const SOCKET_ROWS: readonly FaultRow[] = [
     act: (fake) => fake.cutSockets(),
     since: 'point',
     ends: 'succeeded',
+    bounds: RENEWED,
     within: POLL,
   },
   {
@@ -56,6 +62,7 @@ const SOCKET_ROWS: readonly FaultRow[] = [
     act: (fake) => fake.cutSockets(),
     since: 'point',
     ends: 'succeeded',
+    bounds: RENEWED,
     within: POLL,
   },
   { name: 'news of strangers', faults: { strangersFrames: true }, since: 'point', ends: 'succeeded', within: POLL },
@@ -91,6 +98,8 @@ const HISTORY_ROWS: readonly FaultRow[] = [
     faults: { historyLagMs: 120 },
     since: 'point',
     ends: 'succeeded',
+    // The run is in neither queue nor history for a while, and must not count as forgotten.
+    bounds: { vanishedMs: LONG_MS },
     within: { ...POLL, vanishedMs: 1 },
   },
   ...paths.flatMap((path): FaultRow[] => [

@@ -39,7 +39,7 @@ export interface FaultRow {
   /** Prompts that both servers may have begun. One for each attempt, unless told. */
   readonly executions?: number | Readonly<Record<Phase, number>>
   readonly within: Within
-  /** Other bounds than the usual ones, where those would hide what ends the wait. */
+  /** Other bounds than the short ones of `within` and the long ones of everything else. */
   readonly bounds?: Partial<ComfyBounds>
   /** The server is gone: the service promises to run its jobs elsewhere within the lease and five seconds. */
   readonly isDeath?: true
@@ -56,8 +56,8 @@ export function endOf({ ends, never }: FaultRow, phase: Phase): Ending {
   return typeof ends === 'string' ? ends : ends[phase]
 }
 
-export function sumOf(within: Within, bounds: Readonly<Record<BoundName, number | null>> = DEFAULTS): number {
-  return Object.entries(within).reduce((sum, [name, times]) => sum + times * (bounds[name as BoundName] ?? 0), 0)
+export function sumOf(within: Within): number {
+  return Object.entries(within).reduce((sum, [name, times]) => sum + times * (DEFAULTS[name as BoundName] ?? 0), 0)
 }
 
 /** The names of all faults that a row switches on. */

@@ -117,7 +117,6 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
     never: { running: BEGUN, finishing: BEGUN },
     executions: { queued: 1, running: 1, finishing: 1 },
     quarantines: ['queued'],
-    bounds: { idleMs: 800 },
     within: { ...stop, idleMs: 1 },
   },
   {
@@ -127,7 +126,6 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
     ends: 'failed:node_execution_error',
     never: NOT_AT_END,
     quarantines: ['queued', 'running'],
-    bounds: { idleMs: 800, stallMs: null },
     within: { ...stop, idleMs: 1 },
   },
   {
@@ -136,7 +134,6 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
     since: 'point',
     ends: 'succeeded',
     quarantines: ['queued', 'running', 'finishing'],
-    bounds: { idleMs: 800 },
     within: { ...stop, idleMs: 1 },
   },
   {
@@ -147,7 +144,6 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
     ends: 'failed:node_execution_error',
     never: { finishing: 'a run whose node raised never comes to its end' },
     quarantines: ['queued', 'running'],
-    bounds: { idleMs: 800 },
     within: { ...stop, idleMs: 1 },
   },
 ]
@@ -155,8 +151,6 @@ const DEAD_WORKER_ROWS: readonly FaultRow[] = [
 /** As if the network cable was unplugged: connections stay open, and nothing comes through them. */
 const CUT_OFF = { mute: { '': ALWAYS }, silentSocket: true }
 const cut: Within = { unreachableMs: 1, callMs: 1, pollMaxMs: 2 }
-/** So long that only the missing sign of life ends a wait. */
-const PATIENT = { submitMs: 60_000, uploadIdleMs: 60_000, fileFirstByteMs: 60_000, fileIdleMs: 60_000 }
 
 const DEATH_ROWS: readonly FaultRow[] = [
   {
@@ -165,7 +159,6 @@ const DEATH_ROWS: readonly FaultRow[] = [
     since: 'point',
     ends: 'moved',
     isDeath: true,
-    bounds: PATIENT,
     within: cut,
   },
   {
@@ -175,7 +168,6 @@ const DEATH_ROWS: readonly FaultRow[] = [
     ends: 'moved',
     executions: { queued: 1, running: 1, finishing: 1 },
     isDeath: true,
-    bounds: PATIENT,
     within: cut,
   },
   {
@@ -186,7 +178,6 @@ const DEATH_ROWS: readonly FaultRow[] = [
     ends: 'moved',
     executions: { queued: 1, running: 1, finishing: 1 },
     isDeath: true,
-    bounds: PATIENT,
     within: cut,
   },
   {

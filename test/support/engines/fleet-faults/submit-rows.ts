@@ -1,4 +1,5 @@
 /** Faults while a prompt is submitted to the server. A run that has reached a later point was submitted, so they cannot occur there. */
+import { LONG_MS } from '../comfy-test-bounds.ts'
 import { ALWAYS, type FaultRow } from './row.ts'
 
 const SUBMITTED = 'a run that the server has begun has been submitted: what is wrong with submits no longer concerns it'
@@ -12,6 +13,8 @@ export const SUBMIT_ROWS: readonly FaultRow[] = [
     faults: { dropPromptReply: 1 },
     since: 'submit',
     ends: 'succeeded',
+    // It is found again, whenever that is.
+    bounds: { vanishedMs: LONG_MS },
     within: { vanishedMs: 1, pollMaxMs: 1 },
   },
   {

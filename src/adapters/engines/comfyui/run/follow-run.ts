@@ -8,11 +8,12 @@ import { performance } from 'node:perf_hooks'
 import { createDoorbell, type Doorbell } from '../../../../../lib/waiting/doorbell.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
-import { type Fitness, runningIn } from '../health/fitness.ts'
+import type { Fitness } from '../health/fitness.ts'
 import type { ComfyApi, Queue } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 import type { EngineSocket } from '../wire/comfy-socket.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
+import { QueueWatch } from './queue-watch.ts'
 import { lostByCall, type Standstill } from './run-endings.ts'
 import { type HistoryEntry, readHistory } from './run-history.ts'
 import { positionIn, type QueuePosition, type Stopper } from './stop-run.ts'
@@ -35,7 +36,7 @@ export interface FollowDeps {
   readonly dispatcher: Pick<MessageDispatcher, 'lastHeardAt'>
   readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill'>
   readonly bounds: ComfyBounds
-  /** Aborted when the server's process is known to have ended. */
+  /** Aborted, with the reason as a text, when the server's process is known to have ended or the engine is closed for good. */
   readonly gone: AbortSignal
 }
 
@@ -66,9 +67,7 @@ export class RunFollower {
   #stopAskedAt = 0
   #isStalled = false
   #standstill: Standstill | null = null
-  /** What runs while this run waits, and since when that has not changed. */
-  #ahead: string | null = null
-  #aheadSince = performance.now()
+  readonly #queueWatch: QueueWatch
   #overSince: number | null = null
   #soon: NodeJS.Timeout | null = null
   #isOver = false
@@ -77,6 +76,7 @@ export class RunFollower {
     this.#deps = deps
     this.#run = run
     this.#pollMs = deps.bounds.pollFirstMs
+    this.#queueWatch = new QueueWatch({ ...deps, sinceMs: performance.now() })
   }
 
   /** A message of the run came. */
@@ -103,7 +103,7 @@ export class RunFollower {
     try {
       while (true) {
         await this.#bell.wait(this.#waitMs(), this.#isStopping() ? NEVER : this.#run.stop)
-        if (gone.aborted) throw new EngineLostError('engine_unreachable', 'the process of the engine has ended')
+        if (gone.aborted) throw new EngineLostError('engine_unreachable', String(gone.reason))
         const end = await this.#ask()
         if (end !== null) return end.kind === 'ended' ? end : (this.#toStopped() ?? end)
         if (this.#isUnrecorded()) return { kind: 'unrecorded' }
@@ -214,20 +214,10 @@ export class RunFollower {
     await stopper.stop(this.#run.promptId, this.#position).catch((error) => this.#judge(error))
   }
 
-  /** Waiting is fine as long as what runs before it changes, or is a run of ours whose messages keep coming. */
   #watchQueue(queue: Queue): void {
-    const { bounds, dispatcher, fitness } = this.#deps
-    const now = performance.now()
-    const ahead = runningIn(queue)
-    if (ahead !== this.#ahead) this.#aheadSince = now
-    this.#ahead = ahead
-    const heardAt = queue.running.map(({ promptId }) => dispatcher.lastHeardAt(promptId) ?? 0)
-    this.#aheadSince = Math.max(this.#aheadSince, ...heardAt)
-    const isIdle = queue.running.every(({ promptId }) => fitness.isAbandoned(promptId))
-    const limitMs = isIdle ? bounds.idleMs : bounds.queueStillMs
-    if (this.#standstill !== null || limitMs === null || now - this.#aheadSince < limitMs) return
-    this.#standstill = isIdle ? 'idle' : 'still'
-    if (!isIdle) fitness.markStandstill(queue)
+    if (this.#standstill !== null) return
+    this.#standstill = this.#queueWatch.look(queue, performance.now())
+    if (this.#standstill === 'still') this.#deps.fitness.markStandstill(queue)
   }
 
   #watchSilence(): void {

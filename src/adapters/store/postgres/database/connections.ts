@@ -3,7 +3,7 @@
  * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's: a statement that takes too
  * long ends there, and its connection stays usable.
  */
-import { Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
+import { type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
 import { isStoreAway } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
@@ -125,27 +125,41 @@ function createTally(outages: OutageLog): Tally {
   }
 }
 
-function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+/** What every connection has in common; `settings` are the server's, for this connection. */
+export function toClientConfig(
+  { url, password, ssl }: Omit<ConnectionOptions, 'log'>,
+  settings: Readonly<Record<string, string>>,
+): ClientConfig {
   const types = new TypeOverrides()
   // All our numbers are safe integers: times, counts, bytes and micro-dollars.
   types.setTypeParser(INT8, Number)
-  const all = Object.entries({ ...SHARED_SETTINGS, ...settings })
-  const pool = new Pool({
-    connectionString: options.url,
-    ...(options.password !== undefined && { password: options.password }),
-    ...(options.ssl !== undefined && { ssl: options.ssl }),
-    max,
+  return {
+    connectionString: url,
+    ...(password !== undefined && { password }),
+    ...(ssl !== undefined && { ssl }),
     types,
-    // Statements leave without waiting for the answers to those before them.
-    pipeline: true,
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
-    idleTimeoutMillis: IDLE_MS,
     application_name: 'atelier',
-    options: all.map(([name, value]) => `-c ${name}=${value}`).join(' '),
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  }
+}
+
+function openPool(options: ConnectionOptions, max: number, settings: Record<string, string>): Pool {
+  const pool = new Pool({
+    ...toClientConfig(options, { ...SHARED_SETTINGS, ...settings }),
+    max,
+    // Statements leave without waiting for the answers to those before them.
+    pipeline: true,
+    idleTimeoutMillis: IDLE_MS,
   } as PoolConfig)
   // A connection that breaks while it is idle is replaced at its next use.
   pool.on('error', (error) => options.log.debug({ err: error }, 'an idle connection to Postgres has ended'))
+  // One that breaks while it is in use fails the statements on it. It also says so by an event, which must have a listener: an
+  // error event without one would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }
 

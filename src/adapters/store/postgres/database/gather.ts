@@ -12,6 +12,11 @@ export interface GatherOptions<Item, Result> {
   readonly maxRunning: number
   /** Items with the same name never share a batch: the second waits for the next one. */
   readonly nameOf?: (item: Item) => string | null
+  /**
+   * Items with the same lane are never in two batches under way: they take effect in the order in which they were asked for, and
+   * no batch waits for the locks of another one.
+   */
+  readonly laneOf?: (item: Item) => string | null
 }
 
 interface Waiting<Item, Result> {
@@ -28,7 +33,9 @@ export function createGather<Item, Result>(options: GatherOptions<Item, Result>)
     weigh = () => 0,
     maxRunning,
     nameOf = () => null,
+    laneOf = () => null,
   } = options
+  const busyLanes = new Set<string>()
   let waiting: Waiting<Item, Result>[] = []
   let running = 0
   let isScheduled = false
@@ -40,13 +47,14 @@ export function createGather<Item, Result>(options: GatherOptions<Item, Result>)
     let weight = 0
     for (const [index, entry] of waiting.entries()) {
       const name = nameOf(entry.item)
+      const lane = laneOf(entry.item)
       const added = weigh(entry.item)
       const isFull = batch.length >= maxItems || (batch.length > 0 && weight + added > maxWeight)
       if (isFull) {
-        left.push(...waiting.slice(index))
-        break
+        waiting = left.concat(waiting.slice(index))
+        return batch
       }
-      if (name !== null && names.has(name)) {
+      if ((name !== null && names.has(name)) || (lane !== null && busyLanes.has(lane))) {
         left.push(entry)
         continue
       }
@@ -61,9 +69,14 @@ export function createGather<Item, Result>(options: GatherOptions<Item, Result>)
   function start(): void {
     isScheduled = false
     while (running < maxRunning && waiting.length > 0) {
+      const batch = takeBatch()
+      if (batch.length === 0) return
+      const lanes = new Set(batch.map(({ item }) => laneOf(item)).filter((lane) => lane !== null))
+      for (const lane of lanes) busyLanes.add(lane)
       running += 1
-      runBatch(takeBatch()).finally(() => {
+      runBatch(batch).finally(() => {
         running -= 1
+        for (const lane of lanes) busyLanes.delete(lane)
         start()
       })
     }

@@ -1,18 +1,20 @@
 /**
- * Migrations of a Postgres database. Any number of nodes may start at once: one runs what is pending, under a lock of the whole
- * database, and the others wait and find it done. A database that is newer than this program is fine as long as nothing was
- * taken away that this program needs.
+ * Migrations of a Postgres database that any number of processes may use, some of them older than others. What is added
+ * (`expand`) runs first and disturbs nobody. What is taken away (`contract`) runs only when an operator asks for it, once no
+ * older process is alive; from then on older programs are refused.
  */
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../../../lib/clock.ts'
+import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { type AppliedMigration, type Migration, mustBeUnchanged } from '../../migration-files.ts'
-import type { Connected } from './connections.ts'
+import type { Session } from './session.ts'
 import { type Queryable, statement } from './statement.ts'
 
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../../../migrations/postgres', import.meta.url))
 
-const LOCK = statement('migrations.lock', 'SELECT pg_advisory_xact_lock(7267300)')
+const LOCK = statement<[boolean]>('migrations.lock', 'SELECT pg_try_advisory_lock(7267300)')
+const UNLOCK = statement('migrations.unlock', 'SELECT pg_advisory_unlock(7267300)')
 const EXISTS = statement<[boolean]>('migrations.exists', `SELECT to_regclass('schema_migration') IS NOT NULL`)
 const APPLIED = statement<[number, string, string]>(
   'migrations.applied',
@@ -22,62 +24,130 @@ const ADD = statement(
   'migrations.add',
   'INSERT INTO schema_migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)',
 )
+const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS schema_migration (
+  number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)`
+// Kept as a value of the service: programs that know fewer migrations than this no longer fit.
+const CONTRACTED = statement<[string]>('migrations.contracted', `SELECT value FROM meta WHERE key = 'contracted_to'`)
+const CONTRACT = statement(
+  'migrations.contract',
+  `INSERT INTO meta (key, value) VALUES ('contracted_to', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+)
 
-export async function readApplied(db: Queryable): Promise<AppliedMigration[]> {
-  const [exists] = (await db.get(EXISTS)) ?? [false]
-  if (!exists) return []
-  return (await db.all(APPLIED)).map(([number, name, checksum]) => ({ number, name, checksum }))
+const LOOK_EVERY_MS = 100
+const LOCK_GIVE_UP_MS = 600_000
+// Somebody's long transaction holds a table that is to be changed: try again between the transactions of others.
+const LOCKED_TABLE = '55P03'
+const MAX_TRIES = 20
+
+export interface Schema {
+  readonly applied: readonly AppliedMigration[]
+  /** Programs that know fewer migrations than this no longer fit; 0: all fit. */
+  readonly contractedTo: number
 }
 
-/** The migrations still to run. Throws when those that ran are not as they are known here. */
-export function planMigrations(applied: readonly AppliedMigration[], known: readonly Migration[]): Migration[] {
+export async function readSchema(db: Queryable): Promise<Schema> {
+  const [exists] = (await db.get(EXISTS)) ?? [false]
+  if (!exists) return { applied: [], contractedTo: 0 }
+  const applied = (await db.all(APPLIED)).map(([number, name, checksum]) => ({ number, name, checksum }))
+  const [contracted] = applied.length === 0 ? ['0'] : ((await db.get(CONTRACTED)) ?? ['0'])
+  return { applied, contractedTo: Number(contracted) }
+}
+
+export interface MigrationPlan {
+  readonly expand: readonly Migration[]
+  readonly contract: readonly Migration[]
+}
+
+/** What is still to run. Throws when this program does not fit the database. */
+export function planMigrations({ applied, contractedTo }: Schema, known: readonly Migration[]): MigrationPlan {
+  if (contractedTo > known.length) {
+    throw new StoreOpenError(
+      'contracted_schema',
+      `The database was changed by a newer version of Atelier in a way that this one cannot use (it knows ${known.length} migrations, and ${contractedTo} are needed). Run that version or a newer one.`,
+    )
+  }
   for (const entry of applied) {
     const migration = known[entry.number - 1]
     if (migration !== undefined) mustBeUnchanged(migration, entry)
   }
-  return known.slice(applied.length)
-}
-
-/** Runs what is pending and returns the names. */
-export async function applyMigrations(
-  connected: Connected,
-  known: readonly Migration[],
-  clock: Clock,
-): Promise<string[]> {
-  const names: string[] = []
-  for (;;) {
-    const name = await applyNext(connected, known, clock)
-    if (name === null) return names
-    names.push(name)
+  const done = new Set(applied.map(({ number }) => number))
+  const pending = known.filter(({ number }) => !done.has(number))
+  return {
+    expand: pending.filter(({ phase }) => phase === 'expand'),
+    contract: pending.filter(({ phase }) => phase === 'contract'),
   }
 }
 
-async function applyNext(connected: Connected, known: readonly Migration[], clock: Clock): Promise<string | null> {
-  return connected.transaction(
-    async (tx) => {
-      await tx.run(LOCK)
-      const [next] = planMigrations(await readApplied(tx), known)
-      if (next === undefined) return null
-      try {
-        await tx.run({ name: '', text: CREATE_TABLE })
-        await runScript(tx, next.sql)
-        await tx.run(ADD, [next.number, next.name, next.checksum, clock.now().getTime()])
-      } catch (error) {
-        throw new StoreOpenError('failed_migration', `Migration ${next.name} failed and was undone: ${String(error)}`, {
-          cause: error,
-        })
-      }
-      return next.name
-    },
-    { isRepeatable: true },
-  )
+interface ApplyOptions {
+  readonly clock: Clock
+  /** Also take away what only older programs need. */
+  readonly contracts?: boolean
+  /** Called under the lock, before anything is taken away. Throws when an older program still runs. */
+  readonly mustBeUnused?: (db: Queryable, migration: Migration) => Promise<void>
 }
 
-const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS schema_migration (
-  number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)`
+/** Runs what is pending and returns the names. Of processes that ask at the same time one does it, and the others wait. */
+export async function applyMigrations(
+  session: Session,
+  known: readonly Migration[],
+  { clock, contracts = false, mustBeUnused = async () => {} }: ApplyOptions,
+): Promise<string[]> {
+  const isPending = ({ expand, contract }: MigrationPlan) => expand.length > 0 || (contracts && contract.length > 0)
+  if (!isPending(planMigrations(await readSchema(session), known))) return []
+  await lock(session)
+  try {
+    await session.run({ name: '', text: CREATE_TABLE })
+    const { expand, contract } = planMigrations(await readSchema(session), known)
+    for (const migration of expand) await applyOne(session, migration, clock)
+    if (!contracts) return expand.map(({ name }) => name)
+    for (const migration of contract) {
+      await mustBeUnused(session, migration)
+      await applyOne(session, migration, clock)
+    }
+    return [...expand, ...contract].map(({ name }) => name)
+  } finally {
+    await session.run(UNLOCK).catch(() => {})
+  }
+}
+
+/** By trying: a wait inside the server would hold a transaction open, which an index built beside live traffic waits for. */
+async function lock(session: Session): Promise<void> {
+  for (let waitedMs = 0; waitedMs < LOCK_GIVE_UP_MS; waitedMs += LOOK_EVERY_MS) {
+    const [isLocked] = (await session.get(LOCK)) ?? [false]
+    if (isLocked) return
+    await sleep(LOOK_EVERY_MS)
+  }
+  throw new StoreOpenError('locked', 'Another process has been changing the schema of the database for ten minutes.')
+}
+
+async function applyOne(session: Session, migration: Migration, clock: Clock): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return migration.isTransactional
+        ? await session.transaction(() => runAndNote(session, migration, clock))
+        : await runAndNote(session, migration, clock)
+    } catch (error) {
+      const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+      if ((cause as { readonly code?: string }).code === LOCKED_TABLE && tries < MAX_TRIES) continue
+      throw new StoreOpenError(
+        'failed_migration',
+        `Migration ${migration.name} failed and was undone: ${(cause as Error).message}`,
+        { cause: error },
+      )
+    }
+  }
+}
+
+async function runAndNote(session: Session, migration: Migration, clock: Clock): Promise<void> {
+  const { number, name, checksum, sql, phase } = migration
+  for (const command of toCommands(sql)) await session.run({ name: '', text: command })
+  await session.run(ADD, [number, name, checksum, clock.now().getTime()])
+  if (phase === 'contract') await session.run(CONTRACT, [String(number)])
+}
 
 /** A prepared statement holds one command, so the script is split where a line ends with a semicolon outside of a $$ body. */
-async function runScript(tx: Queryable, sql: string): Promise<void> {
+function toCommands(sql: string): string[] {
+  const commands: string[] = []
   let command = ''
   let isInBody = false
   for (const line of sql.split('\n')) {
@@ -86,8 +156,8 @@ async function runScript(tx: Queryable, sql: string): Promise<void> {
     command += `${code}\n`
     if ((code.match(/\$\$/g)?.length ?? 0) % 2 === 1) isInBody = !isInBody
     if (isInBody || !/;\s*$/.test(code)) continue
-    await tx.run({ name: '', text: command })
+    commands.push(command)
     command = ''
   }
-  if (command.trim() !== '') await tx.run({ name: '', text: command })
+  return command.trim() === '' ? commands : [...commands, command]
 }

@@ -51,6 +51,15 @@ export function toFault(error: unknown): PostgresFault {
     : 'other'
 }
 
+const TIMED_OUT = new Set(['55P03', '57014'])
+
+/** A statement waited too long for a lock or took too long: the server itself is there. */
+export function isTimeout(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = (error as Error & { readonly code?: string }).code ?? ''
+  return TIMED_OUT.has(code) || isTimeout(error.cause)
+}
+
 /** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof ServiceError) return error

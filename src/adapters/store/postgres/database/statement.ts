@@ -1,5 +1,6 @@
 /** Statements by name: each connection prepares a statement once. Rows come as arrays, in the order of the columns. */
 import type { ClientBase } from 'pg'
+import { toText } from './texts.ts'
 
 export interface Statement<Row extends readonly unknown[] = readonly unknown[]> {
   readonly name: string
@@ -30,7 +31,7 @@ type AskedStatement = Pick<Statement, 'name' | 'text'>
 
 export function onClient(client: Pick<ClientBase, 'query'>): Queryable {
   const ask = ({ name, text }: AskedStatement, values: readonly unknown[] = []) =>
-    client.query<unknown[]>({ name, text, values: [...values], rowMode: 'array' })
+    client.query<unknown[]>({ name, text, values: values.map(toValue), rowMode: 'array' })
   return {
     all: async <Row extends readonly unknown[]>(asked: Statement<Row>, values?: readonly unknown[]) =>
       (await ask(asked, values)).rows as unknown as Row[],
@@ -38,4 +39,10 @@ export function onClient(client: Pick<ClientBase, 'query'>): Queryable {
       (await ask(asked, values)).rows[0] as unknown as Row | undefined,
     run: async (asked, values) => (await ask(asked, values)).rowCount ?? 0,
   }
+}
+
+/** A text that the server could not even compare, such as an id out of an address, is one that no row has. */
+function toValue(value: unknown): unknown {
+  if (typeof value === 'string') return toText(value)
+  return Array.isArray(value) ? value.map(toValue) : value
 }

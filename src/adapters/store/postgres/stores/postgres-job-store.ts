@@ -1,6 +1,66 @@
+/** The job store on Postgres: which operation runs on which connections, and domain values in and out. */
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
+import { countByStatus } from '../operations/accounts/account-counters.ts'
+import { cancelJob } from '../operations/jobs/cancel-job.ts'
+import { dropExpired } from '../operations/jobs/drop-expired.ts'
+import { createFindJob, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
+import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
+import { toJob } from '../operations/jobs/job-row.ts'
+import { listJobs } from '../operations/jobs/list-job-rows.ts'
+import { createSubmits } from '../operations/jobs/submit-batches.ts'
+import { createRunWrites } from './postgres-run-store.ts'
 import type { StoreParts } from './store-parts.ts'
-import { unwritten } from './unwritten.ts'
 
-export const createJobStore = (_: StoreParts) => unwritten<JobStore>('jobs')
-export const createJobCancels = (_: StoreParts) => unwritten<Pick<JobStore, 'cancel'>>('cancels')
+export function createJobStore(parts: StoreParts): JobStore {
+  return {
+    submit: createSubmits(parts),
+    ...createRunWrites(parts),
+    ...createJobReads(parts),
+    ...createJobSweeps(parts),
+    ...createJobCancels(parts),
+  }
+}
+
+export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick<JobStore, 'cancel'> {
+  return {
+    async cancel(accountId, jobId, now) {
+      // null, so that an audit line calls it refused.
+      const canceled = await durable.transaction(async (tx) => {
+        const outcome = await cancelJob(tx, { accountId, jobId, now: now.getTime() })
+        return outcome.outcome === 'not_found' ? null : outcome
+      })
+      return canceled ?? { outcome: 'not_found' }
+    },
+  }
+}
+
+type JobReads = Pick<JobStore, 'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'>
+
+function createJobReads({ read }: StoreParts): JobReads {
+  const findJob = createFindJob(read)
+  return {
+    async find(accountId, jobId, now) {
+      const stored = await findJob({ accountId, jobId, now: now.getTime() })
+      return stored === null ? null : toJob(stored)
+    },
+    findWorkflow: (accountId, jobId, now) => findWorkflow(read, { accountId, jobId, now: now.getTime() }),
+    findLog: (accountId, jobId, now) => findLog(read, { accountId, jobId, now: now.getTime() }),
+    findOwner: (jobId) => findOwner(read, jobId),
+    list: (accountId, query) => listJobs(read, accountId, query),
+    countByStatus: () => countByStatus(read),
+  }
+}
+
+type JobSweeps = Pick<JobStore, 'expire' | 'remove' | 'dropExpired'>
+
+function createJobSweeps({ durable, chore }: StoreParts): JobSweeps {
+  return {
+    expire: (now, limit) => durable.transaction((tx) => expireJobs(tx, { now: now.getTime(), limit })),
+    remove({ now, expiredBefore, limit }) {
+      const input = { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit }
+      return chore.transaction((tx) => removeJobs(tx, input), { isRepeatable: true })
+    },
+    dropExpired: ({ now, expiredBefore, limit }) =>
+      dropExpired(chore, { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit }),
+  }
+}

@@ -4,8 +4,9 @@ import { prepareCountByStatus, prepareFindUse } from './accounts/account-counter
 import { prepareChangedAccounts, prepareFindAccount } from './accounts/account-records.ts'
 import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './accounts/api-key-rows.ts'
 import { prepareListAudit } from './accounts/audited-writes.ts'
-import { prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
+import { prepareChangedDeployments, prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
 import { prepareFindHolder } from './accounts/idempotency-keys.ts'
+import { prepareDirectoryVersions } from './accounts/shared-counters.ts'
 import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
 import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
 import {
@@ -28,6 +29,7 @@ import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.t
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -77,7 +79,10 @@ export function prepareReadOperations(database: DatabaseSync) {
     checkLedger: prepareCheckLedger(database),
     listAudit: prepareListAudit(database),
     listDeployments: prepareListDeployments(database),
+    changedDeployments: prepareChangedDeployments(database),
+    directoryVersions: prepareDirectoryVersions(database),
     poolLoads: preparePoolLoads(database),
+    listNodes: prepareListNodes(database),
   }
 }
 

@@ -16,6 +16,7 @@ import {
 } from './accounts/deployment-rows.ts'
 import { prepareSweepKeys } from './accounts/idempotency-keys.ts'
 import { prepareTakeRequests } from './accounts/request-rates.ts'
+import { prepareReservePromptNumbers, prepareTakeWindow } from './accounts/shared-counters.ts'
 import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './accounts/user-file-rows.ts'
 import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
@@ -42,6 +43,7 @@ import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
 import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
+import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -85,6 +87,8 @@ export function prepareWriteOperations(database: DatabaseSync) {
     grant: prepareGrant(database),
     refund: prepareRefund(database),
     takeRequests: prepareTakeRequests(database),
+    takeWindow: prepareTakeWindow(database),
+    reservePromptNumbers: prepareReservePromptNumbers(database),
     writeMeta: prepareWriteMeta(database),
     ensureMeta: prepareEnsureMeta(database),
     noteAudit: prepareNoteAudit(database),
@@ -95,6 +99,10 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putUserFile: preparePutUserFile(database),
     moveUserFile: prepareMoveUserFile(database),
     removeUserFile: prepareRemoveUserFile(database),
+    beatNode: prepareBeatNode(database),
+    leaveNode: prepareLeaveNode(database),
+    forgetNodes: prepareForgetNodes(database),
+    takeSingleton: prepareTakeSingleton(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -104,12 +112,17 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before; bytes whose announcement is undone are left over, and the next start
- * sweeps them. The end of the process alone undoes nothing, and the next synced write makes these durable too.
+ * sweeps them; a number of a prompt that was told to anybody was written before the job that carries it, which is synced. Who
+ * lives and who holds what is said again every few seconds. The end of the process alone undoes nothing, and the next synced
+ * write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
   'renew',
   'announceBlob',
+  'reservePromptNumbers',
+  'beatNode',
+  'takeSingleton',
 ])
 
 /**
@@ -142,4 +155,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'removeUserFile',
   'noteAudit',
   'audited',
+  'beatNode',
+  'leaveNode',
+  'takeSingleton',
 ])

@@ -18,7 +18,7 @@ import { inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 export function createAccountDirectory({ write, read }: StoreChannels): AccountDirectory {
   return {
     create: (account, limits) => write.call('createAccount', { account, limits }),
-    replace: (account, limits) => write.call('replaceAccount', { account, limits }),
+    replace: (account, limits, version) => write.call('replaceAccount', { account, limits, version: version ?? null }),
     enforce: async (limits) => (limits.length === 0 ? undefined : write.call('enforceLimits', limits)),
     find: (accountId) => read.call('findAccount', accountId),
     changedAfter: (version, limit) => read.call('changedAccounts', { version, limit }),
@@ -66,6 +66,11 @@ export function createLimitStore({ write }: StoreChannels): LimitStore {
       const [granted, nextAtMs] = await write.call('takeRequests', input)
       return { granted, nextAt: new Date(nextAtMs) }
     },
+    async takeWindow(accountId, { allowance, windowMs }, count, now) {
+      const input = { accountId, allowance, windowMs, count, now: now.getTime() }
+      const [granted, endsAtMs] = await write.call('takeWindow', input)
+      return { granted, endsAt: new Date(endsAtMs) }
+    },
   }
 }
 
@@ -94,6 +99,7 @@ export function createDeploymentStore({ write, read }: StoreChannels): Deploymen
     move: (move) => write.call('moveDeployment', move),
     configure: (settings) => write.call('configureDeployment', settings),
     list: () => read.call('listDeployments', null),
+    changedAfter: (version, limit) => read.call('changedDeployments', { version, limit }),
     loads: async (pools) => (pools.length === 0 ? [] : read.call('poolLoads', pools)),
   }
 }

@@ -9,7 +9,7 @@ import type { CancelAnswer } from '../operations/jobs/cancel-job.ts'
 import { toClaim, toClaimInput } from '../operations/jobs/claim-job.ts'
 import { toCommitInput, toCommitOutcome } from '../operations/jobs/commit-run.ts'
 import { toJob } from '../operations/jobs/job-row.ts'
-import { toLeaseFields } from '../operations/jobs/leases.ts'
+import { toLeaseFields, toReturnedFields } from '../operations/jobs/leases.ts'
 import { BEFORE_NONE, type PageKey } from '../operations/jobs/list-job-rows.ts'
 import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
@@ -46,7 +46,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     withdraw: ({ jobId, leaseId }, now) => write.call('withdraw', { jobId, leaseId, now: now.getTime() }),
     async release(leases, now) {
       if (leases.length === 0) return []
-      return write.call('release', { leases: leases.map(toLeaseFields), now: now.getTime() })
+      return write.call('release', { leases: leases.map(toReturnedFields), now: now.getTime() })
     },
     ...createJobCancels({ write }),
     reserveOutputNumbers: outputNumbers.reserve,

@@ -7,6 +7,7 @@ import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
 import { toJob } from '../operations/jobs/job-row.ts'
 import type { StoredRecord } from '../operations/jobs/read-run-records.ts'
 import { toSubmission } from '../operations/jobs/write-run-records.ts'
+import { createPromptNumbers } from './prompt-number-cache.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 function toRecordedJob([job, workflow, submission, run, isHidden]: StoredRecord): RecordedJob {
@@ -57,6 +58,7 @@ export function createRunRecordStore({ write, read }: StoreChannels): RunRecordS
       })
       return { jobs: records.map(toRecordedJob), total }
     },
+    nextPromptNumber: createPromptNumbers(write),
     hideHistory: (accountId, jobIds, now) => write.call('hideHistory', { accountId, jobIds, now: now.getTime() }),
   }
 }

@@ -1,10 +1,9 @@
-/** What another account owns on this surface, for the isolation matrix, and names of the same kinds that never existed. */
-import { setImmediate } from 'node:timers/promises'
 import { createUuidV7 } from '../../../../../lib/ids.ts'
 import type { IsolationRequest } from '../../../../../test/isolation/surface.ts'
 import type { World } from '../../../../../test/isolation/world.ts'
 import type { Tenant } from '../../../../../test/support/app/start-shared.ts'
 import type { Answer } from '../../../../../test/support/clients/call.ts'
+import { waitUntil } from '../../../../../test/support/wait-until.ts'
 
 export interface Named {
   readonly title: string
@@ -109,7 +108,7 @@ export async function untilEnded(url: string, key: string, jobId: string): Promi
 
 /** From then on the job stays as it is, until a test changes it. */
 async function untilAtNode(tenant: Tenant, jobId: string): Promise<void> {
-  while ((await tenant.call(`/api/v2/jobs/${jobId}`)).json.progress?.current_node == null) await setImmediate()
+  await waitUntil(async () => (await tenant.call(`/api/v2/jobs/${jobId}`)).json.progress?.current_node != null)
 }
 
 function must(answer: Answer, status: number): Answer {

@@ -13,6 +13,7 @@ import {
   readExchanges,
   sendExchange,
 } from '../../../../../test/support/recordings/replay-exchange.ts'
+import { waitUntil } from '../../../../../test/support/wait-until.ts'
 
 /** By file and name: the status that is right here, and why. */
 const OTHERWISE: Readonly<Record<string, readonly [status: number, reason: string]>> = {
@@ -100,13 +101,12 @@ function toSet(type: string, details: string): string {
 
 /** The recorded server was idle between two files of recordings. */
 async function waitForIdle(): Promise<void> {
-  while (true) {
+  await waitUntil(async () => {
     const { exec_info } = (await (await fetch(`${app.url}/prompt`)).json()) as {
       exec_info: { queue_remaining: number }
     }
-    if (exec_info.queue_remaining === 0) return
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+    return exec_info.queue_remaining === 0
+  })
 }
 
 const FILES = {

@@ -1,7 +1,6 @@
 /** The socket in the whole service: one job seen from v1 and v2, the recorded first frames, keys, metrics and the end. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { startTestApp, type TestApp } from '../../../../../test/support/app/start-app.ts'
 import { startShared } from '../../../../../test/support/app/start-shared.ts'
@@ -17,6 +16,7 @@ import {
 import { createFakeEngine } from '../../../../../test/support/engines/fake-engine.ts'
 import { type RecordedText, readRecording } from '../../../../../test/support/recordings/recorded-runs.ts'
 import { ask } from '../../../../../test/support/recordings/replay-recording.ts'
+import { waitUntil } from '../../../../../test/support/wait-until.ts'
 
 const WORKFLOW = {
   1: { class_type: 'FakeSource', inputs: {} },
@@ -187,7 +187,7 @@ test('event streams and sockets of an account share one bound, and are refused w
   })
   await socket.close()
   // Its place is free once the service has seen the end, too.
-  while ((await shared.admin('GET', '/accounts/ada')).json.use.streams > 1) await pause(5)
+  await waitUntil(async () => (await shared.admin('GET', '/accounts/ada')).json.use.streams <= 1)
   using second = openEvents(shared.url, events, authorization)
   await second.next()
   await assert.rejects(connect(shared, `/ws?token=${key}`), (error: RefusedHandshake) => error.status === 429)

@@ -1,7 +1,6 @@
 /** The socket on its own: handshake, order, forms, and who hears what. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
 import { sendRaw } from '../../../../../test/support/clients/raw-http.ts'
 import {
   type BinaryFrame,
@@ -9,6 +8,8 @@ import {
   type RefusedHandshake,
   type TextFrame,
 } from '../../../../../test/support/clients/test-socket.ts'
+import { waitUntil } from '../../../../../test/support/wait-until.ts'
+import type { Caller } from '../../../../domain/accounts/caller.ts'
 import {
   isEnd,
   JOB,
@@ -22,8 +23,7 @@ import {
 
 /** Both ends of a connection close in turns of the loop. */
 async function untilOpen(rig: TestSockets, count: number): Promise<void> {
-  for (let turns = 0; rig.sockets.stats().open !== count && turns < 10_000; turns++) await turn()
-  assert.equal(rig.sockets.stats().open, count)
+  await waitUntil(() => rig.sockets.stats().open === count)
 }
 
 test('the first frame tells the queue and the id; without a client id a new one is made', async () => {
@@ -325,6 +325,22 @@ test('a socket is closed within a second once its caller would not be let in any
   assert.equal(gone.frames.length, 1)
   assert.equal(stays.ws.readyState, stays.ws.OPEN)
   await untilOpen(rig, 1)
+})
+
+test('a socket is closed at once when it is told that credentials have changed', async () => {
+  const ended = new Set<string>()
+  const listeners = new Set<() => void>()
+  const isWelcome = ({ accountId }: Caller) => !ended.has(accountId)
+  const onCredentialsChanged = (listener: () => void) => {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }
+  await using rig = await startSockets({ gate: { isWelcome, onCredentialsChanged } })
+  const [gone, stays] = await Promise.all([rig.connect(), rig.connect('token=eve')])
+  ended.add('ada')
+  for (const listener of listeners) listener()
+  assert.equal(await gone.closed, 1008)
+  assert.equal(stays.ws.readyState, stays.ws.OPEN)
 })
 
 test('when the service ends, sockets are told so and none is left', async () => {

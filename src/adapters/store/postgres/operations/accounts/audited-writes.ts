@@ -1,5 +1,10 @@
-/** A line of the audit log, in the transaction of the change that it tells of: neither is committed without the other. */
-import { type AuditEntry, toAuditOutcome } from '../../../../../domain/accounts/audit.ts'
+/** Lines of the audit log, each in the transaction of the change that it tells of: neither is committed without the other. */
+import {
+  type AuditEntry,
+  type AuditQuery,
+  type AuditRecord,
+  toAuditOutcome,
+} from '../../../../../domain/accounts/audit.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 const INSERT = statement(
@@ -7,7 +12,38 @@ const INSERT = statement(
   'INSERT INTO audit_log (actor, action, subject, at, details, outcome) VALUES ($1, $2, $3, $4, $5, $6)',
 )
 
-export async function addAuditLine(tx: Queryable, entry: AuditEntry, result: unknown): Promise<void> {
+/** `result` is what the change returned; of a change outside of the store there is none. */
+export async function addAuditLine(tx: Queryable, entry: AuditEntry, result?: unknown): Promise<void> {
   const { actor, action, subject, at, details } = entry
   await tx.run(INSERT, [actor, action, subject, at.getTime(), JSON.stringify(details), toAuditOutcome(result)])
+}
+
+type AuditRow = [
+  seq: number,
+  actor: string,
+  action: string,
+  subject: string,
+  at: number,
+  details: string,
+  outcome: string,
+]
+
+const COLUMNS = 'seq, actor, action, subject, at, details, outcome'
+const LIST = statement<AuditRow>(
+  'audit.list',
+  `SELECT ${COLUMNS} FROM audit_log WHERE seq < $1 ORDER BY seq DESC LIMIT $2`,
+)
+const LIST_OF_SUBJECT = statement<AuditRow>(
+  'audit.listOfSubject',
+  `SELECT ${COLUMNS} FROM audit_log WHERE subject = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2`,
+)
+
+export async function listAuditLines(db: Queryable, { limit, before, subject }: AuditQuery): Promise<AuditRecord[]> {
+  const page = [before ?? Number.MAX_SAFE_INTEGER, limit]
+  const rows = await (subject === null ? db.all(LIST, page) : db.all(LIST_OF_SUBJECT, [...page, subject]))
+  return rows.map(([seq, actor, action, of, at, details, outcome]) => ({
+    ...{ seq, actor, action, subject: of, outcome },
+    at: new Date(at),
+    details: JSON.parse(details) as Record<string, unknown>,
+  }))
 }

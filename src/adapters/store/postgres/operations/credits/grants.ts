@@ -2,7 +2,6 @@
 import { MAX_MICROS, type Micros } from '../../../../../../lib/text/usd.ts'
 import type { Balance, EntryKind, GrantOutcome, RefundOutcome } from '../../../../../domain/credits/ledger.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { toText } from '../../database/texts.ts'
 
 interface GrantInput {
   readonly id: string
@@ -105,5 +104,5 @@ const POST = statement(
 /** Writes the entry and its part of the balance. */
 async function post(tx: Queryable, entry: Entry): Promise<void> {
   const { accountId, kind, reference, granted, available, charged, at, memo } = entry
-  await tx.run(POST, [accountId, kind, reference, granted, available, charged, at, toText(memo)])
+  await tx.run(POST, [accountId, kind, reference, granted, available, charged, at, memo])
 }

@@ -8,7 +8,6 @@
  */
 import type { Micros } from '../../../../../../lib/text/usd.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { toText } from '../../database/texts.ts'
 
 export interface HoldInput {
   /** Such as `job:<id>` or `call:<id>`. */
@@ -18,7 +17,7 @@ export interface HoldInput {
   readonly at: number
 }
 
-export interface SettleInput {
+interface SettleInput {
   readonly holdId: string
   /** What the work costs; may be more than was held. */
   readonly micros: Micros
@@ -26,7 +25,7 @@ export interface SettleInput {
   readonly memo: string
 }
 
-export interface ReleaseInput {
+interface ReleaseInput {
   readonly holdId: string
   readonly at: number
   readonly memo?: string
@@ -214,7 +213,7 @@ export async function closeMany(tx: Queryable, inputs: readonly CloseInput[]): P
     closed.map(({ held }) => held),
     closed.map(({ charged }) => charged),
     closed.map(({ at }) => at),
-    closed.map(({ memo }) => toText(memo)),
+    closed.map(({ memo }) => memo),
   ])
   return answers
 }

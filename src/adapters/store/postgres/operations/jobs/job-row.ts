@@ -42,6 +42,7 @@ export const COLUMN = {
   pool: 3,
   status: 4,
   priority: 5,
+  createdAt: 6,
   startedAt: 7,
   completedAt: 8,
   expiresAt: 9,

@@ -11,6 +11,11 @@ interface AccountInput {
   readonly limits: EnforcedLimits
 }
 
+interface ReplaceInput extends AccountInput {
+  /** null: whatever it is. */
+  readonly version: number | null
+}
+
 type EnforceInput = readonly (EnforcedLimits & { readonly accountId: string })[]
 
 type ProfileRow = [
@@ -47,14 +52,14 @@ export function prepareCreateAccount(database: DatabaseSync): (input: AccountInp
   }
 }
 
-export function prepareReplaceAccount(database: DatabaseSync): (input: AccountInput) => boolean {
+export function prepareReplaceAccount(database: DatabaseSync): (input: ReplaceInput) => boolean {
   const update = database.prepare(`
     UPDATE account_profile SET name = ?2, tier = ?3, overrides = ?4, status = ?5, version = ${NEXT_VERSION}
-    WHERE account_id = ?1`)
+    WHERE account_id = ?1 AND version = coalesce(?6, version)`)
   const enforce = prepareEnforceOne(database)
-  return ({ account, limits }) => {
+  return ({ account, limits, version }) => {
     const { id, name, tier, overrides, status } = account
-    if (update.run(id, name, tier, JSON.stringify(overrides), status).changes === 0) return false
+    if (update.run(id, name, tier, JSON.stringify(overrides), status, version).changes === 0) return false
     enforce(id, limits)
     return true
   }

@@ -5,8 +5,14 @@ import type {
   DeploymentMove,
   DeploymentSettings,
   PoolLoad,
+  VersionedDeployment,
 } from '../../../../../domain/deployments/deployment-store.ts'
 import { prepareRows } from '../statement.ts'
+
+interface VersionQuery {
+  readonly version: number
+  readonly limit: number
+}
 
 type DeploymentRow = [
   id: string,
@@ -19,6 +25,7 @@ type DeploymentRow = [
 ]
 
 const COLUMNS = 'id, account_id, state, workers, idle_after, created_at, changed_at'
+const NEXT_VERSION = '(SELECT coalesce(max(version), 0) + 1 FROM deployment)'
 
 function toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, changedAt]: DeploymentRow): Deployment {
   const [created, changed] = [new Date(createdAt), new Date(changedAt)]
@@ -27,7 +34,7 @@ function toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, ch
 
 export function prepareCreateDeployment(database: DatabaseSync): (deployment: Deployment) => boolean {
   const insert = database.prepare(`
-    INSERT INTO deployment (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
+    INSERT INTO deployment (${COLUMNS}, version) VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_VERSION}) ON CONFLICT (id) DO NOTHING`)
   return ({ id, accountId, state, workers, idleAfterMs, createdAt, changedAt }) => {
     const times = [createdAt.getTime(), changedAt.getTime()]
     return insert.run(id, accountId, state, workers, idleAfterMs, ...times).changes === 1
@@ -37,7 +44,7 @@ export function prepareCreateDeployment(database: DatabaseSync): (deployment: De
 export function prepareMoveDeployment(database: DatabaseSync): (move: DeploymentMove) => Deployment | null {
   const update = prepareRows<DeploymentRow>(
     database,
-    `UPDATE deployment SET state = ?2, changed_at = ?3
+    `UPDATE deployment SET state = ?2, changed_at = ?3, version = ${NEXT_VERSION}
      WHERE id = ?1 AND state IN (SELECT value FROM json_each(?4)) RETURNING ${COLUMNS}`,
   )
   const loads = preparePoolLoads(database)
@@ -53,7 +60,8 @@ export function prepareConfigureDeployment(
 ): (settings: DeploymentSettings) => Deployment | null {
   const update = prepareRows<DeploymentRow>(
     database,
-    `UPDATE deployment SET workers = ?2, idle_after = ?3, changed_at = ?4 WHERE id = ?1 RETURNING ${COLUMNS}`,
+    `UPDATE deployment SET workers = ?2, idle_after = ?3, changed_at = ?4, version = ${NEXT_VERSION}
+     WHERE id = ?1 RETURNING ${COLUMNS}`,
   )
   return ({ id, workers, idleAfterMs, at }) => {
     const row = update.get(id, workers, idleAfterMs, at.getTime())
@@ -64,6 +72,25 @@ export function prepareConfigureDeployment(
 export function prepareListDeployments(database: DatabaseSync): (input: null) => Deployment[] {
   const select = prepareRows<DeploymentRow>(database, `SELECT ${COLUMNS} FROM deployment ORDER BY id`)
   return () => select.all().map(toDeployment)
+}
+
+export function prepareChangedDeployments(database: DatabaseSync): (query: VersionQuery) => VersionedDeployment[] {
+  const select = prepareRows<[...DeploymentRow, version: number]>(
+    database,
+    `SELECT ${COLUMNS}, version FROM deployment WHERE version > ? ORDER BY version LIMIT ?`,
+  )
+  return ({ version, limit }) =>
+    select.all(version, limit).map((row) => {
+      const [id, accountId, state, workers, idleAfter, createdAt, changedAt, of] = row
+      return { deployment: toDeployment([id, accountId, state, workers, idleAfter, createdAt, changedAt]), version: of }
+    })
+}
+
+/** Whether a submit into this pool is to be refused: it belongs to a deployment that takes no jobs now. */
+export function prepareIsPoolClosed(database: DatabaseSync): (pool: string) => boolean {
+  const select = prepareRows<[number]>(database, `SELECT 1 FROM deployment WHERE id = ? AND state <> 'ready'`)
+  // Most jobs go to the common pool, which belongs to no deployment: they cost no statement.
+  return (pool) => pool !== 'default' && select.get(pool) !== undefined
 }
 
 const COUNTED = 1000

@@ -37,6 +37,7 @@ type ClaimAnswer =
       needs: string,
       engineId: string,
       earlierOutputs: readonly OutputRow[],
+      engineLosses: number,
     ]
   | null
 
@@ -54,7 +55,8 @@ function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknow
 
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
-  const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, earlierOutputs] = answer
+  const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, ...rest] = answer
+  const [earlierOutputs, engineLosses] = rest
   return {
     job: toJob(job),
     leaseId,
@@ -66,6 +68,7 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     sealedExtraData,
     notes,
     earlierOutputs: earlierOutputs.map(toOutput),
+    engineLosses,
   }
 }
 
@@ -73,7 +76,7 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
 const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
     attempt = attempt + 1, version = version + 1,
     outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
-const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id`
+const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id, engine_losses`
 
 // A job whose time is over is left to the sweep that ends it. Of the accounts the one with the fewest running jobs comes first,
 // then the one that was served longest ago: a long queue of one account does not hold up the first job of another.
@@ -128,7 +131,9 @@ const TAKE_FITTING = `
   WHERE job.seq = pick.chosen_seq
   ${RETURNING}`
 
-type TakenRow = [...JobRow, extraDataFlags: number, inputCount: number, needs: string, engineId: string]
+type Terms = [extraDataFlags: number, inputCount: number, needs: string, engineId: string, engineLosses: number]
+type TakenRow = [...JobRow, ...Terms]
+const TERM_COUNT = 5
 
 export function prepareClaim(
   database: DatabaseSync,
@@ -155,8 +160,8 @@ export function prepareClaim(
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
     const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
     if (taken === undefined) return null
-    const [extraDataFlags, inputCount, needs, chosenEngine] = taken.slice(-4) as [number, number, string, string]
-    const row = taken.slice(0, -4) as unknown as JobRow
+    const [extraDataFlags, inputCount, needs, chosenEngine, engineLosses] = taken.slice(-TERM_COUNT) as Terms
+    const row = taken.slice(0, -TERM_COUNT) as unknown as JobRow
     const [seq, id, accountId] = row
     served += 1
     if (takeRoom.run(served, accountId).changes !== 1)
@@ -175,6 +180,7 @@ export function prepareClaim(
       needs,
       chosenEngine,
       earlierOutputs,
+      engineLosses,
     ]
   }
 }

@@ -1,6 +1,6 @@
 /** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Lease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
+import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
@@ -13,8 +13,10 @@ interface RenewInput {
   readonly until: number
 }
 
+type ReturnedFields = readonly [jobId: string, leaseId: string, isSpent: boolean, engineLosses: number]
+
 interface ReleaseInput {
-  readonly leases: readonly LeaseFields[]
+  readonly leases: readonly ReturnedFields[]
   readonly now: number
 }
 
@@ -28,6 +30,10 @@ interface ReapInput {
 
 export function toLeaseFields({ jobId, leaseId }: Lease): LeaseFields {
   return [jobId, leaseId]
+}
+
+export function toReturnedFields({ jobId, leaseId, isSpent, isEngineLoss }: ReturnedLease): ReturnedFields {
+  return [jobId, leaseId, isSpent === true, isEngineLoss === true ? 1 : 0]
 }
 
 export function prepareRenew(database: DatabaseSync): (input: RenewInput) => [jobId: string, status: JobStatus][] {
@@ -50,17 +56,18 @@ export function prepareRelease(database: DatabaseSync): (input: ReleaseInput) =>
   )
   const requeueJob = prepareRequeueJob(database)
   const endJob = prepareEndJob(database)
-  return ({ leases, now }) => {
-    const held = leases.map(([jobId, leaseId]) => selectHeld.get(jobId, leaseId)).filter((row) => row !== undefined)
-    return held.map(([seq, jobId, accountId, status]) => {
-      if (status === 'running') {
-        const version = requeueJob({ seq, accountId, refundedAttempts: 1 })
-        return { jobId, accountId, version, status: 'queued' }
+  return ({ leases, now }) =>
+    leases.flatMap(([id, leaseId, isSpent, engineLosses]): TouchedJob[] => {
+      const held = selectHeld.get(id, leaseId)
+      if (held === undefined) return []
+      const [seq, jobId, accountId, from] = held
+      if (from === 'running') {
+        const version = requeueJob({ seq, accountId, refundedAttempts: isSpent ? 0 : 1, engineLosses })
+        return [{ jobId, accountId, version, status: 'queued' }]
       }
-      const version = endJob({ seq, accountId, from: status, to: 'canceled', at: now, error: null })[COLUMN.version]
-      return { jobId, accountId, version, status: 'canceled' }
+      const row = endJob({ seq, accountId, from, to: 'canceled', at: now, error: null, isLost: isSpent })
+      return [{ jobId, accountId, version: row[COLUMN.version], status: 'canceled' }]
     })
-  }
 }
 
 export function prepareReap(database: DatabaseSync): (input: ReapInput) => TouchedJob[] {
@@ -74,7 +81,7 @@ export function prepareReap(database: DatabaseSync): (input: ReapInput) => Touch
   return ({ now, lapsedBefore, maxAttempts, error, limit }) =>
     selectLapsed.all(lapsedBefore, limit).map(([seq, jobId, accountId, from, attempt]) => {
       if (from === 'running' && attempt < maxAttempts) {
-        const version = requeueJob({ seq, accountId, refundedAttempts: 0 })
+        const version = requeueJob({ seq, accountId, refundedAttempts: 0, engineLosses: 0 })
         return { jobId, accountId, version, status: 'queued' }
       }
       const end = from === 'canceling' ? ({ to: 'canceled', error: null } as const) : ({ to: 'failed', error } as const)
@@ -88,6 +95,7 @@ interface JobRequeue {
   readonly accountId: string
   /** Attempts to give back: 1 when the run was not at fault. */
   readonly refundedAttempts: 0 | 1
+  readonly engineLosses: number
 }
 
 /**
@@ -97,12 +105,13 @@ interface JobRequeue {
 function prepareRequeueJob(database: DatabaseSync): (requeue: JobRequeue) => number {
   const update = prepareRows<[number]>(
     database,
-    `UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - ?2, version = version + 1
+    `UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - ?2,
+       engine_losses = engine_losses + ?3, version = version + 1
      WHERE seq = ?1 RETURNING version`,
   )
   const count = database.prepare('UPDATE account SET queued = queued + 1, running = running - 1 WHERE id = ?')
-  return ({ seq, accountId, refundedAttempts }) => {
-    const row = update.get(seq, refundedAttempts)
+  return ({ seq, accountId, refundedAttempts, engineLosses }) => {
+    const row = update.get(seq, refundedAttempts, engineLosses)
     if (row === undefined) throw new Error(`No job at ${seq}.`)
     count.run(accountId)
     const [version] = row

@@ -5,8 +5,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
-import type { Job } from '../../../../../domain/jobs/job.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
+import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
+import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { type HoldInput, prepareLedger } from '../credits/ledger-holds.ts'
 import { createPacking, type Packed } from '../packed.ts'
@@ -40,9 +41,10 @@ interface Submit {
 }
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
-type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN
+type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof ID_TAKEN | typeof POOL_CLOSED
 
 const ID_TAKEN = 'id_taken'
+const POOL_CLOSED = 'pool_closed'
 
 /** Bits of `needs_extra_data`: what lies beside the job until it ends. A job without either costs no statement for them. */
 export const HAS_CREDENTIALS = 1
@@ -75,32 +77,9 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): Packed<Submi
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
   if (answer === null) return { outcome: 'queue_full' }
-  if (answer === 'insufficient_credits' || answer === ID_TAKEN) return { outcome: answer }
+  if (answer === 'insufficient_credits' || answer === ID_TAKEN || answer === POOL_CLOSED) return { outcome: answer }
   if (typeof answer !== 'number') return { outcome: 'key_reused', holder: answer }
   return { outcome: 'queued', job: toQueuedJob(job, answer) }
-}
-
-function toQueuedJob(job: NewJob, queuePosition: number): Job {
-  return {
-    id: job.id,
-    accountId: job.accountId,
-    pool: job.pool,
-    status: 'queued',
-    priority: job.priority,
-    metadata: job.metadata,
-    createdAt: job.createdAt,
-    startedAt: null,
-    completedAt: null,
-    expiresAt: job.expiresAt,
-    queuePosition,
-    progress: null,
-    outputs: [],
-    error: null,
-    outputsReused: false,
-    outputsReplaced: 0,
-    attempt: 0,
-    version: 1,
-  }
 }
 
 export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) => SubmitAnswer {
@@ -111,6 +90,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   const insertJob = prepareInsertJob(database)
   const newestPosition = prepareNewestPosition(database)
   const isTaken = prepareIsTaken(database)
+  const isPoolClosed = prepareIsPoolClosed(database)
   const addSubmission = prepareAddSubmission(database)
   return (input) => {
     const submit = SUBMIT.unpack(input)
@@ -120,6 +100,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
       const holder = findHolder({ accountId, key, now: submit.keyClaimedAt })
       if (holder !== null) return holder
     }
+    if (isPoolClosed(pool)) return POOL_CLOSED
     const hold = toHold(submit)
     if (hold !== null && !ledger.canHold(hold)) return 'insufficient_credits'
     const queued = takeQueueRoom(accountId)

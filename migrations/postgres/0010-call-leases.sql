@@ -1,0 +1,2 @@
+-- phase: expand
+-- Leases of calls.

@@ -1,0 +1,250 @@
+/**
+ * The bus between processes on one Postgres: one channel, and one connection per process that listens and sends. Lines gather
+ * for a moment and leave in a transaction of their own, because NOTIFY takes a lock of the whole server until its commit: it
+ * must never stand inside a transaction that does work. The connection proves itself at the start and now and then, by hearing
+ * what it sent: a pooler may swallow LISTEN without a word. Whatever is lost while it is away is not kept: everybody is told
+ * that something was lost, and looks again. Pictures do not go this way.
+ */
+import { Client, type ClientConfig } from 'pg'
+import { newUuidV4 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import { createBackoff } from '../../../lib/waiting/backoff.ts'
+import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
+import type { Notice } from '../../domain/events/notice-lines.ts'
+import { NoticeBatch } from './notice-batch.ts'
+import { createWireBus, type Medium } from './wire-bus.ts'
+
+export interface NotifyOptions {
+  readonly url: string
+  /** In place of what the URL says. */
+  readonly password?: string | undefined
+  readonly ssl?: ClientConfig['ssl']
+  readonly log: Log
+  /** How long lines gather before they are sent. */
+  readonly gatherMs?: number
+  /** How often a connection proves itself. */
+  readonly proveMs?: number
+  /** How often everybody is told to look again while the connection hears nothing. */
+  readonly deafMs?: number
+}
+
+export interface NotifyBus extends EventBus<LiveEvent>, AsyncDisposable {
+  /** Whether notices of other processes arrive, as far as that is known. */
+  isHearing(): boolean
+  /** True once everything that was said before has come back to this process; false when it does not within three seconds. */
+  prove(): Promise<boolean>
+}
+
+const CHANNEL = 'atelier'
+const SEND = `SELECT pg_notify('${CHANNEL}', payload) FROM unnest($1::text[]) AS payload`
+const GATHER_MS = 20
+const PROVE_MS = 10_000
+const PROOF_WAIT_MS = 3000
+const DEAF_MS = 1000
+const CONNECT_MS = 5000
+const CLOSE_MS = 1000
+/** Lines that are not notices: something was lost; a proof. */
+const LOST = '!'
+const PROOF = '? '
+
+/** Resolves once the bus listens, or has tried: a server that is away now is connected to when it is back. */
+export async function openPostgresNotifyBus(options: NotifyOptions): Promise<NotifyBus> {
+  const connection = new NotifyConnection(options)
+  const bus = createWireBus({ medium: connection, log: options.log })
+  await connection.start()
+  return {
+    ...bus,
+    isHearing: () => connection.isHearing,
+    prove: () => connection.prove(),
+    [Symbol.asyncDispose]: () => connection.close(),
+  }
+}
+
+class NotifyConnection implements Medium {
+  readonly #options: NotifyOptions
+  /** Tells what this process sent from what others did. */
+  readonly #self = newUuidV4().slice(0, 8)
+  readonly #batch = new NoticeBatch()
+  readonly #ending = new AbortController()
+  readonly #proofs = new Map<string, () => void>()
+  #receiver: Parameters<Medium['connect']>[0] | null = null
+  #client: Client | null = null
+  #hears = false
+  #timer: NodeJS.Timeout | null = null
+  #sending: Promise<void> = Promise.resolve()
+  #isSending = false
+  #looping: Promise<void> = Promise.resolve()
+
+  constructor(options: NotifyOptions) {
+    this.#options = options
+  }
+
+  get isHearing(): boolean {
+    return this.#hears
+  }
+
+  connect(receiver: Parameters<Medium['connect']>[0]): void {
+    this.#receiver = receiver
+  }
+
+  /** Pictures are too large, and nobody outside of a process reads its runs' logs and own steps. */
+  carries(notice: Notice): boolean {
+    if (notice.kind !== 'live') return true
+    const { event } = notice.notice
+    return event.type !== 'preview' && event.type !== 'log' && !(event.type === 'node_progress' && event.isOwn === true)
+  }
+
+  send(...[encoded, notice]: Parameters<Medium['send']>): void {
+    this.#batch.add(encoded, notice)
+    this.#schedule()
+  }
+
+  async start(): Promise<void> {
+    const tried = Promise.withResolvers<void>()
+    this.#looping = this.#keepConnected(tried.resolve)
+    await tried.promise
+  }
+
+  async prove(): Promise<boolean> {
+    const nonce = newUuidV4()
+    const heard = new Promise<void>((resolve) => this.#proofs.set(nonce, resolve))
+    try {
+      await this.#flush()
+      await this.#ask([`${this.#self}\n${PROOF}${nonce}`])
+      return await settlesWithin(heard, PROOF_WAIT_MS)
+    } catch {
+      return false
+    } finally {
+      this.#proofs.delete(nonce)
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#client !== null && !this.#batch.isEmpty) await settlesWithin(this.#flush(), CLOSE_MS)
+    this.#ending.abort()
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    await this.#looping
+  }
+
+  #schedule(): void {
+    if (this.#timer !== null || this.#isSending || this.#ending.signal.aborted) return
+    this.#timer = setTimeout(() => void this.#flush(), this.#options.gatherMs ?? GATHER_MS)
+  }
+
+  /** One after the other, so that lines arrive in the order in which they were said. Never rejects. */
+  #flush(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#sending = this.#sending.then(() => this.#sendBatch())
+    return this.#sending
+  }
+
+  async #sendBatch(): Promise<void> {
+    if (this.#batch.isEmpty) return
+    // Nothing is kept for later: when the connection is back, others are told that something was lost.
+    if (this.#client === null) return this.#batch.lose()
+    this.#isSending = true
+    const { hasLost } = this.#batch
+    const payloads = this.#batch.take().map((lines) => `${this.#self}\n${lines}`)
+    if (hasLost) payloads.push(`${this.#self}\n${LOST}`)
+    try {
+      await this.#ask(payloads)
+    } catch (error) {
+      this.#batch.lose()
+      this.#options.log.debug({ err: error }, 'notices could not be sent')
+    } finally {
+      this.#isSending = false
+      if (!this.#batch.isEmpty && this.#client !== null) this.#schedule()
+    }
+  }
+
+  async #ask(payloads: readonly string[]): Promise<void> {
+    if (this.#client === null) throw new Error('There is no connection.')
+    await this.#client.query({ name: 'notify', text: SEND, values: [payloads] })
+  }
+
+  #hear(payload: string): void {
+    const [sender, ...lines] = payload.split('\n')
+    for (const line of lines) {
+      if (line.startsWith(PROOF)) this.#proofs.get(line.slice(PROOF.length))?.()
+      else if (sender === this.#self) continue
+      else if (line === LOST) this.#receiver?.onGap()
+      else this.#receiver?.onNotice({ line, bytes: null })
+    }
+  }
+
+  async #keepConnected(onTried: () => void): Promise<void> {
+    const { signal } = this.#ending
+    const { log } = this.#options
+    const backoff = createBackoff({ firstMs: 100, maxMs: 5000 })
+    let wasAway = false
+    while (!signal.aborted) {
+      const client = new Client(toConfig(this.#options))
+      const gone = new AbortController()
+      client.on('error', () => gone.abort())
+      client.on('end', () => gone.abort())
+      client.on('notification', ({ payload = '' }) => this.#hear(payload))
+      try {
+        await client.connect()
+        await client.query(`LISTEN ${CHANNEL}`)
+        this.#client = client
+        backoff.reset()
+        await this.#stayConnected(AbortSignal.any([signal, gone.signal]), { wasAway, onTried })
+      } catch (error) {
+        log.debug({ err: error }, 'the connection for notices failed')
+      } finally {
+        this.#client = null
+        this.#hears = false
+        await settlesWithin(client.end(), CLOSE_MS)
+      }
+      onTried()
+      wasAway = true
+      if (!signal.aborted)
+        log.warn({}, 'the connection for notices is gone; until it is back changes are found by looking')
+      await sleep(backoff.nextMs(), signal)
+    }
+  }
+
+  /** Returns when the connection is gone, or no longer hears what it has heard before. */
+  async #stayConnected(
+    signal: AbortSignal,
+    { wasAway, onTried }: { readonly wasAway: boolean; readonly onTried: () => void },
+  ): Promise<void> {
+    const { log, proveMs = PROVE_MS, deafMs = DEAF_MS } = this.#options
+    this.#hears = await this.prove()
+    if (!this.#hears && !signal.aborted)
+      log.warn({}, 'LISTEN is not heard, perhaps because of a pooler; changes are found by looking')
+    if (wasAway) this.#receiver?.onGap()
+    onTried()
+    // What was lost meanwhile is told with the next lines, or with none.
+    if (!this.#batch.isEmpty) this.#schedule()
+    let sinceProofMs = 0
+    while (true) {
+      const pauseMs = this.#hears ? proveMs : deafMs
+      await sleep(pauseMs, signal)
+      if (signal.aborted) return
+      sinceProofMs += pauseMs
+      if (!this.#hears) this.#receiver?.onGap()
+      if (sinceProofMs < proveMs) continue
+      sinceProofMs = 0
+      const hears = await this.prove()
+      if (this.#hears && !hears) return
+      this.#hears = hears
+    }
+  }
+}
+
+function toConfig({ url, password, ssl }: NotifyOptions): ClientConfig {
+  return {
+    connectionString: url,
+    ...(password !== undefined && { password }),
+    ...(ssl !== undefined && { ssl }),
+    keepAlive: true,
+    connectionTimeoutMillis: CONNECT_MS,
+    application_name: 'atelier',
+    // A notice needs no sync: it is not stored.
+    options: '-c synchronous_commit=off -c statement_timeout=5000',
+  }
+}

@@ -1,0 +1,101 @@
+/** Migrations on their own, for the command line, and the check of a start that must not run them. */
+import { type Clock, systemClock } from '../../../../../lib/clock.ts'
+import { StoreOpenError } from '../../../../domain/store.ts'
+import { loadMigrations, type Migration } from '../../migration-files.ts'
+import type { ConnectionOptions } from './connections.ts'
+import { applyMigrations, MIGRATIONS_DIRECTORY, planMigrations, readSchema } from './migrations.ts'
+import { toOpenError } from './open-error.ts'
+import { openSession } from './session.ts'
+import { type Queryable, statement } from './statement.ts'
+
+interface MigrateOptions extends Omit<ConnectionOptions, 'log'> {
+  /** Say what would run and change nothing. */
+  readonly dryRun?: boolean
+  /** Also run what takes away, which is refused while an older program runs. */
+  readonly contracts?: boolean
+  readonly clock?: Clock
+  readonly migrationsDirectory?: string
+}
+
+interface DatabaseStatus {
+  readonly applied: readonly string[]
+  readonly pending: readonly string[]
+  /** Waits until an operator asks for it. */
+  readonly toContract: readonly string[]
+}
+
+/** Runs what is pending and returns the state afterwards. Throws StoreOpenError. */
+export async function migrate(options: MigrateOptions): Promise<DatabaseStatus> {
+  const { clock = systemClock, dryRun = false, contracts = false } = options
+  const known = loadMigrations(options.migrationsDirectory ?? MIGRATIONS_DIRECTORY)
+  try {
+    await using session = await openSession(options)
+    await mustBeSupported(session)
+    if (!dryRun) await applyMigrations(session, known, { clock, contracts, mustBeUnused: mustHaveNoOlderNode(clock) })
+    return toStatus(await readSchema(session), known)
+  } catch (error) {
+    throw toOpenError(error, options.url)
+  }
+}
+
+function toStatus(schema: Awaited<ReturnType<typeof readSchema>>, known: readonly Migration[]): DatabaseStatus {
+  const { expand, contract } = planMigrations(schema, known)
+  return {
+    applied: schema.applied.map(({ name }) => name),
+    pending: expand.map(({ name }) => name),
+    toContract: contract.map(({ name }) => name),
+  }
+}
+
+/** For a start that leaves migrations to an operator. */
+export async function mustBeMigrated(db: Queryable, known: readonly Migration[]): Promise<void> {
+  const { expand } = planMigrations(await readSchema(db), known)
+  if (expand.length === 0) return
+  throw new StoreOpenError(
+    'pending_migrations',
+    `The database lacks ${expand.length} migrations, from ${expand[0].name} on. Run \`atelier migrate\` first, or start with --migrate auto.`,
+  )
+}
+
+const OLDEST_SUPPORTED = 150_000
+const VERSION = statement<[string, string]>(
+  'migrate.version',
+  `SELECT current_setting('server_version_num'), current_setting('server_version')`,
+)
+
+export async function mustBeSupported(db: Queryable): Promise<void> {
+  const [number, version] = (await db.get(VERSION)) ?? ['0', 'unknown']
+  if (Number(number) >= OLDEST_SUPPORTED) return
+  throw new StoreOpenError('unusable', `The database server is Postgres ${version}; version 15 or newer is needed.`)
+}
+
+const HAS_NODES = statement<[boolean]>('migrate.has-nodes', `SELECT to_regclass('node') IS NOT NULL`)
+const LIVE_NODES = statement<[string, string]>(
+  'migrate.live-nodes',
+  'SELECT id, about FROM node WHERE alive_until > $1',
+)
+
+/** A process that does not say which schema it knows is older than any that does. */
+function mustHaveNoOlderNode(clock: Clock): (db: Queryable, migration: Migration) => Promise<void> {
+  return async (db, { number, name }) => {
+    const [hasNodes] = (await db.get(HAS_NODES)) ?? [false]
+    if (!hasNodes) return
+    const nodes = await db.all(LIVE_NODES, [clock.now().getTime()])
+    const older = nodes.filter(([, about]) => schemaOf(about) < number)
+    if (older.length === 0) return
+    const first = older.map(([id]) => id).join(', ')
+    throw new StoreOpenError(
+      'failed_migration',
+      `Migration ${name} takes away what ${older.length} running processes of an older version need (${first}). Replace or stop them first.`,
+    )
+  }
+}
+
+function schemaOf(about: string): number {
+  try {
+    const { schema } = JSON.parse(about) as { readonly schema?: unknown }
+    return typeof schema === 'number' ? schema : 0
+  } catch {
+    return 0
+  }
+}

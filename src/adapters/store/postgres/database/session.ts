@@ -1,0 +1,47 @@
+/**
+ * One connection that is held from begin to end, for work that belongs to a connection: a lock of the session, statements outside
+ * any transaction, cursors. Its statements may take long; a lock that somebody else holds is waited for briefly, so that
+ * whoever comes behind does not wait for both.
+ */
+import { Client } from 'pg'
+import { type ConnectionOptions, toClientConfig } from './connections.ts'
+import { toStoreError } from './postgres-error.ts'
+import { onClient, type Queryable } from './statement.ts'
+
+export interface Session extends Queryable, AsyncDisposable {
+  /** Runs the body in one transaction, once. */
+  transaction<Result>(body: () => Promise<Result>): Promise<Result>
+  readonly client: Client
+}
+
+const SETTINGS = { statement_timeout: '0', lock_timeout: '5000', jit: 'off' }
+
+export async function openSession(options: Omit<ConnectionOptions, 'log'>): Promise<Session> {
+  const client = new Client(toClientConfig(options, SETTINGS))
+  // A connection that breaks fails the statement that waits on it; without one there is nobody to tell.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+  } catch (error) {
+    await client.end().catch(() => {})
+    throw toStoreError(error)
+  }
+  return {
+    ...onClient(client),
+    client,
+    async transaction(body) {
+      await client.query('BEGIN')
+      try {
+        const result = await body()
+        await client.query('COMMIT')
+        return result
+      } catch (error) {
+        await client.query('ROLLBACK').catch(() => {})
+        throw toStoreError(error)
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await client.end().catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,139 @@
+/** API keys at rest: their digests, their life, and a version that tells other processes what is new. */
+import type { StoredKey } from '../../../../../domain/accounts/keys/api-key.ts'
+import type { VersionedKey } from '../../../../../domain/accounts/keys/key-store.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+import { lockVersions, nextVersion } from '../../database/versions.ts'
+
+type KeyRow = [
+  id: string,
+  accountId: string,
+  name: string,
+  scopes: string | null,
+  createdAt: number,
+  expiresAt: number | null,
+  revokedAt: number | null,
+  lastUsedAt: number | null,
+  digest: Uint8Array,
+  previousDigest: Uint8Array | null,
+  previousUntil: number | null,
+  version: number,
+]
+
+const COLUMNS = `id, account_id, name, scopes, created_at, expires_at, revoked_at, last_used_at, digest, previous_digest,
+  previous_until, version`
+
+function toDate(millis: number | null): Date | null {
+  return millis === null ? null : new Date(millis)
+}
+
+function toVersioned(row: KeyRow): VersionedKey {
+  const [id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, digest, ...rest] = row
+  const [previousDigest, previousUntil, version] = rest
+  return {
+    key: {
+      ...{ id, accountId, name },
+      // Bytes of their own: keys are kept in memory, and a part of what the connection received would keep all of it.
+      digest: new Uint8Array(digest),
+      previousDigest: previousDigest === null ? null : new Uint8Array(previousDigest),
+      scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
+      createdAt: new Date(createdAt),
+      expiresAt: toDate(expiresAt),
+      revokedAt: toDate(revokedAt),
+      lastUsedAt: toDate(lastUsedAt),
+      previousUntil: toDate(previousUntil),
+    },
+    version,
+  }
+}
+
+function toKey(row: KeyRow | undefined): StoredKey | null {
+  return row === undefined ? null : toVersioned(row).key
+}
+
+const INSERT = statement(
+  'apiKeys.insert',
+  `INSERT INTO api_key (id, account_id, name, scopes, created_at, expires_at, digest, version)
+   SELECT $1, account_id, $3, $4, $5, $6, $7, ${nextVersion('api_key')} FROM account_profile WHERE account_id = $2`,
+)
+
+/** false: there is no such account. */
+export async function insertApiKey(tx: Queryable, key: StoredKey): Promise<boolean> {
+  const { id, accountId, name, scopes, createdAt, expiresAt, digest } = key
+  const list = scopes === null ? null : JSON.stringify(scopes)
+  await lockVersions(tx, 'api_key')
+  const values = [id, accountId, name, list, createdAt.getTime(), expiresAt?.getTime() ?? null, digest]
+  return (await tx.run(INSERT, values)) > 0
+}
+
+interface RotateInput {
+  readonly keyId: string
+  readonly digest: Uint8Array
+  readonly previousUntil: Date
+}
+
+const ROTATE = statement<KeyRow>(
+  'apiKeys.rotate',
+  `UPDATE api_key SET previous_digest = digest, previous_until = $3, digest = $2, version = ${nextVersion('api_key')}
+   WHERE id = $1 AND revoked_at IS NULL RETURNING ${COLUMNS}`,
+)
+
+export async function rotateApiKey(
+  tx: Queryable,
+  { keyId, digest, previousUntil }: RotateInput,
+): Promise<StoredKey | null> {
+  await lockVersions(tx, 'api_key')
+  return toKey(await tx.get(ROTATE, [keyId, digest, previousUntil.getTime()]))
+}
+
+const REVOKE = statement<KeyRow>(
+  'apiKeys.revoke',
+  `UPDATE api_key SET revoked_at = coalesce(revoked_at, $2), version = ${nextVersion('api_key')} WHERE id = $1
+   RETURNING ${COLUMNS}`,
+)
+
+export async function revokeApiKey(tx: Queryable, keyId: string, at: Date): Promise<StoredKey | null> {
+  await lockVersions(tx, 'api_key')
+  return toKey(await tx.get(REVOKE, [keyId, at.getTime()]))
+}
+
+// Processes report the uses of the same keys, each in an order of its own.
+const TOUCH = statement(
+  'apiKeys.touch',
+  `WITH used AS MATERIALIZED (
+     SELECT id, input.at FROM api_key
+     JOIN (SELECT key_id, max(at) AS at FROM unnest($1::text[], $2::bigint[]) AS t (key_id, at) GROUP BY key_id) AS input ON key_id = id
+     WHERE coalesce(last_used_at, 0) < input.at ORDER BY id FOR NO KEY UPDATE OF api_key
+   )
+   UPDATE api_key SET last_used_at = greatest(coalesce(last_used_at, 0), used.at) FROM used WHERE api_key.id = used.id`,
+)
+
+export async function touchApiKeys(
+  db: Queryable,
+  uses: readonly { readonly keyId: string; readonly at: Date }[],
+): Promise<void> {
+  await db.run(TOUCH, [uses.map(({ keyId }) => keyId), uses.map(({ at }) => at.getTime())])
+}
+
+const FIND = statement<KeyRow>('apiKeys.find', `SELECT ${COLUMNS} FROM api_key WHERE id = $1`)
+
+export async function findApiKey(db: Queryable, keyId: string): Promise<StoredKey | null> {
+  return toKey(await db.get(FIND, [keyId]))
+}
+
+const LIST = statement<KeyRow>(
+  'apiKeys.list',
+  `SELECT ${COLUMNS} FROM api_key WHERE account_id = $1 ORDER BY created_at, id`,
+)
+
+export async function listApiKeys(db: Queryable, accountId: string): Promise<StoredKey[]> {
+  return (await db.all(LIST, [accountId])).map((row) => toVersioned(row).key)
+}
+
+const CHANGED = statement<KeyRow>(
+  'apiKeys.changed',
+  `SELECT ${COLUMNS} FROM api_key WHERE version > $1 ORDER BY version LIMIT $2`,
+)
+
+export async function listChangedApiKeys(db: Queryable, version: number, limit: number): Promise<VersionedKey[]> {
+  return (await db.all(CHANGED, [version, limit])).map(toVersioned)
+}

@@ -1,0 +1,78 @@
+/**
+ * Idempotency keys: one namespace per account, single use until they expire. Whoever claims a key holds the lock of its account
+ * (`lockAccounts`), looks for a holder in a later statement, and writes what it created in the same transaction.
+ */
+import type { KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+
+export interface KeyQuery {
+  readonly accountId: string
+  readonly key: string
+  readonly now: number
+}
+
+export interface ClaimedKey {
+  readonly accountId: string
+  readonly key: string
+  readonly claimedAt: number
+  readonly expiresAt: number
+  readonly jobId: string | null
+  readonly assetId: string | null
+}
+
+const FIND = statement<[place: number, jobId: string | null, assetId: string | null]>(
+  'keys.find',
+  `SELECT asked.place::int, k.job_id, k.asset_id
+   FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS asked(account_id, key, now, place)
+   JOIN idempotency_key AS k ON k.account_id = asked.account_id AND k.key = asked.key AND k.expires_at > asked.now`,
+)
+
+/** What holds each of the keys, or null where one is free. */
+export async function findHolders(db: Queryable, queries: readonly KeyQuery[]): Promise<(KeyHolder | null)[]> {
+  if (queries.length === 0) return []
+  const rows = await db.all(FIND, [
+    queries.map(({ accountId }) => accountId),
+    queries.map(({ key }) => key),
+    queries.map(({ now }) => now),
+  ])
+  const holders = queries.map((): KeyHolder | null => null)
+  for (const [place, jobId, assetId] of rows) holders[place - 1] = { jobId, assetId }
+  return holders
+}
+
+// The guard repeats what `findHolders` has decided: a claim never replaces a live one, whatever the caller overlooked.
+const CLAIM = statement<[number]>(
+  'keys.claim',
+  `INSERT INTO idempotency_key (account_id, key, expires_at, job_id, asset_id)
+   SELECT account_id, key, expires_at, job_id, asset_id
+   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::uuid[], $5::text[]) AS c(account_id, key, expires_at, job_id, asset_id)
+   ORDER BY account_id, key
+   ON CONFLICT (account_id, key) DO UPDATE
+     SET expires_at = excluded.expires_at, job_id = excluded.job_id, asset_id = excluded.asset_id
+     WHERE idempotency_key.expires_at <= $6`,
+)
+
+/** Takes keys that `findHolders` found free, also where an expired claim has not been swept yet. Each key may be there only once. */
+export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): Promise<void> {
+  if (claims.length === 0) return
+  const claimed = await tx.run(CLAIM, [
+    claims.map(({ accountId }) => accountId),
+    claims.map(({ key }) => key),
+    claims.map(({ expiresAt }) => expiresAt),
+    claims.map(({ jobId }) => jobId),
+    claims.map(({ assetId }) => assetId),
+    Math.max(...claims.map(({ claimedAt }) => claimedAt)),
+  ])
+  if (claimed !== claims.length) throw new Error('An idempotency key was claimed that another holder still has.')
+}
+
+const SWEEP = statement(
+  'keys.sweep',
+  `WITH old AS MATERIALIZED (
+     SELECT account_id, key FROM idempotency_key WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+   DELETE FROM idempotency_key AS k USING old WHERE k.account_id = old.account_id AND k.key = old.key`,
+)
+
+export function sweepKeys(db: Queryable, sweep: { readonly now: number; readonly limit: number }): Promise<number> {
+  return db.run(SWEEP, [sweep.now, sweep.limit])
+}

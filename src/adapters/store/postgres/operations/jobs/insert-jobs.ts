@@ -1,0 +1,130 @@
+/**
+ * The rows of new jobs, for a whole batch of submits at once: one statement for what every job has, and one for each further kind
+ * of row that some of them have. Nothing is awaited in between.
+ */
+import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+import { toText } from '../../database/texts.ts'
+import { HAS_CREDENTIALS, HAS_NOTES } from './job-row.ts'
+import { toSubmissionRow } from './write-run-records.ts'
+
+// The order of the rows is the order of the queue. The accounts are locked.
+const INSERT = statement(
+  'jobs.insert',
+  `WITH new AS MATERIALIZED (
+     SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::smallint[], $8::int[],
+       $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[]) WITH ORDINALITY
+       AS n(id, account_id, pool, priority, created_at, expires_at, needs_extra_data, input_count, needs, price_second,
+         price_minimum, metadata, workflow, workflow_id, submission, place)),
+   counted AS (
+     UPDATE account SET submitted = submitted + added.count
+     FROM (SELECT account_id, count(*) AS count FROM new GROUP BY account_id) AS added WHERE account.id = added.account_id),
+   texts AS (
+     INSERT INTO job_text (job_id, expires_at, workflow, workflow_id, submission)
+     SELECT id, expires_at, workflow, workflow_id, submission FROM new)
+   INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count, needs,
+     price_second, price_minimum, metadata)
+   SELECT id, account_id, pool, 'queued', priority, created_at, expires_at, needs_extra_data, input_count, needs,
+     price_second, price_minimum, metadata
+   FROM new ORDER BY place`,
+)
+
+const INSERT_INPUTS = statement(
+  'jobs.insert_inputs',
+  `INSERT INTO job_input (job_id, position, name, hash, size_bytes, content_type)
+   SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::bigint[], $6::text[])`,
+)
+const INSERT_SECRETS = statement(
+  'jobs.insert_secrets',
+  'INSERT INTO job_secret (job_id, sealed) SELECT * FROM unnest($1::uuid[], $2::bytea[])',
+)
+const INSERT_NOTES = statement(
+  'jobs.insert_notes',
+  'INSERT INTO job_notes (job_id, text) SELECT * FROM unnest($1::uuid[], $2::text[])',
+)
+const INSERT_LABELS = statement(
+  'jobs.insert_labels',
+  `INSERT INTO job_label (account_id, key, value, created_at, job_id, expires_at)
+   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::uuid[], $6::bigint[])`,
+)
+
+/** Also counts them for their accounts. */
+export async function insertJobs(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
+  if (jobs.length === 0) return
+  await Promise.all([
+    insertRows(tx, jobs),
+    insertInputs(tx, jobs),
+    insertSecrets(tx, jobs),
+    insertNotes(tx, jobs),
+    insertLabels(tx, jobs),
+  ])
+}
+
+function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
+  const submissions = jobs.map(({ submission }) => (submission == null ? null : toSubmissionRow(submission)))
+  return tx.run(INSERT, [
+    jobs.map(({ id }) => id),
+    jobs.map(({ accountId }) => accountId),
+    jobs.map(({ pool }) => pool),
+    jobs.map(({ priority }) => priority),
+    jobs.map(({ createdAt }) => createdAt.getTime()),
+    jobs.map(({ expiresAt }) => expiresAt.getTime()),
+    jobs.map(({ needsExtraData, notes }) => (needsExtraData ? HAS_CREDENTIALS : 0) | (notes == null ? 0 : HAS_NOTES)),
+    jobs.map(({ inputs }) => inputs.length),
+    jobs.map(({ needs }) => needs),
+    jobs.map(({ price }) => price?.perSecondMicros ?? null),
+    jobs.map(({ price }) => price?.minimumMicros ?? null),
+    jobs.map(({ metadata }) => toMetadata(metadata)),
+    jobs.map(({ workflow }) => toText(workflow)),
+    submissions.map((submission) => toText(submission?.workflowId ?? null)),
+    submissions.map((submission) => submission?.text ?? null),
+  ])
+}
+
+function toMetadata(metadata: NewJob['metadata']): string | null {
+  const text = JSON.stringify(metadata)
+  return text === '{}' ? null : text
+}
+
+async function insertInputs(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
+  const rows = jobs.flatMap(({ id, inputs }) => inputs.map((input, position) => ({ id, position, ...input })))
+  if (rows.length === 0) return
+  await tx.run(INSERT_INPUTS, [
+    rows.map(({ id }) => id),
+    rows.map(({ position }) => position),
+    rows.map(({ name }) => toText(name)),
+    rows.map(({ hash }) => hash),
+    rows.map(({ sizeBytes }) => sizeBytes),
+    rows.map(({ contentType }) => toText(contentType)),
+  ])
+}
+
+async function insertSecrets(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
+  const rows = jobs.flatMap(({ id, sealedExtraData }) => (sealedExtraData === null ? [] : { id, sealedExtraData }))
+  if (rows.length === 0) return
+  await tx.run(INSERT_SECRETS, [
+    rows.map(({ id }) => id),
+    rows.map(({ sealedExtraData: { buffer, byteOffset, byteLength } }) =>
+      Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength),
+    ),
+  ])
+}
+
+async function insertNotes(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
+  const rows = jobs.flatMap(({ id, notes }) => (notes == null ? [] : { id, notes }))
+  if (rows.length === 0) return
+  await tx.run(INSERT_NOTES, [rows.map(({ id }) => id), rows.map(({ notes }) => toText(notes))])
+}
+
+async function insertLabels(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
+  const rows = jobs.flatMap((job) => Object.entries(job.metadata).map(([key, value]) => ({ job, key, value })))
+  if (rows.length === 0) return
+  await tx.run(INSERT_LABELS, [
+    rows.map(({ job }) => job.accountId),
+    rows.map(({ key }) => toText(key)),
+    rows.map(({ value }) => toText(value)),
+    rows.map(({ job }) => job.createdAt.getTime()),
+    rows.map(({ job }) => job.id),
+    rows.map(({ job }) => job.expiresAt.getTime()),
+  ])
+}

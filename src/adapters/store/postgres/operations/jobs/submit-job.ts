@@ -1,0 +1,205 @@
+/**
+ * Submit: idempotency key, credit hold, queue bound, job row and counters in one transaction. Submits of one turn of the event loop
+ * travel together, two batches at a time, each as one pipeline: everything that decides is read under the locks of the accounts, the
+ * submits are then decided here one after the other as if each were alone, and what is accepted is written by a few statements.
+ */
+import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
+import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
+import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
+import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
+import type { Connected } from '../../database/connections.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
+import { findClosedPools } from '../accounts/deployment-rows.ts'
+import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
+import { type HoldInput, lockPurses, type Purses } from '../credits/ledger-holds.ts'
+import { insertJobs } from './insert-jobs.ts'
+import { type QueuePlace, readNewPositions } from './queue-position.ts'
+
+export interface Submit {
+  readonly job: NewJob
+  readonly claim: KeyClaim | null
+}
+
+/** The error concerns this submit alone. */
+export type SubmitAnswer = SubmitOutcome | { readonly outcome: 'failed'; readonly error: Error }
+
+// The row of the id is taken first and given back when the submit is refused for another reason: of two callers who choose the same
+// id at the same time, of whatever accounts, the second waits for the first.
+const CHOOSE = statement<[id: string]>(
+  'jobs.choose_ids',
+  `INSERT INTO job_id_chosen (id, expires_at)
+   SELECT id, expires_at FROM unnest($1::uuid[], $2::bigint[]) AS chosen(id, expires_at)
+   WHERE NOT EXISTS (SELECT 1 FROM job WHERE job.id = chosen.id)
+     AND NOT EXISTS (SELECT 1 FROM job_done WHERE job_done.id = chosen.id)
+   ORDER BY id ON CONFLICT (id) DO NOTHING RETURNING id`,
+)
+const GIVE_BACK = statement('jobs.give_back_ids', 'DELETE FROM job_id_chosen WHERE id = ANY($1::uuid[])')
+const FIND_OURS = statement<[id: string, accountId: string, createdAt: number]>(
+  'jobs.find_ours',
+  `SELECT id, account_id, created_at FROM job WHERE id = ANY($1::uuid[])
+   UNION ALL SELECT id, account_id, created_at FROM job_done WHERE id = ANY($1::uuid[])`,
+)
+
+/** One answer for each, in their order. */
+export function submitTogether(durable: Connected, submits: readonly Submit[]): Promise<SubmitAnswer[]> {
+  let isAgain = false
+  return durable.transaction(
+    async (tx) => {
+      // When the connection broke at the commit, nobody knows whether it took effect: then jobs of ours may be there.
+      const known = await readKnown(tx, submits, { findsOurs: isAgain })
+      isAgain = true
+      const { answers, accepted, claims } = decide(submits, known)
+      const refusedIds = known.chosen.filter((id) => !accepted.some((job) => job.id === id))
+      await Promise.all([
+        insertJobs(tx, accepted),
+        claimKeys(tx, claims),
+        refusedIds.length > 0 && tx.run(GIVE_BACK, [refusedIds]),
+        known.purses?.write(),
+      ])
+      return answers
+    },
+    { isRepeatable: true },
+  )
+}
+
+interface Known {
+  readonly closedPools: ReadonlySet<string>
+  readonly accounts: ReadonlyMap<string, LockedAccount>
+  readonly started: ReadonlyMap<string, number>
+  readonly holders: ReadonlyMap<Submit, KeyHolder>
+  /** Ids chosen by callers that are free, and now theirs. */
+  readonly chosen: readonly string[]
+  readonly ours: ReadonlySet<Submit>
+  readonly positionOf: (place: QueuePlace, waiting: number) => number
+  /** null: nothing of the batch costs anything. */
+  readonly purses: Purses | null
+}
+
+/** Everything that decides, sent at once. The locks come first: each statement behind them sees what was committed before it. */
+async function readKnown(
+  tx: Queryable,
+  submits: readonly Submit[],
+  { findsOurs }: { readonly findsOurs: boolean },
+): Promise<Known> {
+  const accountIds = [...new Set(submits.map(({ job }) => job.accountId))]
+  const holds = submits.map(({ job }) => toHold(job)).filter((hold) => hold !== null)
+  const [closedPools, accounts, started, holders, chosen, ours, positionOf, purses] = await Promise.all([
+    findClosedPools(
+      tx,
+      submits.map(({ job }) => job.pool),
+    ),
+    lockAccounts(tx, accountIds),
+    readStarted(tx, accountIds),
+    findKeyHolders(tx, submits),
+    chooseIds(tx, submits),
+    findsOurs ? findOurs(tx, submits) : new Set<Submit>(),
+    readNewPositions(
+      tx,
+      submits.map(({ job }) => job),
+    ),
+    holds.length === 0 ? null : lockPurses(tx, holds),
+  ])
+  return { closedPools, accounts, started, holders, chosen, ours, positionOf, purses }
+}
+
+async function findKeyHolders(tx: Queryable, submits: readonly Submit[]): Promise<Map<Submit, KeyHolder>> {
+  const keyed = submits.flatMap((submit) => (submit.claim === null ? [] : { submit, ...submit.claim }))
+  const holders = await findHolders(
+    tx,
+    keyed.map(({ submit, key, claimedAt }) => ({ accountId: submit.job.accountId, key, now: claimedAt.getTime() })),
+  )
+  const found = new Map<Submit, KeyHolder>()
+  for (const [index, { submit }] of keyed.entries()) {
+    const holder = holders[index] ?? null
+    if (holder !== null) found.set(submit, holder)
+  }
+  return found
+}
+
+async function chooseIds(tx: Queryable, submits: readonly Submit[]): Promise<string[]> {
+  const chosen = submits.map(({ job }) => job).filter(({ hasChosenId }) => hasChosenId === true)
+  if (chosen.length === 0) return []
+  const rows = await tx.all(CHOOSE, [chosen.map(({ id }) => id), chosen.map(({ expiresAt }) => expiresAt.getTime())])
+  return rows.map(([id]) => id)
+}
+
+async function findOurs(tx: Queryable, submits: readonly Submit[]): Promise<Set<Submit>> {
+  const rows = await tx.all(FIND_OURS, [submits.map(({ job }) => job.id)])
+  const names = new Set(rows.map((row) => row.join(' ')))
+  return new Set(
+    submits.filter(({ job: { id, accountId, createdAt } }) => names.has(`${id} ${accountId} ${createdAt.getTime()}`)),
+  )
+}
+
+function toHold({ id, accountId, price, createdAt }: NewJob): HoldInput | null {
+  if (price == null) return null
+  return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime() }
+}
+
+interface Decision {
+  readonly answers: readonly SubmitAnswer[]
+  readonly accepted: readonly NewJob[]
+  readonly claims: readonly ClaimedKey[]
+}
+
+function decide(submits: readonly Submit[], known: Known): Decision & { answers: SubmitAnswer[] } {
+  const waiting = new Map<string, number>()
+  for (const [id, { submitted }] of known.accounts) waiting.set(id, submitted - (known.started.get(id) ?? 0))
+  const accepted: NewJob[] = []
+  const acceptedIds = new Set<string>()
+  const claims = new Map<string, ClaimedKey>()
+  const chosen = new Set(known.chosen)
+
+  function findHolder(submit: Submit): KeyHolder | null {
+    const { job, claim } = submit
+    if (claim === null) return null
+    const claimed = claims.get(`${job.accountId} ${claim.key}`)
+    // Claimed a moment ago, by a submit before it in this batch.
+    if (claimed !== undefined && claimed.expiresAt > claim.claimedAt.getTime()) return toHolder(claimed)
+    return known.holders.get(submit) ?? null
+  }
+
+  function refuse(submit: Submit, account: LockedAccount): SubmitAnswer | null {
+    const { job } = submit
+    if (acceptedIds.has(job.id) || (job.hasChosenId === true && !chosen.has(job.id))) return { outcome: 'id_taken' }
+    const holder = findHolder(submit)
+    if (holder !== null) return { outcome: 'key_reused', holder }
+    if (known.closedPools.has(job.pool)) return { outcome: 'pool_closed' }
+    const hold = toHold(job)
+    if (hold !== null && known.purses?.canHold(hold) === false) return { outcome: 'insufficient_credits' }
+    return (waiting.get(job.accountId) ?? 0) >= account.maxQueued ? { outcome: 'queue_full' } : null
+  }
+
+  function accept({ job, claim }: Submit): SubmitAnswer {
+    const hold = toHold(job)
+    if (hold !== null) known.purses?.hold(hold)
+    if (claim !== null) claims.set(`${job.accountId} ${claim.key}`, toClaimedKey(job, claim))
+    const nowWaiting = (waiting.get(job.accountId) ?? 0) + 1
+    waiting.set(job.accountId, nowWaiting)
+    accepted.push(job)
+    acceptedIds.add(job.id)
+    return { outcome: 'queued', job: toQueuedJob(job, known.positionOf(job, nowWaiting)) }
+  }
+
+  const answers = submits.map((submit): SubmitAnswer => {
+    const { job } = submit
+    const account = known.accounts.get(job.accountId)
+    if (account === undefined) return { outcome: 'failed', error: new Error(`No account ${job.accountId}.`) }
+    if (known.ours.has(submit)) {
+      const position = Math.max(1, waiting.get(job.accountId) ?? 0)
+      return { outcome: 'queued', job: toQueuedJob(job, position) }
+    }
+    return refuse(submit, account) ?? accept(submit)
+  })
+  return { answers, accepted, claims: [...claims.values()] }
+}
+
+function toClaimedKey({ id, accountId }: NewJob, { key, claimedAt, expiresAt }: KeyClaim): ClaimedKey {
+  const times = { claimedAt: claimedAt.getTime(), expiresAt: expiresAt.getTime() }
+  return { accountId, key, ...times, jobId: id, assetId: null }
+}
+
+function toHolder({ jobId, assetId }: ClaimedKey): KeyHolder {
+  return { jobId, assetId }
+}

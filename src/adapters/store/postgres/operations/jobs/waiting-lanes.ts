@@ -1,0 +1,52 @@
+/** The lanes of a pool's queue: found by stepping from one to the next through the index, never by walking the jobs in them. */
+import type { WaitingLane } from '../../../../../domain/jobs/job-store.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+
+// An answer stays small; the caller asks again for the rest.
+const MAX_FOUND = 100
+
+const firstOf = (condition: string) => `
+  SELECT pool, needs, id, expires_at FROM job WHERE status = 'queued' ${condition} ORDER BY pool, needs LIMIT 1`
+
+// Jobs without a lane are a step like any other, and left out at the end.
+const FIND = statement<[pool: string, lane: string, workflow: string]>(
+  'lanes.find',
+  `WITH RECURSIVE lane AS (
+     (${firstOf('')})
+     UNION ALL
+     SELECT further.* FROM lane CROSS JOIN LATERAL (
+       ${firstOf('AND (pool, needs) > (lane.pool, lane.needs)')}) AS further)
+   SELECT lane.pool, lane.needs, job_text.workflow FROM lane CROSS JOIN LATERAL (
+     SELECT workflow FROM job_text WHERE job_id = lane.id AND expires_at = lane.expires_at OFFSET 0) AS job_text
+   WHERE lane.needs <> '' AND lane.needs <> ALL($1::text[]) LIMIT ${MAX_FOUND}`,
+)
+
+export async function findLanes(db: Queryable, known: readonly string[]): Promise<WaitingLane[]> {
+  return (await db.all(FIND, [known])).map(([pool, lane, workflow]) => ({ pool, lane, workflow }))
+}
+
+// Each step is short, so that claims never wait for it long; a job that somebody is taking or ending just now is left out.
+const STEP = 5000
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+const JOIN = statement<[changed: number, lastId: string | null]>(
+  'lanes.join',
+  `WITH part AS MATERIALIZED (
+     SELECT id, status, needs FROM job WHERE id > $2 ORDER BY id LIMIT ${STEP}),
+   found AS MATERIALIZED (
+     SELECT job.id FROM job JOIN part USING (id) WHERE job.status = 'queued' AND job.needs = ''
+     ORDER BY job.id FOR UPDATE OF job SKIP LOCKED),
+   joined AS (UPDATE job SET needs = $1 FROM found WHERE job.id = found.id RETURNING 1)
+   SELECT (SELECT count(*) FROM joined), (SELECT id FROM part ORDER BY id DESC LIMIT 1)`,
+)
+
+/** Runs once when a fleet starts, for the jobs that were accepted without a lane. */
+export async function joinLane(db: Queryable, lane: string): Promise<number> {
+  let joined = 0
+  for (let after: string | null = FIRST_ID; after !== null; ) {
+    const [changed, lastId]: readonly [number, string | null] = (await db.get(JOIN, [lane, after])) ?? [0, null]
+    joined += changed
+    after = lastId
+  }
+  return joined
+}

@@ -1,0 +1,61 @@
+/** Settings of where records and bytes are kept. */
+import type { SettingName } from '../env.ts'
+import { readChoice, readPath, readWordOr } from '../readers/read-choice.ts'
+import { readDatabase } from '../readers/read-database.ts'
+import { readCount } from '../readers/read-quantity.ts'
+import { readSecretKeys } from '../secrets.ts'
+import type { Setting } from './setting.ts'
+
+export const STORAGE_SETTINGS = {
+  dataDir: {
+    group: 'Storage',
+    argument: '<folder>',
+    fallback: '.atelier',
+    read: readPath,
+    help: 'Where everything is kept; with a `database`, the stored bytes. A relative path counts from the config file if it stands there, else from the working directory.',
+  },
+  database: {
+    group: 'Storage',
+    argument: '<url>',
+    fallback: 'none',
+    read: readWordOr('none', null, readDatabase),
+    help: 'A Postgres database (15 to 18) for all records, which several processes may share: `postgres://user@host:5432/name?sslmode=verify-full`, with `sslmode` `disable`, `require`, `verify-ca` or `verify-full` and, for the last two, `sslrootcert=<file>`. A password belongs into the variable or into `databasePasswordFile`, never on a command line. `none`: SQLite in the data folder. See docs/scale-out.md.',
+    isSecret: true,
+  },
+  databasePasswordFile: {
+    group: 'Storage',
+    argument: '<file>',
+    fallback: 'none',
+    read: readWordOr('none', null, readPath),
+    help: 'A file whose first line is the password of the `database`.',
+  },
+  databasePool: {
+    group: 'Storage',
+    argument: '<count>',
+    fallback: '8',
+    read: readCount({ min: 4, max: 500 }),
+    help: 'Connections that this process opens to the `database` at most.',
+  },
+  migrate: {
+    group: 'Storage',
+    argument: '<mode>',
+    fallback: 'auto',
+    read: readChoice(['auto', 'check']),
+    help: '`auto`: a start brings the schema of the `database` up to date. `check`: it is refused until `atelier migrate` has done so.',
+  },
+  synchronous: {
+    group: 'Storage',
+    argument: '<mode>',
+    fallback: 'full',
+    read: readChoice(['full', 'normal']),
+    help: '`full`: what was acknowledged survives a power cut. `normal` survives a crash of the process only: for benches and throw-away data. For SQLite; Postgres has a setting of its own, `synchronous_commit`.',
+  },
+  secretKey: {
+    group: 'Storage',
+    argument: null,
+    fallback: 'none',
+    read: readWordOr('none', [], readSecretKeys),
+    help: '32 bytes in hex or base64 that seal the credentials in `extra_data` until their job ends. Several, comma separated: the first seals, all open. Without it a job that carried credentials and had not ended fails with `credentials_lost` after a restart. A `database` needs it.',
+    isSecret: true,
+  },
+} as const satisfies Partial<Record<SettingName, Setting<unknown>>>

@@ -1,0 +1,119 @@
+/**
+ * The life of this process among those of its service: it is known from its first beat on, and taken for dead when it has not
+ * beaten for `ALIVE_MS`. Whatever else must be said again and again (names that it holds, engines that it drives) travels with the
+ * beats. A process that is alone says nothing and knows of nobody.
+ */
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
+import type { NodeAbout, NodeStore, ServiceNode } from './node-store.ts'
+
+export interface Heartbeat extends AsyncDisposable {
+  /** The id of this process. */
+  readonly nodeId: string
+  /** No other process can be there. */
+  readonly isAlone: boolean
+  /** A step of every beat from the next one on. Steps run in the order in which they were added; one that fails stops no other. */
+  onBeat(step: () => Promise<void>): void
+  /** Beats now. Never rejects. */
+  beat(): Promise<void>
+  /** Beats from now on. Harmless when called twice. */
+  start(): void
+  /**
+   * For how long every beat has reached the store: 0 after one that did not. After an outage others need as long to renew what
+   * they hold before anybody may take it from them.
+   */
+  steadyForMs(): number
+  /** The processes that live now, this one included. */
+  findLive(): Promise<readonly Pick<ServiceNode, 'id' | 'about'>[]>
+}
+
+const BEAT_MS = 5000
+/** Six beats: as long as the leases of jobs. */
+const ALIVE_MS = 30_000
+/** Beats that lie further apart than this do not count as steady: the store, or this process, stood still between them. */
+const GAP_MS = 2 * BEAT_MS
+
+interface HeartbeatDeps {
+  readonly store: NodeStore
+  readonly nodeId: string
+  readonly about: () => NodeAbout
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Resolves once this process is known to the others. */
+export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
+  const { store, nodeId, clock, log } = deps
+  const steps: (() => Promise<void>)[] = [() => sayAlive()]
+  const ending = new AbortController()
+  let steady: { readonly sinceMs: number; readonly latestMs: number } | null = null
+  let loop: Promise<void> | null = null
+
+  async function sayAlive(): Promise<void> {
+    const beganMs = clock.now().getTime()
+    try {
+      const aliveUntil = new Date(beganMs + ALIVE_MS)
+      await store.beat({ id: nodeId, now: new Date(beganMs), aliveUntil, about: deps.about() })
+    } catch (error) {
+      steady = null
+      throw error
+    }
+    const latestMs = clock.now().getTime()
+    const isSteady = steady !== null && latestMs - steady.latestMs <= GAP_MS
+    steady = { sinceMs: steady !== null && isSteady ? steady.sinceMs : latestMs, latestMs }
+  }
+
+  async function beat(): Promise<void> {
+    for (const step of steps) {
+      if (ending.signal.aborted) return
+      await step().catch((error) =>
+        log.warn({ err: error }, 'a beat did not reach the store; the next one tries again'),
+      )
+    }
+  }
+
+  async function keepBeating(): Promise<void> {
+    while (true) {
+      await sleep(BEAT_MS, ending.signal)
+      if (ending.signal.aborted) return
+      await beat()
+    }
+  }
+
+  await sayAlive()
+  return {
+    nodeId,
+    isAlone: false,
+    onBeat: (step) => void steps.push(step),
+    beat,
+    start() {
+      loop ??= keepBeating()
+    },
+    steadyForMs: () => (steady === null ? 0 : clock.now().getTime() - steady.sinceMs),
+    async findLive() {
+      const now = clock.now()
+      return (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
+    },
+    async [Symbol.asyncDispose]() {
+      if (ending.signal.aborted) return
+      ending.abort()
+      await loop
+      await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'the end of this process was not told'))
+    },
+  }
+}
+
+/** For a process that nobody can be beside. */
+export function createLoneHeartbeat({ nodeId, about }: Pick<HeartbeatDeps, 'nodeId' | 'about'>): Heartbeat {
+  return {
+    nodeId,
+    isAlone: true,
+    onBeat() {},
+    async beat() {},
+    start() {},
+    steadyForMs: () => Number.POSITIVE_INFINITY,
+    findLive: async () => [{ id: nodeId, about: about() }],
+    async [Symbol.asyncDispose]() {},
+  }
+}

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '../../../lib/log.ts'
+import { createFixedClock } from '../../../test/support/fixed-clock.ts'
+import { openHeartbeat } from './heartbeat.ts'
+import { createLeadership } from './leadership.ts'
+import type { NodeBeat, NodeStore, Singleton } from './node-store.ts'
+
+/** One store for several processes, which can be away. */
+function createMemoryNodes() {
+  const nodes = new Map<string, NodeBeat>()
+  const names = new Map<string, Singleton>()
+  const state = { isAway: false }
+  const reach = () => {
+    if (state.isAway) throw new Error('the store is away')
+  }
+  const store: NodeStore = {
+    async beat(beat) {
+      reach()
+      nodes.set(beat.id, beat)
+    },
+    async leave(nodeId) {
+      reach()
+      nodes.delete(nodeId)
+      for (const [name, held] of names) if (held.nodeId === nodeId) names.delete(name)
+    },
+    async list() {
+      reach()
+      return [...nodes.values()].map(({ now, ...rest }) => ({ ...rest, startedAt: now, seenAt: now }))
+    },
+    async takeSingleton({ name, nodeId, now, until }) {
+      reach()
+      const held = names.get(name)
+      if (held !== undefined && held.nodeId !== nodeId && held.heldUntil > now) return held
+      const taken = { name, nodeId, heldSince: now, heldUntil: until }
+      names.set(name, taken)
+      return taken
+    },
+    forgetNodes: async () => 0,
+  }
+  return { store, state }
+}
+
+const about = () => ({ version: '1', host: 'here', workers: {} })
+
+test('of two processes one leads; the other does so once the first is gone, and at once when it leaves', async () => {
+  const clock = createFixedClock()
+  const { store } = createMemoryNodes()
+  const lead = (nodeId: string) => createLeadership({ store, name: 'work', nodeId, clock, forMs: 15_000 })
+  const [one, two] = [lead('one'), lead('two')]
+  assert.deepEqual([one.isHeld(), two.isHeld()], [false, false])
+  await one.renew()
+  await two.renew()
+  assert.deepEqual([one.isHeld(), two.isHeld()], [true, false])
+  const signal = one.signal()
+  clock.advance(15_000)
+  assert.equal(one.isHeld(), false, 'it could not renew it in time')
+  await two.renew()
+  await one.renew()
+  assert.deepEqual([one.isHeld(), two.isHeld(), signal?.aborted], [false, true, true])
+  two.end()
+  await store.leave('two')
+  await one.renew()
+  assert.deepEqual([one.isHeld(), two.isHeld(), one.signal()?.aborted], [true, false, false])
+  one.end()
+})
+
+test('a process is seen alive from its first beat to its end, and as long after a death as it had said', async () => {
+  const clock = createFixedClock()
+  const { store } = createMemoryNodes()
+  const open = (nodeId: string) => openHeartbeat({ store, nodeId, about, clock, log: silentLog })
+  await using one = await open('one')
+  const two = await open('two')
+  const seen = async () => (await one.findLive()).map(({ id }) => id)
+  assert.deepEqual(await seen(), ['one', 'two'])
+  clock.advance(29_999)
+  assert.deepEqual(await seen(), ['one', 'two'])
+  clock.advance(1)
+  assert.deepEqual(await seen(), ['one'], 'it knows that it lives itself')
+  await two.beat()
+  assert.deepEqual(await seen(), ['one', 'two'])
+  await two[Symbol.asyncDispose]()
+  assert.deepEqual(await seen(), ['one'])
+})
+
+test('steps travel with each beat, and how long the store was reached without a break is known', async () => {
+  const clock = createFixedClock()
+  const { store, state } = createMemoryNodes()
+  await using beats = await openHeartbeat({ store, nodeId: 'one', about, clock, log: silentLog })
+  let steps = 0
+  beats.onBeat(async () => {
+    steps++
+    throw new Error('this step fails')
+  })
+  beats.onBeat(async () => void steps++)
+  clock.advance(5000)
+  await beats.beat()
+  clock.advance(5000)
+  await beats.beat()
+  assert.deepEqual([steps, beats.steadyForMs()], [4, 10_000])
+  state.isAway = true
+  await beats.beat()
+  assert.equal(beats.steadyForMs(), 0)
+  state.isAway = false
+  await beats.beat()
+  clock.advance(7000)
+  assert.equal(beats.steadyForMs(), 7000)
+  clock.advance(4000)
+  await beats.beat()
+  assert.equal(beats.steadyForMs(), 0, 'eleven seconds without a beat are a break')
+})

@@ -1,0 +1,98 @@
+/** The bus over a real Postgres: as every bus, as every shared bus, and when its connection breaks. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { Client } from 'pg'
+import { silentLog } from '../../../lib/log.ts'
+import { type NotifyBus, openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
+import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
+import { startPostgres } from '../../support/postgres/postgres-server.ts'
+import { createBareDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
+
+const opened: NotifyBus[] = []
+
+async function open(url: string): Promise<NotifyBus> {
+  const bus = await openPostgresNotifyBus({ url, log: silentLog, gatherMs: 1 })
+  opened.push(bus)
+  return bus
+}
+
+/** Notices arrive in the order of their commits: whoever has heard itself has heard what was committed before. */
+async function settle(): Promise<void> {
+  const latest = opened.slice(-2)
+  for (const bus of [...latest, ...latest]) assert.equal(await bus.prove(), true)
+}
+
+const untilGap = (bus: NotifyBus) => new Promise<void>((resolve) => bus.onGap(resolve))
+
+async function untilHearing(bus: NotifyBus): Promise<void> {
+  while (!bus.isHearing()) await turn()
+}
+
+describe('the bus over Postgres', () => {
+  let database: TestDatabase
+  before(async () => {
+    database = await createBareDatabase()
+  })
+  after(async () => {
+    await Promise.all(opened.splice(0).map((bus) => bus[Symbol.asyncDispose]()))
+    await database[Symbol.asyncDispose]()
+  })
+
+  testEventBus({ open: () => open(database.url), settle })
+
+  testSharedBus({
+    openPair: async () => [await open(database.url), await open(database.url)],
+    settle,
+    carriesBytes: false,
+  })
+
+  test('a connection that is ended is opened again, and whoever uses it is told that something may be lost', async () => {
+    const [one, other] = [await open(database.url), await open(database.url)]
+    const told = new Promise<void>((resolve) => {
+      other.onWork((pool) => pool === 'after' && resolve())
+    })
+    const gaps = [one, other].map(untilGap)
+    const client = new Client({ connectionString: database.url })
+    await client.connect()
+    await client.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`,
+    )
+    await client.end()
+    await Promise.all(gaps)
+    await Promise.all([one, other].map(untilHearing))
+    one.publishWork('after')
+    await told
+  })
+})
+
+test('what is said while the server is away is not kept, and everybody looks again when it is back', async () => {
+  await using server = await startPostgres()
+  await using one = await openPostgresNotifyBus({ url: server.url, log: silentLog, gatherMs: 1 })
+  await using other = await openPostgresNotifyBus({ url: server.url, log: silentLog, gatherMs: 1 })
+  const heard: string[] = []
+  other.onWork((pool) => heard.push(String(pool)))
+  await server.stop('immediate')
+  while (one.isHearing() || other.isHearing()) await turn()
+  const gaps = [one, other].map(untilGap)
+  one.publishWork('lost')
+  await server.start()
+  await Promise.all(gaps)
+  await Promise.all([one, other].map(untilHearing))
+  one.publishWork('told')
+  for (const bus of [one, other]) assert.equal(await bus.prove(), true)
+  assert.deepEqual(heard, ['told'])
+})
+
+test('a bus whose server is away opens all the same, and listens when it is there', async () => {
+  await using server = await startPostgres()
+  await server.stop('fast')
+  await using bus = await openPostgresNotifyBus({ url: server.url, log: silentLog, gatherMs: 1 })
+  assert.equal(bus.isHearing(), false)
+  const heard: unknown[] = []
+  bus.onWork((pool) => heard.push(pool))
+  bus.publishWork('at home')
+  assert.deepEqual(heard, ['at home'])
+  await server.start()
+  await untilHearing(bus)
+})

@@ -1,0 +1,42 @@
+/** Connections that break under a transaction: it runs again where that is safe, and nothing else is harmed. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '../../../../lib/log.ts'
+import { openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
+import { type Queryable, statement } from '../../../../src/adapters/store/postgres/database/statement.ts'
+import { createTestDatabase } from '../../../support/postgres/test-database.ts'
+
+const PID = statement<[number]>('test.pid', 'SELECT pg_backend_pid()')
+// Returns once the other one is gone.
+const END = statement('test.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
+const READ = statement<[number]>('test.read', 'SELECT count(*) FROM meta')
+const WRITE = statement('test.write', `INSERT INTO meta (key, value) VALUES ('a', 'b')`)
+
+async function withConnections(
+  body: (connections: ReturnType<typeof openConnections>) => Promise<void>,
+): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const { url } = stack.use(await createTestDatabase())
+  await body(stack.use(openConnections({ url, log: silentLog })))
+}
+
+const pidOf = async (db: Queryable) => (await db.get(PID))?.[0]
+
+test('a transaction whose connection ends between two statements runs again and is written once', () =>
+  withConnections(async ({ durable, chore, read }) => {
+    let tries = 0
+    await durable.transaction(async (tx) => {
+      tries += 1
+      await tx.run(WRITE)
+      if (tries === 1) await chore.run(END, [await pidOf(tx)])
+      await tx.get(READ)
+    })
+    assert.equal(tries, 2)
+    assert.deepEqual(await read.get(READ), [1])
+  }))
+
+test('a connection that ends while nobody uses it is replaced', () =>
+  withConnections(async ({ chore, read }) => {
+    for (let count = 0; count < 3; count += 1) await chore.run(END, [await pidOf(read)])
+    assert.deepEqual(await read.get(READ), [0])
+  }))

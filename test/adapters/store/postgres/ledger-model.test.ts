@@ -1,0 +1,4 @@
+import { testLedgerModel } from '../../../contracts/ledger-model.ts'
+import { postgresOpener } from './temporary-store.ts'
+
+testLedgerModel(postgresOpener, { runs: 25 })

@@ -1,0 +1,69 @@
+/** The commands of an operator over a Postgres database. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, test } from 'node:test'
+import { runInProcess } from '../support/cli/in-process.ts'
+import { createBareDatabase, createTestDatabase } from '../support/postgres/test-database.ts'
+
+const cwd = mkdtempSync(path.join(tmpdir(), 'atelier-cli-database-'))
+after(() => rmSync(cwd, { recursive: true, force: true }))
+
+const run = (args: readonly string[], url: string, env = {}) =>
+  runInProcess(args, { cwd, env: { ATELIER_DATABASE: url, ...env } })
+
+describe('atelier migrate', () => {
+  test('says what is pending, does it, and finds nothing more to do', async () => {
+    await using bare = await createBareDatabase()
+    const dry = await run(['migrate', '--dry-run'], bare.url)
+    assert.match(
+      dry.stdout,
+      /^database postgres:\/\/127\.0\.0\.1:\d+\/t_\w+ changes:\n {2}pending {2}0001-first-tables\n/,
+    )
+    const done = await run(['migrate'], bare.url)
+    assert.match(done.stdout, /\n {2}applied {2}0001-first-tables\n/)
+    assert.match((await run(['migrate', '--contract'], bare.url)).stdout, /is up to date \(\d+ applied\)\n$/)
+    assert.deepEqual([dry.code, done.code], [0, 0])
+  })
+
+  test('says in one line why it cannot', async () => {
+    const result = await run(['migrate'], 'postgres://atelier@127.0.0.1:1/nothing')
+    assert.equal(result.code, 1)
+    assert.match(result.stderr, /^atelier: cannot migrate: The database at .* cannot be used: .*\n$/)
+  })
+})
+
+describe('atelier doctor', () => {
+  const key = { ATELIER_SECRET_KEY: 'ab'.repeat(32) }
+
+  test('tells version, schema, durability, connections, clock and upkeep', async () => {
+    await using database = await createTestDatabase()
+    const { stdout, code } = await run(['doctor', '--port', '0'], database.url, key)
+    assert.match(stdout, /ok {4}database +postgres:\/\/127\.0\.0\.1:\d+\/t_\w+, Postgres \d+.*, sslmode disable\n/)
+    assert.match(stdout, /ok {4}schema +\d+ migrations applied\n/)
+    // The server of the tests gives up durability for speed.
+    assert.match(stdout, /(fail {2}durability +fsync is off.*\n +-> set fsync = on|ok {4}durability +fsync)/)
+    assert.match(stdout, /ok {4}connections +\d+ of \d+ in use; each process takes up to 8\n/)
+    assert.match(stdout, /ok {4}clock +the server is \d+ ms/)
+    assert.match(stdout, /ok {4}upkeep +no bloat/)
+    assert.equal(code, /fail {2}/.test(stdout) ? 1 : 0)
+  })
+
+  test('warns of pending migrations, and fails on a server that does not answer', async () => {
+    await using bare = await createBareDatabase()
+    const pending = await run(['doctor', '--port', '0'], bare.url, key)
+    assert.match(pending.stdout, /warn {2}schema +\d+ migrations pending\n +-> back the database up/)
+    const gone = await run(['doctor', '--port', '0'], 'postgres://atelier@127.0.0.1:1/nothing', key)
+    assert.match(gone.stdout, /fail {2}database +The database at .* cannot be used/)
+    assert.equal(gone.code, 1)
+  })
+})
+
+test('start, stop and status are for the one service of a data folder', async () => {
+  for (const command of ['stop', 'status']) {
+    const result = await run([command], 'postgres://atelier@127.0.0.1:1/nothing')
+    assert.equal(result.code, 2)
+    assert.match(result.stderr, /^atelier: with a database, run `atelier serve` under a process manager/)
+  }
+})

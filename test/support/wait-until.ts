@@ -1,0 +1,24 @@
+/**
+ * Waits until something is so, by looking again and again. The give-up is there only to end a run that hangs, with words: it is
+ * far longer than anything takes on a busy machine, so that no test depends on how fast anything is.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+
+export const GIVE_UP_MS = 120_000
+const LOOK_EVERY_MS = 5
+
+type Found<Value> = Exclude<Awaited<Value>, null | undefined | false | 0 | ''>
+
+/** Resolves with the first truthy answer of `look`. `what`: what was waited for, for the message of a wait in vain. */
+export async function waitUntil<Value>(
+  look: () => Value,
+  what: () => string = () => String(look),
+): Promise<Found<Value>> {
+  const giveUpAt = performance.now() + GIVE_UP_MS
+  while (true) {
+    const found = await look()
+    if (found) return found as Found<Value>
+    if (performance.now() > giveUpAt) throw new Error(`waited in vain for ${GIVE_UP_MS / 1000} s: ${what()}`)
+    await pause(LOOK_EVERY_MS)
+  }
+}
