@@ -164,6 +164,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await openRouter(config.router, {
       secrets,
       directory: config.dataDirectory,
+      nodeId: node.heartbeat.nodeId,
+      bus,
       store,
       opened,
       assets,

@@ -15,6 +15,7 @@ import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { CallStore } from './models/calls/call-store.ts'
+import type { SentJournal } from './models/calls/sent-journal.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
 import type { NodeStore } from './service-nodes/node-store.ts'
 
@@ -58,6 +59,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly keys: IdempotencyStore
   readonly calls: CallStore
   readonly requests: RequestStore
+  /** null: the store keeps none, and one beside it is used. */
+  readonly sentJournal: SentJournal | null
   readonly limits: LimitStore
   readonly audit: AuditStore
   /** The same stores; whatever is written through them is written together with this line, or not at all. */

@@ -34,8 +34,9 @@ function withSteps(calls: CallStore): CallStore {
     },
     async keepProgress(...progress) {
       reach('accepted, handle not stored')
-      await calls.keepProgress(...progress)
+      const isHeld = await calls.keepProgress(...progress)
       reach('handle stored')
+      return isHeld
     },
     async finish(...end) {
       reach('finished, not settled')

@@ -24,6 +24,9 @@ import { createRouterActions, type RouterActions, type RouterParts } from './rou
 interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
   /** The folder of files that must outlive the process. */
   readonly directory: string
+  /** Names this process among all that use the store. */
+  readonly nodeId: string
+  readonly bus: RouterParts['bus']
   /** The engine in this process, which runs workflows that are published as models; null: such models cannot run. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
@@ -74,7 +77,9 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       models: overrides.models ?? [],
     }),
   )
-  const journal = opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
+  // A store that serves many processes keeps the journal itself: a file on one machine tells the others nothing.
+  const journal =
+    store.sentJournal ?? opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
   const actions = createRouterActions(config, {
     store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
     models,
@@ -83,6 +88,8 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
     journal,
+    nodeId: parts.nodeId,
+    bus: parts.bus,
     clock,
     log,
   })
@@ -93,10 +100,11 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   // Stored, so that cursors of the catalogue stay valid after a restart and in every process.
   const cursorSecret = Buffer.from(await store.ensureMeta(CURSOR_SECRET, makeSecret), 'base64')
   // Calls end before the providers that they use are closed.
-  opening.defer(() => actions.live.close(0))
+  opening.defer(() => actions.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, leadership: parts.leadership, log }))
-  await actions.recovery.recover()
+  // Nobody else has the store, so whoever held a call is gone. Beside other processes, leases lapse by themselves.
+  if (store.isExclusive) await actions.recovery.recoverAll()
   housekeeping.start()
   const running = opening.move()
   return {
@@ -104,7 +112,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     nodeModels: openNodeModels(parts, actions),
     models,
     cursorSecret,
-    drain: (withinMs) => actions.live.close(withinMs),
+    drain: (withinMs) => actions.close(withinMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

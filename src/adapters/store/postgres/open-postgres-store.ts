@@ -23,7 +23,7 @@ import {
   createUserFileStore,
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
-import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
+import { createCallStore, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
@@ -56,6 +56,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     keys: createIdempotencyStore(parts),
     calls: createCallStore(parts),
     requests: createRequestStore(parts),
+    sentJournal: createSentJournal(parts),
     ...createOperatorStores(parts),
     limits: createLimitStore(parts),
     audit: createAuditStore(parts),

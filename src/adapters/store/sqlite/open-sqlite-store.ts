@@ -164,6 +164,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     keys: createIdempotencyStore(channels),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
+    sentJournal: null,
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
     audit: createAuditStore(channels),

@@ -18,9 +18,9 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
+import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
-import { prepareUnfinishedCalls } from './calls/unfinished-calls.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
 import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
@@ -60,7 +60,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     readUserFile: prepareReadUserFile(database),
     listUserFiles: prepareListUserFiles(database),
     findHolder: prepareFindHolder(database),
-    unfinishedCalls: prepareUnfinishedCalls(database),
+    hasLapsedCalls: prepareHasLapsedCalls(database),
+    isCallRunning: prepareIsCallRunning(database),
     callStanding: prepareStanding(database),
     canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
     findRequest: prepareFindRequest(database),

@@ -22,6 +22,7 @@ import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.t
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
 import { prepareAdmitCall } from './calls/admit-call.ts'
+import { prepareReleaseCalls, prepareRenewCalls, prepareTakeLapsedCalls } from './calls/call-leases.ts'
 import { prepareFinishCall } from './calls/finish-call.ts'
 import {
   prepareCancelCall,
@@ -71,6 +72,9 @@ export function prepareWriteOperations(database: DatabaseSync) {
     admitCall: prepareAdmitCall(database),
     keepProgress: prepareKeepProgress(database),
     finishCall: prepareFinishCall(database),
+    renewCalls: prepareRenewCalls(database),
+    releaseCalls: prepareReleaseCalls(database),
+    takeLapsedCalls: prepareTakeLapsedCalls(database),
     sweepCalls: prepareSweepCalls(database),
     enqueueCall: prepareEnqueueCall(database),
     takeCall: prepareTakeCall(database),
@@ -111,15 +115,18 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
- * held it, and the job waits in the queue as before; bytes whose announcement is undone are left over, and the next start
- * sweeps them; a number of a prompt that was told to anybody was written before the job that carries it, which is synced. Who
- * lives and who holds what is said again every few seconds. The end of the process alone undoes nothing, and the next synced
- * write makes these durable too.
+ * held it, and the job waits in the queue as before, and so it is with the leases of calls; bytes whose announcement is undone
+ * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
+ * carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
+ * nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
   'renew',
   'announceBlob',
+  'renewCalls',
+  'releaseCalls',
+  'takeLapsedCalls',
   'reservePromptNumbers',
   'beatNode',
   'takeSingleton',
@@ -144,6 +151,9 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'sweepKeys',
   'keepProgress',
   'finishCall',
+  'renewCalls',
+  'releaseCalls',
+  'takeLapsedCalls',
   'sweepCalls',
   'putBackCall',
   'cancelCall',
