@@ -71,7 +71,8 @@ CREATE TABLE job (
 -- The first entry of each (lane, account) is a head; a claim steps from head to head, however long the lanes are.
 CREATE INDEX job_lane ON job (pool, needs, account_id, priority DESC, seq) WHERE status = 'queued';
 CREATE INDEX job_queue ON job (account_id, pool, priority DESC, seq) WHERE status = 'queued';
-CREATE INDEX job_held ON job (lease_id) WHERE status IN ('running', 'canceling');
+-- Unique, so that a claim that is repeated after a lost answer cannot take a second job.
+CREATE UNIQUE INDEX job_held ON job (lease_id) WHERE status IN ('running', 'canceling');
 CREATE INDEX job_listing ON job (account_id, created_at, id);
 CREATE INDEX job_deadline ON job (expires_at);
 CREATE INDEX job_pool_live ON job (pool, status) WHERE pool <> 'default';

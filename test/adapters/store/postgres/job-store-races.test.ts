@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isStoreAway } from '../../../../src/domain/errors.ts'
-import type { Lease } from '../../../../src/domain/jobs/job-store.ts'
+import type { Claim, Lease } from '../../../../src/domain/jobs/job-store.ts'
 import { at, hashOf, LOST, newOutput, START, type StoreUnderTest, Tenant } from '../../../contracts/store-under-test.ts'
 import { withTwoNodes } from './temporary-store.ts'
 
@@ -211,17 +211,22 @@ test('a node whose clock is ahead takes no lease that is alive', () =>
   }))
 
 test('where more accounts wait than a claim looks at, every job is still claimed', () =>
-  withTwoNodes(async ({ stores }) => {
-    const first = await Tenant.create(stores[0], { maxRunning: 1 })
-    const accounts = 300
-    await first.submit()
-    for (let count = 1; count < accounts; count += 1) {
-      const tenant = await first.neighbour({ maxRunning: 1 })
-      await tenant.submit()
-      // Most of them have no room.
-      if (count % 3 !== 0) await stores[0].accounts.put({ id: tenant.accountId, maxRunning: 0, maxQueued: 10 })
+  withTwoNodes(async ({ stores, query }) => {
+    const first = await Tenant.create(stores[0])
+    const tenants = await Promise.all(Array.from({ length: 120 }, () => first.neighbour({ maxRunning: 1 })))
+    // Most of them have no room.
+    const [free, full] = [tenants.filter((_, index) => index % 3 === 0), tenants.filter((_, index) => index % 3 > 0)]
+    const inLanes = [{ engineId: 'one', lanes: ['a', 'b'].map((lane) => ({ lane, rank: 0 as const })) }]
+    for (const engines of [undefined, inLanes]) {
+      await Promise.all(tenants.map((tenant, index) => tenant.submit({ needs: index % 2 === 0 ? 'a' : 'b' })))
+      await query('UPDATE account_load SET max_running = 0 WHERE account_id = ANY($1)', [
+        full.map(({ accountId }) => accountId),
+      ])
+      const claims: Claim[] = []
+      const options = engines === undefined ? {} : { engines }
+      for (let claim = await first.claim(options); claim !== null; claim = await first.claim(options))
+        claims.push(claim)
+      assert.deepEqual(new Set(claims.map(({ job }) => job.accountId)), new Set(free.map(({ accountId }) => accountId)))
+      await Promise.all(claims.map(({ job, leaseId }) => first.succeed({ jobId: job.id, leaseId })))
     }
-    const taken = new Set<string>()
-    for (let claim = await first.claim(); claim !== null; claim = await first.claim()) taken.add(claim.job.accountId)
-    assert.equal(taken.size, accounts / 3)
   }))

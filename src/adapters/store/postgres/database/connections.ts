@@ -38,10 +38,10 @@ export interface Connected extends Queryable {
    * Runs the body in one transaction. Statements may be sent without waiting for the ones before. When the server undoes it
    * in favour of another one (deadlock, serialization) it runs again from the start, so the body must not have side effects.
    */
-  transaction<Result>(body: (tx: Queryable) => Promise<Result>, options?: TransactionOptions): Promise<Result>
+  transaction<Result>(body: (tx: Queryable) => Promise<Result>, options?: TransactionOptions<Result>): Promise<Result>
 }
 
-interface TransactionOptions {
+interface TransactionOptions<Result> {
   /**
    * Running it twice does what running it once does: after a broken connection, when nobody knows whether it was
    * committed, it runs again.
@@ -49,6 +49,11 @@ interface TransactionOptions {
   readonly isRepeatable?: boolean
   /** Only reads, and all its statements see the same moment. */
   readonly isSnapshot?: boolean
+  /**
+   * Writes whose answers decide nothing. They leave together with the COMMIT, which saves one wait for the server; so all of them
+   * are sent before the function first waits for anything. When one of them fails, nothing is committed.
+   */
+  readonly last?: (tx: Queryable, result: Result) => Promise<unknown>
 }
 
 const INT8 = 20
@@ -187,11 +192,11 @@ function toConnected(pool: Pool, tally: Tally): Connected {
 async function runUntilDone<Result>(
   pool: Pool,
   body: (tx: Queryable) => Promise<Result>,
-  { isRepeatable = false, isSnapshot = false }: TransactionOptions = {},
+  { isRepeatable = false, isSnapshot = false, last }: TransactionOptions<Result> = {},
 ): Promise<Result> {
   const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
   for (let tries = 1; ; tries += 1) {
-    const outcome = await runOnce(pool, begin, body)
+    const outcome = await runOnce(pool, begin, { body, last })
     if (outcome.ok) return outcome.result
     const mayRunAgain = outcome.wasUndone || isRepeatable
     if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
@@ -203,34 +208,37 @@ type Outcome<Result> =
   /** `wasUndone`: it surely has no effect. */
   | { readonly ok: false; readonly error: unknown; readonly wasUndone: boolean }
 
-async function runOnce<Result>(
-  pool: Pool,
-  begin: string,
-  body: (tx: Queryable) => Promise<Result>,
-): Promise<Outcome<Result>> {
+interface Work<Result> {
+  readonly body: (tx: Queryable) => Promise<Result>
+  readonly last: TransactionOptions<Result>['last'] | undefined
+}
+
+async function runOnce<Result>(pool: Pool, begin: string, { body, last }: Work<Result>): Promise<Outcome<Result>> {
   let client: PoolClient
   try {
     client = await connect(pool)
   } catch (error) {
     return { ok: false, error, wasUndone: true }
   }
-  let isCommitting = false
+  let committing: Promise<{ readonly command: string }> | null = null
   const begun = client.query(begin)
   // Its failure also fails the first statement behind it.
   begun.catch(() => {})
   try {
-    const result = await body(onClient(client))
-    isCommitting = true
-    const { command } = await client.query('COMMIT')
+    const tx = onClient(client)
+    const result = await body(tx)
+    const sent = last?.(tx, result)
+    committing = client.query('COMMIT')
+    const [{ command }] = await Promise.all([committing, sent])
     // After a failed statement that nobody waited for, the server answers a COMMIT with ROLLBACK and without an error.
     if (command !== 'COMMIT') throw new Error(`The transaction was answered with ${command}.`)
     client.release()
     return { ok: true, result }
   } catch (error) {
     const broken = isBroken(error)
-    if (!broken && !isCommitting) await client.query('ROLLBACK').catch(() => {})
+    if (!broken) await (committing ?? client.query('ROLLBACK')).catch(() => {})
     client.release(broken)
-    return { ok: false, error, wasUndone: !(isCommitting && broken) }
+    return { ok: false, error, wasUndone: !(committing !== null && broken) }
   }
 }
 

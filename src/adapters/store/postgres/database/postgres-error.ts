@@ -60,6 +60,12 @@ export function isTimeout(error: unknown): boolean {
   return TIMED_OUT.has(code) || isTimeout(error.cause)
 }
 
+/** A row was refused because this unique index has its key already. */
+export function isDuplicateOf(error: unknown, index: string): boolean {
+  const { code, constraint } = error as { readonly code?: string; readonly constraint?: string }
+  return code === '23505' && constraint === index
+}
+
 /** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof ServiceError) return error

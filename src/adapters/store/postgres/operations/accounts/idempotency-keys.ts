@@ -40,22 +40,22 @@ export async function findHolders(db: Queryable, queries: readonly KeyQuery[]): 
   return holders
 }
 
-// The guard repeats what `findHolders` has decided: a claim never replaces a live one, whatever the caller overlooked.
-const CLAIM = statement<[number]>(
+// The guard repeats what `findHolders` has decided: a claim never replaces a live one, whatever the caller overlooked. A key may
+// not end at null, so the whole transaction fails.
+const CLAIM = statement(
   'keys.claim',
   `INSERT INTO idempotency_key (account_id, key, expires_at, job_id, asset_id)
    SELECT account_id, key, expires_at, job_id, asset_id
    FROM unnest($1::text[], $2::text[], $3::bigint[], $4::uuid[], $5::text[]) AS c(account_id, key, expires_at, job_id, asset_id)
-   ORDER BY account_id, key
    ON CONFLICT (account_id, key) DO UPDATE
-     SET expires_at = excluded.expires_at, job_id = excluded.job_id, asset_id = excluded.asset_id
-     WHERE idempotency_key.expires_at <= $6`,
+     SET expires_at = CASE WHEN idempotency_key.expires_at <= $6 THEN excluded.expires_at END,
+       job_id = excluded.job_id, asset_id = excluded.asset_id`,
 )
 
 /** Takes keys that `findHolders` found free, also where an expired claim has not been swept yet. Each key may be there only once. */
 export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): Promise<void> {
   if (claims.length === 0) return
-  const claimed = await tx.run(CLAIM, [
+  await tx.run(CLAIM, [
     claims.map(({ accountId }) => accountId),
     claims.map(({ key }) => key),
     claims.map(({ expiresAt }) => expiresAt),
@@ -63,7 +63,6 @@ export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): P
     claims.map(({ assetId }) => assetId),
     Math.max(...claims.map(({ claimedAt }) => claimedAt)),
   ])
-  if (claimed !== claims.length) throw new Error('An idempotency key was claimed that another holder still has.')
 }
 
 const SWEEP = statement(

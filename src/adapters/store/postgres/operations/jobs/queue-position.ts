@@ -95,16 +95,20 @@ export interface QueuePlace {
   readonly priority: number
 }
 
+// Each question is about one end of an ordered index range: asked as EXISTS it would be answered by reading the whole table, because
+// the server expects to come across an answer soon.
 const AHEAD = statement<[ahead: number | null]>(
   'queue.ahead',
   `SELECT CASE WHEN asked.must_count
-       OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool = asked.pool
-            AND priority < asked.priority)
-       OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool < asked.pool)
-       OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool > asked.pool)
+       OR (SELECT priority FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool = asked.pool
+           ORDER BY priority, seq DESC LIMIT 1) < asked.priority
+       OR (SELECT pool FROM job WHERE status = 'queued' AND account_id = asked.account_id
+           ORDER BY pool, priority DESC, seq LIMIT 1) <> asked.pool
+       OR (SELECT pool FROM job WHERE status = 'queued' AND account_id = asked.account_id
+           ORDER BY pool DESC, priority, seq DESC LIMIT 1) <> asked.pool
      THEN (SELECT count(*) FROM (
          SELECT 1 FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool = asked.pool
-           AND priority >= asked.priority LIMIT ${COUNTED}) AS before)
+           AND priority >= asked.priority ORDER BY priority DESC, seq LIMIT ${COUNTED}) AS before)
      END
    FROM unnest($1::text[], $2::text[], $3::int[], $4::boolean[]) WITH ORDINALITY
      AS asked(account_id, pool, priority, must_count, place)

@@ -42,25 +42,27 @@ const FIND_OURS = statement<[id: string, accountId: string, createdAt: number]>(
 )
 
 /** One answer for each, in their order. */
-export function submitTogether(durable: Connected, submits: readonly Submit[]): Promise<SubmitAnswer[]> {
+export async function submitTogether(durable: Connected, submits: readonly Submit[]): Promise<readonly SubmitAnswer[]> {
   let isAgain = false
-  return durable.transaction(
+  const { answers } = await durable.transaction(
     async (tx) => {
       // When the connection broke at the commit, nobody knows whether it took effect: then jobs of ours may be there.
       const known = await readKnown(tx, submits, { findsOurs: isAgain })
       isAgain = true
-      const { answers, accepted, claims } = decide(submits, known)
-      const refusedIds = known.chosen.filter((id) => !accepted.some((job) => job.id === id))
-      await Promise.all([
-        insertJobs(tx, accepted),
-        claimKeys(tx, claims),
-        refusedIds.length > 0 && tx.run(GIVE_BACK, [refusedIds]),
-        known.purses?.write(),
-      ])
-      return answers
+      return decide(submits, known)
     },
-    { isRepeatable: true },
+    { isRepeatable: true, last: writeAccepted },
   )
+  return answers
+}
+
+function writeAccepted(tx: Queryable, { accepted, claims, unusedIds, purses }: Decision): Promise<unknown> {
+  return Promise.all([
+    insertJobs(tx, accepted),
+    claimKeys(tx, claims),
+    unusedIds.length > 0 && tx.run(GIVE_BACK, [unusedIds]),
+    purses?.write(),
+  ])
 }
 
 interface Known {
@@ -141,9 +143,12 @@ interface Decision {
   readonly answers: readonly SubmitAnswer[]
   readonly accepted: readonly NewJob[]
   readonly claims: readonly ClaimedKey[]
+  /** Chosen ids of submits that were refused. */
+  readonly unusedIds: readonly string[]
+  readonly purses: Purses | null
 }
 
-function decide(submits: readonly Submit[], known: Known): Decision & { answers: SubmitAnswer[] } {
+function decide(submits: readonly Submit[], known: Known): Decision {
   const waiting = new Map<string, number>()
   for (const [id, { submitted }] of known.accounts) waiting.set(id, submitted - (known.started.get(id) ?? 0))
   const accepted: NewJob[] = []
@@ -192,7 +197,8 @@ function decide(submits: readonly Submit[], known: Known): Decision & { answers:
     }
     return refuse(submit, account) ?? accept(submit)
   })
-  return { answers, accepted, claims: [...claims.values()] }
+  const unusedIds = known.chosen.filter((id) => !acceptedIds.has(id))
+  return { answers, accepted, claims: [...claims.values()], unusedIds, purses: known.purses }
 }
 
 function toClaimedKey({ id, accountId }: NewJob, { key, claimedAt, expiresAt }: KeyClaim): ClaimedKey {
