@@ -45,11 +45,15 @@ const SECRET_KEY = Buffer.alloc(32, 7).toString('base64')
 
 export async function openCluster({ databaseUrl, nodes, providerUrl, bins }: ClusterOptions): Promise<Cluster> {
   const folder = await mkdtemp(join(tmpdir(), 'atelier-cluster-'))
-  const settings = await writeSettings(folder, providerUrl)
+  const { flags: settings, providers } = await writeSettings(folder, providerUrl)
   const accounts = await addAccounts(databaseUrl)
   const running: (SpawnedServer | null)[] = Array.from({ length: nodes }, () => null)
   const said: string[] = []
-  const env = { ATELIER_SECRET_KEY: SECRET_KEY, NODE_COMPILE_CACHE: join(folder, 'compiled') }
+  const env = {
+    ATELIER_SECRET_KEY: SECRET_KEY,
+    ATELIER_PROVIDERS: providers,
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+  }
 
   async function start(index: number): Promise<void> {
     const flags = [
@@ -87,18 +91,13 @@ export async function openCluster({ databaseUrl, nodes, providerUrl, bins }: Clu
 }
 
 /** A provider as data whose server is in the test, and prices for jobs. */
-async function writeSettings(folder: string, providerUrl: string): Promise<string[]> {
+async function writeSettings(folder: string, providerUrl: string): Promise<{ flags: string[]; providers: string }> {
   const catalog = join(folder, 'models', 'crash')
   await mkdir(catalog, { recursive: true })
   const put = (path: string, content: object) => writeFile(join(folder, path), JSON.stringify(content))
   await put('models/crash/provider.json', {
-    ...{
-      provider: 'crash',
-      title: 'Crash',
-      base_url: 'https://crash.test',
-      auth: [{ headers: { authorization: '{key}' } }],
-    },
-    concurrency: 64,
+    ...{ provider: 'crash', title: 'Crash', base_url: 'https://crash.test', api_hosts: [], headers: {}, settings: {} },
+    ...{ auth: [{ headers: { authorization: '{key}' } }], concurrency: 64, outcomes: [], messages: ['error'] },
   })
   await put('models/crash/paint.json', {
     id: 'crash/paint',
@@ -121,7 +120,7 @@ async function writeSettings(folder: string, providerUrl: string): Promise<strin
   await put('providers.json', { crash: { key: 'none', base_url: providerUrl }, '*': { allow_private_network: true } })
   await put('prices.json', { pools: { '*': { perSecondMicros: 1000, minimumMicros: 500, holdMicros: 2000 } } })
   const file = (name: string) => join(folder, name)
-  return ['--catalogs', file('models'), '--providers', file('providers.json'), '--prices', file('prices.json')]
+  return { flags: ['--catalogs', file('models'), '--prices', file('prices.json')], providers: file('providers.json') }
 }
 
 async function addAccounts(databaseUrl: string): Promise<ClusterAccount[]> {
