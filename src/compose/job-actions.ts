@@ -9,6 +9,7 @@ import type { Turns } from '../../lib/waiting/turns.ts'
 import type { JobsConfig } from '../config/config.ts'
 import type { Blobs } from '../domain/assets/blob-store.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
+import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import type { Fleet } from '../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
@@ -43,6 +44,7 @@ interface JobParts {
   readonly blobs: Blobs
   readonly bus: EventBus<LiveEvent>
   readonly fleet: Fleet
+  readonly directory: EngineDirectory
   readonly assets: AssetActions
   readonly sealer: Sealer | null
   readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
@@ -72,7 +74,7 @@ export type CreatePoolWorker = (pool: string, workers: number) => Worker
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, fleet, rules, turns, clock, log } = parts
+  const { store, bus, fleet, directory, rules, turns, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate.observer)
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
@@ -107,7 +109,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const worker = createPoolWorker(DEFAULT_POOL, config.workers)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
-  const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
+  const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
   const collectIdle = createIdleCollection()
   const chores: Chore[] = [
     ...createJobChores({
@@ -127,12 +129,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...parts.chores,
   ]
   const workflows = {
-    catalog: () => fleet.catalog(),
+    catalog: () => directory.catalog(),
     assets: store.assets,
     turns,
     clock,
     nodeRules: rules?.nodeRules,
-    ...(fleet.hasLanes && { placement: fleet }),
+    ...(fleet.hasLanes && { placement: directory }),
   }
   const submit = createSubmit({
     ...shared,
@@ -165,7 +167,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       catalog: workflows.catalog,
       submit,
       turns,
-      ...(fleet.hasLanes && { placement: fleet }),
+      ...(fleet.hasLanes && { placement: directory }),
     }),
     records: createRunRecords({ store: store.records, clock }),
     reader,

@@ -22,6 +22,7 @@ import {
   fakeModel,
   gate,
 } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 type SharedStore = Pick<Store, 'calls' | 'requests' | 'ledger' | 'sentJournal'>
 
@@ -53,10 +54,6 @@ interface NodesOptions {
   readonly wrapCalls?: (calls: CallStore) => CallStore
   readonly wrapRequests?: (requests: RequestStore) => RequestStore
   readonly settings?: Readonly<Record<string, string>>
-}
-
-async function until(isThere: () => boolean): Promise<void> {
-  while (!isThere()) await new Promise(setImmediate)
 }
 
 function resultOf({ end }: RunAnswer): unknown {
@@ -91,7 +88,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       const held = gate(done({ made: 'once' }))
       provider.answer(held.answer)
       const first = a.run('fake/direct', { x: 1 }, 'k')
-      await until(() => provider.submits.length === 1)
+      await waitUntil(() => provider.submits.length === 1)
       // One request of a node waits, and a second one is told to come back.
       const again = [1, 2].map(() => b.run('fake/direct', { x: 1 }, 'k').catch((error: unknown) => error))
       const early = await Promise.race(again)
@@ -108,11 +105,14 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
     withNodes({}, async ({ a, b, provider, clock, store }) => {
       provider.answer(accepted({ task: 7 }))
       const waiting = a.run('fake/polled', {}, 'k')
-      await until(() => provider.polls.length > 0)
+      await waitUntil(() => provider.polls.length > 0)
       const elsewhere = b.run('fake/polled', {}, 'k')
       clock.advance(LAPSE_MS)
-      await b.look()
-      assert.equal(b.actions.live.size, 1)
+      // A look passes over a call that another transaction works on.
+      await waitUntil(async () => {
+        await b.look()
+        return b.actions.live.size === 1
+      })
       await a.renew()
       provider.pollAnswer(done({ made: 'once' }))
       for (const answer of await Promise.all([waiting, elsewhere])) {
@@ -127,7 +127,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       const held = gate(done({ made: 'unseen' }))
       provider.answer(held.answer)
       const waiting = a.run('fake/direct', {}, 'k')
-      await until(() => provider.submits.length === 1)
+      await waitUntil(() => provider.submits.length === 1)
       clock.advance(LAPSE_MS)
       await b.look()
       await assert.rejects(b.run('fake/direct', {}, 'k'), { refusal: 'key_unusable' })
@@ -155,7 +155,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
     })
     await withNodes({ wrapCalls }, async ({ a, b, provider, clock, store }) => {
       const first = a.run('fake/direct', {}, 'k')
-      await until(() => !isFirst)
+      await waitUntil(() => !isFirst)
       clock.advance(LAPSE_MS)
       await b.look()
       const second = await b.run('fake/direct', {}, 'k')
@@ -170,7 +170,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
 
   const stateOf = async ({ requests }: SharedStore, id: string) => (await requests.find(ACCOUNT, id))?.state
   async function untilDone(store: SharedStore, id: string): Promise<void> {
-    while ((await stateOf(store, id)) !== 'done') await new Promise(setImmediate)
+    await waitUntil(async () => (await stateOf(store, id)) === 'done')
   }
   /** A node that takes the account's next request, and is never heard of again. */
   async function takeAndDie({ requests }: SharedStore, clock: FixedClock): Promise<void> {
@@ -231,9 +231,9 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       provider.answer(accepted({ task: 1 }))
       const id = await a.submit('fake/polled', {})
       a.actions.queue.start()
-      await until(() => provider.polls.length > 0)
+      await waitUntil(() => provider.polls.length > 0)
       await b.actions.queue.cancel(ACCOUNT, 'fake/polled', id)
-      await until(() => provider.canceled.length > 0)
+      await waitUntil(() => provider.canceled.length > 0)
       assert.deepEqual(provider.canceled, [{ task: 1 }])
       provider.pollAnswer(done({ too: 'late' }))
       await untilDone(store, id)
@@ -243,7 +243,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
     withNodes({}, async ({ a, b, provider }) => {
       provider.answer(accepted({ task: 1 }))
       const waiting = a.run('fake/polled', {}, 'k')
-      await until(() => provider.polls.length > 0)
+      await waitUntil(() => provider.polls.length > 0)
       const refused = assert.rejects(waiting, { refusal: 'unavailable' })
       await a.actions.close(0)
       await refused
@@ -280,7 +280,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
     await withNodes({ wrapCalls }, async ({ a, b, provider, clock }) => {
       provider.answer(accepted({ task: 1 }))
       const waiting = b.run('fake/polled', {}, 'k')
-      await until(() => provider.polls.length > 0)
+      await waitUntil(() => provider.polls.length > 0)
       clock.advance(LAPSE_MS)
       await assert.rejects(a.look(), /away/)
       isAway = false
@@ -309,14 +309,14 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       const id = await a.submit('fake/direct', {})
       a.offer([])
       a.actions.queue.start()
-      await until(() => takes > 0)
+      await waitUntil(() => takes > 0)
       // The submit woke the loop, so that it may look a second time.
       for (let reads = 0; reads < 50; reads++) await stateOf(store, id)
       assert.ok(takes <= 2, `it was taken ${takes} times`)
       assert.equal(await stateOf(store, id), 'waiting')
       a.offer(MODELS)
       await a.submit('fake/free', {})
-      await until(() => provider.submits.length === 2)
+      await waitUntil(() => provider.submits.length === 2)
     })
   })
 }

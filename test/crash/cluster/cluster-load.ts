@@ -41,6 +41,8 @@ interface Load {
 }
 
 export const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])
+// Jobs that have not been seen to end. Beyond this the clients look after them before they submit more.
+const MAX_OPEN = 60
 const RETRY_MS = 100
 const REQUEST_MS = 60_000
 const GIVE_UP_MS = 300_000
@@ -83,6 +85,12 @@ export class ClusterClient {
 
   async step(): Promise<void> {
     const account = this.#random.pick(this.#cluster.accounts)
+    const open = this.#seen.jobs.filter(({ id }) => !this.#seen.terminal.has(id))
+    if (open.length > MAX_OPEN) {
+      const job = open[0]
+      if (!TERMINAL.has((await this.readJob(job.account, job.id)).status)) await pause(RETRY_MS)
+      return
+    }
     const steps = [
       () => this.#submit(account),
       () => this.#submit(account),

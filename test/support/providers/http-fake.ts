@@ -10,7 +10,8 @@ export interface HttpFake extends AsyncDisposable {
 export async function startHttpFake(
   answer: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>,
 ): Promise<HttpFake> {
-  const server = createServer((request, response) => {
+  // An idle connection is closed by the client, which is then not about to send anything on it.
+  const server = createServer({ keepAliveTimeout: 75_000 }, (request, response) => {
     Promise.resolve(answer(request, response)).catch((error) => {
       response.statusCode = 599
       response.end(String(error))

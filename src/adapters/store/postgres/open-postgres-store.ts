@@ -13,6 +13,7 @@ import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import { openSession } from './database/session.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
+import { readServerTime } from './operations/nodes/server-time.ts'
 import {
   createAccountDirectory,
   createAuditStore,
@@ -24,6 +25,7 @@ import {
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createCallStore, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
+import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
@@ -64,7 +66,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
+    engines: createEngineRegistry(parts),
     isExclusive: false,
+    readTime: () => readServerTime(connections.read),
     schemaNumber,
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),

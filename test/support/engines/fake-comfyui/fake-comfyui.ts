@@ -34,6 +34,10 @@ export interface FakeOptions {
   readonly onPrint?: (line: string) => void
 }
 
+// As long as the web server of a real one keeps a connection open. Node's own five seconds are so close to the time after which our
+// client closes an idle connection that on a busy machine a call can get lost on one that the server is just closing.
+const KEEP_ALIVE_MS = 75_000
+
 export interface RestartOptions {
   /** How long nobody listens. */
   readonly downMs?: number
@@ -151,7 +155,7 @@ class FakeServer implements FakeComfy {
   }
 
   async listen(port: number): Promise<void> {
-    const server = createServer((request, response) => {
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
       const key = `${request.method} ${(request.url ?? '').split('?', 1)[0]}`
       this.lastAuthorization = request.headers.authorization ?? null
       this.calls.set(key, (this.calls.get(key) ?? 0) + 1)

@@ -1,11 +1,12 @@
 /** The job store on Postgres: which operation runs on which connections, and domain values in and out. */
+
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
+import { toJob } from '../../rows/job-row.ts'
 import { countByStatus } from '../operations/accounts/account-counters.ts'
 import { cancelJob } from '../operations/jobs/cancel-job.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
 import { createFindJob, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
 import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
-import { toJob } from '../operations/jobs/job-row.ts'
 import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
 import { createRunWrites } from './postgres-run-store.ts'

@@ -29,6 +29,7 @@ import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.t
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
 import { prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
@@ -84,6 +85,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     directoryVersions: prepareDirectoryVersions(database),
     poolLoads: preparePoolLoads(database),
     listNodes: prepareListNodes(database),
+    listEngines: prepareListEngines(database),
+    findCatalogs: prepareFindCatalogs(database),
   }
 }
 

@@ -44,6 +44,13 @@ import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
 import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
+import {
+  prepareForgetEngines,
+  prepareLeaveEngines,
+  preparePublishEngines,
+  preparePutCatalog,
+  prepareSetEngineWill,
+} from './nodes/engine-rows.ts'
 import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
@@ -107,6 +114,11 @@ export function prepareWriteOperations(database: DatabaseSync) {
     leaveNode: prepareLeaveNode(database),
     forgetNodes: prepareForgetNodes(database),
     takeSingleton: prepareTakeSingleton(database),
+    publishEngines: preparePublishEngines(database),
+    leaveEngines: prepareLeaveEngines(database),
+    setEngineWill: prepareSetEngineWill(database),
+    putCatalog: preparePutCatalog(database),
+    forgetEngines: prepareForgetEngines(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -130,6 +142,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'reservePromptNumbers',
   'beatNode',
   'takeSingleton',
+  'publishEngines',
 ])
 
 /**
@@ -168,4 +181,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'beatNode',
   'leaveNode',
   'takeSingleton',
+  'leaveEngines',
+  'forgetEngines',
 ])

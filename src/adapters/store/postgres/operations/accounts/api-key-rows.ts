@@ -1,50 +1,10 @@
 /** API keys at rest: their digests, their life, and a version that tells other processes what is new. */
+
 import type { StoredKey } from '../../../../../domain/accounts/keys/api-key.ts'
 import type { VersionedKey } from '../../../../../domain/accounts/keys/key-store.ts'
+import { KEY_COLUMNS, type KeyRow, toVersioned } from '../../../rows/api-key-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockVersions, nextVersion } from '../../database/versions.ts'
-
-type KeyRow = [
-  id: string,
-  accountId: string,
-  name: string,
-  scopes: string | null,
-  createdAt: number,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  lastUsedAt: number | null,
-  digest: Uint8Array,
-  previousDigest: Uint8Array | null,
-  previousUntil: number | null,
-  version: number,
-]
-
-const COLUMNS = `id, account_id, name, scopes, created_at, expires_at, revoked_at, last_used_at, digest, previous_digest,
-  previous_until, version`
-
-function toDate(millis: number | null): Date | null {
-  return millis === null ? null : new Date(millis)
-}
-
-function toVersioned(row: KeyRow): VersionedKey {
-  const [id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, digest, ...rest] = row
-  const [previousDigest, previousUntil, version] = rest
-  return {
-    key: {
-      ...{ id, accountId, name },
-      // Bytes of their own: keys are kept in memory, and a part of what the connection received would keep all of it.
-      digest: new Uint8Array(digest),
-      previousDigest: previousDigest === null ? null : new Uint8Array(previousDigest),
-      scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
-      createdAt: new Date(createdAt),
-      expiresAt: toDate(expiresAt),
-      revokedAt: toDate(revokedAt),
-      lastUsedAt: toDate(lastUsedAt),
-      previousUntil: toDate(previousUntil),
-    },
-    version,
-  }
-}
 
 function toKey(row: KeyRow | undefined): StoredKey | null {
   return row === undefined ? null : toVersioned(row).key
@@ -74,7 +34,7 @@ interface RotateInput {
 const ROTATE = statement<KeyRow>(
   'apiKeys.rotate',
   `UPDATE api_key SET previous_digest = digest, previous_until = $3, digest = $2, version = ${nextVersion('api_key')}
-   WHERE id = $1 AND revoked_at IS NULL RETURNING ${COLUMNS}`,
+   WHERE id = $1 AND revoked_at IS NULL RETURNING ${KEY_COLUMNS}`,
 )
 
 export async function rotateApiKey(
@@ -88,7 +48,7 @@ export async function rotateApiKey(
 const REVOKE = statement<KeyRow>(
   'apiKeys.revoke',
   `UPDATE api_key SET revoked_at = coalesce(revoked_at, $2), version = ${nextVersion('api_key')} WHERE id = $1
-   RETURNING ${COLUMNS}`,
+   RETURNING ${KEY_COLUMNS}`,
 )
 
 export async function revokeApiKey(tx: Queryable, keyId: string, at: Date): Promise<StoredKey | null> {
@@ -114,7 +74,7 @@ export async function touchApiKeys(
   await db.run(TOUCH, [uses.map(({ keyId }) => keyId), uses.map(({ at }) => at.getTime())])
 }
 
-const FIND = statement<KeyRow>('apiKeys.find', `SELECT ${COLUMNS} FROM api_key WHERE id = $1`)
+const FIND = statement<KeyRow>('apiKeys.find', `SELECT ${KEY_COLUMNS} FROM api_key WHERE id = $1`)
 
 export async function findApiKey(db: Queryable, keyId: string): Promise<StoredKey | null> {
   return toKey(await db.get(FIND, [keyId]))
@@ -122,7 +82,7 @@ export async function findApiKey(db: Queryable, keyId: string): Promise<StoredKe
 
 const LIST = statement<KeyRow>(
   'apiKeys.list',
-  `SELECT ${COLUMNS} FROM api_key WHERE account_id = $1 ORDER BY created_at, id`,
+  `SELECT ${KEY_COLUMNS} FROM api_key WHERE account_id = $1 ORDER BY created_at, id`,
 )
 
 export async function listApiKeys(db: Queryable, accountId: string): Promise<StoredKey[]> {
@@ -131,7 +91,7 @@ export async function listApiKeys(db: Queryable, accountId: string): Promise<Sto
 
 const CHANGED = statement<KeyRow>(
   'apiKeys.changed',
-  `SELECT ${COLUMNS} FROM api_key WHERE version > $1 ORDER BY version LIMIT $2`,
+  `SELECT ${KEY_COLUMNS} FROM api_key WHERE version > $1 ORDER BY version LIMIT $2`,
 )
 
 export async function listChangedApiKeys(db: Queryable, version: number, limit: number): Promise<VersionedKey[]> {

@@ -6,7 +6,7 @@ import type { ResultFields } from '../../../call-records.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { findResult, removeResults } from './call-result.ts'
 
-export interface KeyedRequest {
+interface KeyedRequest {
   readonly accountId: string
   readonly key: string | null
   readonly fingerprint: string

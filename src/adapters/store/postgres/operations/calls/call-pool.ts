@@ -44,7 +44,7 @@ export async function lockKnownPool(tx: Queryable, accountId: string): Promise<v
   await tx.get(LOCK, [accountId])
 }
 
-export interface PoolEntry {
+interface PoolEntry {
   readonly accountId: string
   readonly isCostly: boolean
   readonly spendMicros: number

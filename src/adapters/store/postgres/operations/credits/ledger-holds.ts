@@ -6,30 +6,10 @@
  * Every step locks the balances that it touches, in the order of the accounts' ids, by a statement of its own: what the next one
  * sees cannot change any more until the commit. They are the last rows that a transaction locks.
  */
+
 import type { Micros } from '../../../../../../lib/text/usd.ts'
+import type { HoldInput, ReleaseInput, SettleInput } from '../../../rows/hold-inputs.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-
-export interface HoldInput {
-  /** Such as `job:<id>` or `call:<id>`. */
-  readonly holdId: string
-  readonly accountId: string
-  readonly micros: Micros
-  readonly at: number
-}
-
-interface SettleInput {
-  readonly holdId: string
-  /** What the work costs; may be more than was held. */
-  readonly micros: Micros
-  readonly at: number
-  readonly memo: string
-}
-
-interface ReleaseInput {
-  readonly holdId: string
-  readonly at: number
-  readonly memo?: string
-}
 
 /** The balances of some accounts, locked until the transaction ends. What is held is written by `write`, once. */
 export interface Purses {

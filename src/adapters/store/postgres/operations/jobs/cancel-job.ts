@@ -1,10 +1,12 @@
 /** Cancel: a queued job ends at once, a running one is marked for its worker, anything else stays as it is. */
+
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { CancelOutcome } from '../../../../../domain/jobs/job-store.ts'
+import { COLUMN, type JobRow, toJob } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { endJobs } from './end-job.ts'
 import type { JobQuery } from './find-job.ts'
-import { COLUMN, DONE_COLUMNS, findOutputsOf, type JobRow, LIVE_COLUMNS, toJob } from './job-row.ts'
+import { DONE_COLUMNS, findOutputsOf, LIVE_COLUMNS } from './job-row.ts'
 
 const LOCK = statement<JobRow>(
   'jobs.lock_for_cancel',

@@ -4,14 +4,16 @@
  * another one is taking is passed over, and the limit of an account is checked on its newest row, so it is never exceeded. A claim
  * that lost such a race is tried again at once.
  */
+
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
 import { isStoreAway } from '../../../../../domain/errors.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
+import { COLUMN, type JobRow, toJob, toOutput } from '../../../rows/job-row.ts'
 import type { Connected } from '../../database/connections.ts'
 import { isDuplicateOf } from '../../database/postgres-error.ts'
 import { type Statement, statement } from '../../database/statement.ts'
-import { toOutput, unlistOutputs } from './job-outputs.ts'
-import { COLUMN, HAS_CREDENTIALS, type JobRow, LIVE_COLUMNS, toJob } from './job-row.ts'
+import { unlistOutputs } from './job-outputs.ts'
+import { HAS_CREDENTIALS, LIVE_COLUMNS } from './job-row.ts'
 
 // Each costs some 20 microseconds. Where more accounts wait in a lane a claim looks at a part of them, and the next claim of this
 // node at the part after that: then the order is fair inside each part, and every part gets its turn.

@@ -4,27 +4,22 @@
  * referenced. The writes of all runs of a node travel together: progress alone in one relaxed statement, everything else in one
  * durable transaction, and one that cannot be written fails alone.
  */
+
 import { isStoreAway } from '../../../../../domain/errors.ts'
 import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type JobRow, type StoredJob, toJob } from '../../../rows/job-row.ts'
+import { type Finish, toFinish } from '../../../rows/run-finish.ts'
 import type { Connections } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
 import { addRecords } from '../assets/account-storage.ts'
-import { closeEnded, type EndStatus, moveToDone } from './end-job.ts'
+import { closeEnded, moveToDone } from './end-job.ts'
 import { addOutputs, type NewOutput, toNewOutput } from './job-outputs.ts'
-import { COLUMN, DONE_COLUMNS, findOutputsOf, type JobRow, type StoredJob, toJob } from './job-row.ts'
+import { DONE_COLUMNS, findOutputsOf } from './job-row.ts'
 
 type LogFields = readonly [text: string, truncated: boolean, capturedAt: number, complete: boolean]
-
-interface Finish {
-  readonly status: EndStatus
-  readonly from: readonly JobStatus[]
-  readonly at: number
-  readonly error: string | null
-  readonly record: string | null
-}
 
 interface Commit {
   readonly jobId: string
@@ -36,16 +31,6 @@ interface Commit {
   readonly outputsReused: number | null
   readonly log: LogFields | null
   readonly finish: Finish | null
-}
-
-function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
-  return {
-    status,
-    from,
-    at: at.getTime(),
-    error: error === null ? null : JSON.stringify(error),
-    record: record === null ? null : JSON.stringify(record),
-  }
 }
 
 function toCommit({ jobId, leaseId }: Lease, change: RunChange, now: Date): Commit {

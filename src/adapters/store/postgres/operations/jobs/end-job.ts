@@ -3,15 +3,15 @@
  * and what was kept of their `extra_data` change together. The caller has locked the jobs, by their ids in order, and has checked
  * that each move is allowed.
  */
+
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import { chargeOf } from '../../../../../domain/jobs/end/charge.ts'
 import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type JobRow } from '../../../rows/job-row.ts'
+import type { EndStatus } from '../../../rows/run-finish.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type CloseInput, closeMany } from '../credits/ledger-holds.ts'
-import { COLUMN, type JobRow } from './job-row.ts'
-
-export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
 
 export interface JobEnd {
   readonly id: string

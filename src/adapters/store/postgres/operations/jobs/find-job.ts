@@ -2,12 +2,13 @@
  * Reads of one job. A job of another account and one past its retention look exactly like one that never was. A job is in `job`
  * while it lives and in `job_done` afterwards: one statement asks both, so it is never found in both and never in neither.
  */
+
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { JobLog } from '../../../../../domain/jobs/job.ts'
+import { COLUMN, type JobRow, type OutputRow, type StoredJob } from '../../../rows/job-row.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import type { OutputRow } from './job-outputs.ts'
-import { COLUMN, DONE_COLUMNS, type JobRow, LIVE_COLUMNS, type StoredJob } from './job-row.ts'
+import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'
 import { findPositions } from './queue-position.ts'
 
 export interface JobQuery {
@@ -83,7 +84,7 @@ function toQueued(row: JobRow) {
 }
 
 /** $1 job id, $2 account, $3 now. */
-export const VISIBLE = `(
+const VISIBLE = `(
   SELECT id, expires_at FROM job WHERE id = $1 AND account_id = $2
   UNION ALL
   SELECT id, expires_at FROM job_done WHERE id = $1 AND account_id = $2 AND (expires_at > $3 OR status = 'expired')) AS visible`

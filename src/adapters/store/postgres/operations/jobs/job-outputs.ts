@@ -1,22 +1,10 @@
 /** The outputs of jobs: at once the rows that a job lists and the asset records over their bytes. */
-import type { Output, OutputType } from '../../../../../domain/jobs/job.ts'
+
+import type { Output } from '../../../../../domain/jobs/job.ts'
 import type { Lease } from '../../../../../domain/jobs/job-store.ts'
+import type { OutputRow } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
-
-export type OutputRow = readonly [
-  assetId: string,
-  nodeId: string,
-  name: string,
-  type: OutputType,
-  contentType: string,
-  sizeBytes: number,
-  hash: string,
-]
-
-export function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
-  return { assetId, nodeId, name, type, contentType, sizeBytes, hash }
-}
 
 const OUTPUT_COLUMNS = 'id, node_id, name, type, content_type, size_bytes, hash'
 

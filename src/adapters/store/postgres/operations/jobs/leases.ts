@@ -2,11 +2,12 @@
  * The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. Jobs are
  * locked by their ids in order, then the counters of their accounts.
  */
+
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { endJobs, type JobEnd } from './end-job.ts'
-import { COLUMN } from './job-row.ts'
 
 export function toLeaseColumns(leases: readonly Lease[]): [jobIds: string[], leaseIds: string[]] {
   return [leases.map(({ jobId }) => jobId), leases.map(({ leaseId }) => leaseId)]

@@ -3,12 +3,14 @@
  * history in the order in which runs ended, and a filtered list. Long texts are read only as far as a budget goes, so that
  * one caller's history never keeps a connection and this process from everybody else.
  */
+
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { HistoryRange, JobFilter } from '../../../../../domain/jobs/read/recorded-jobs.ts'
 import { isTerminal, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type StoredJob } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { addPositions, type FoundJob, type JobQuery, outputsOf } from './find-job.ts'
-import { COLUMN, DONE_COLUMNS, LIVE_COLUMNS, type StoredJob } from './job-row.ts'
+import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'
 import type { SubmissionRow } from './write-run-records.ts'
 
 export interface StoredRecord {

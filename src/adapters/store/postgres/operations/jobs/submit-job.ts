@@ -3,16 +3,18 @@
  * travel together, two batches at a time, each as one pipeline: everything that decides is read under the locks of the accounts, the
  * submits are then decided here one after the other as if each were alone, and what is accepted is written by a few statements.
  */
+
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
+import type { HoldInput } from '../../../rows/hold-inputs.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
-import { type HoldInput, lockPurses, type Purses } from '../credits/ledger-holds.ts'
+import { lockPurses, type Purses } from '../credits/ledger-holds.ts'
 import { insertJobs } from './insert-jobs.ts'
 import { type QueuePlace, readNewPositions } from './queue-position.ts'
 

@@ -1,48 +1,12 @@
 /** API keys at rest: their digests, their life, and a version that tells other processes what is new. */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoredKey } from '../../../../../domain/accounts/keys/api-key.ts'
 import type { VersionedKey } from '../../../../../domain/accounts/keys/key-store.ts'
+import { KEY_COLUMNS, type KeyRow, toVersioned } from '../../../rows/api-key-row.ts'
 import { prepareRows } from '../statement.ts'
 
-type KeyRow = [
-  id: string,
-  accountId: string,
-  name: string,
-  scopes: string | null,
-  createdAt: number,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  lastUsedAt: number | null,
-  digest: Uint8Array,
-  previousDigest: Uint8Array | null,
-  previousUntil: number | null,
-  version: number,
-]
-
-const COLUMNS = `id, account_id, name, scopes, created_at, expires_at, revoked_at, last_used_at, digest, previous_digest,
-  previous_until, version`
 const NEXT_VERSION = '(SELECT coalesce(max(version), 0) + 1 FROM api_key)'
-
-function toDate(millis: number | null): Date | null {
-  return millis === null ? null : new Date(millis)
-}
-
-function toVersioned(row: KeyRow): VersionedKey {
-  const [id, accountId, name, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, digest, ...rest] = row
-  const [previousDigest, previousUntil, version] = rest
-  return {
-    key: {
-      ...{ id, accountId, name, digest, previousDigest },
-      scopes: scopes === null ? null : (JSON.parse(scopes) as string[]),
-      createdAt: new Date(createdAt),
-      expiresAt: toDate(expiresAt),
-      revokedAt: toDate(revokedAt),
-      lastUsedAt: toDate(lastUsedAt),
-      previousUntil: toDate(previousUntil),
-    },
-    version,
-  }
-}
 
 export function prepareInsertApiKey(database: DatabaseSync): (key: StoredKey) => boolean {
   const exists = prepareRows<[number]>(database, 'SELECT 1 FROM account_profile WHERE account_id = ?')
@@ -67,7 +31,7 @@ export function prepareRotateApiKey(database: DatabaseSync): (input: RotateInput
   const update = prepareRows<KeyRow>(
     database,
     `UPDATE api_key SET previous_digest = digest, previous_until = ?3, digest = ?2, version = ${NEXT_VERSION}
-     WHERE id = ?1 AND revoked_at IS NULL RETURNING ${COLUMNS}`,
+     WHERE id = ?1 AND revoked_at IS NULL RETURNING ${KEY_COLUMNS}`,
   )
   return ({ keyId, digest, previousUntil }) => {
     const row = update.get(keyId, digest, previousUntil)
@@ -81,7 +45,7 @@ export function prepareRevokeApiKey(
   const update = prepareRows<KeyRow>(
     database,
     `UPDATE api_key SET revoked_at = coalesce(revoked_at, ?2), version = ${NEXT_VERSION} WHERE id = ?1
-     RETURNING ${COLUMNS}`,
+     RETURNING ${KEY_COLUMNS}`,
   )
   return ({ keyId, at }) => {
     const row = update.get(keyId, at)
@@ -100,7 +64,7 @@ export function prepareTouchApiKeys(
 }
 
 export function prepareFindApiKey(database: DatabaseSync): (keyId: string) => StoredKey | null {
-  const select = prepareRows<KeyRow>(database, `SELECT ${COLUMNS} FROM api_key WHERE id = ?`)
+  const select = prepareRows<KeyRow>(database, `SELECT ${KEY_COLUMNS} FROM api_key WHERE id = ?`)
   return (keyId) => {
     const row = select.get(keyId)
     return row === undefined ? null : toVersioned(row).key
@@ -110,7 +74,7 @@ export function prepareFindApiKey(database: DatabaseSync): (keyId: string) => St
 export function prepareListApiKeys(database: DatabaseSync): (accountId: string) => StoredKey[] {
   const select = prepareRows<KeyRow>(
     database,
-    `SELECT ${COLUMNS} FROM api_key WHERE account_id = ? ORDER BY created_at, id`,
+    `SELECT ${KEY_COLUMNS} FROM api_key WHERE account_id = ? ORDER BY created_at, id`,
   )
   return (accountId) => select.all(accountId).map((row) => toVersioned(row).key)
 }
@@ -120,7 +84,7 @@ export function prepareChangedApiKeys(
 ): (query: { readonly version: number; readonly limit: number }) => VersionedKey[] {
   const select = prepareRows<KeyRow>(
     database,
-    `SELECT ${COLUMNS} FROM api_key WHERE version > ? ORDER BY version LIMIT ?`,
+    `SELECT ${KEY_COLUMNS} FROM api_key WHERE version > ? ORDER BY version LIMIT ?`,
   )
   return ({ version, limit }) => select.all(version, limit).map(toVersioned)
 }

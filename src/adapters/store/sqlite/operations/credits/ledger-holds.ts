@@ -3,32 +3,12 @@
  * or releases it. Each step is idempotent by the hold's id, so a batch that runs again and a job that is ended twice move
  * money once. An account without a balance is unmetered and costs no row.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { Micros } from '../../../../../../lib/text/usd.ts'
 import type { EntryKind } from '../../../../../domain/credits/ledger.ts'
+import type { HoldInput, ReleaseInput, SettleInput } from '../../../rows/hold-inputs.ts'
 import { prepareRows } from '../statement.ts'
-
-export interface HoldInput {
-  /** Such as `job:<id>` or `call:<id>`. */
-  readonly holdId: string
-  readonly accountId: string
-  readonly micros: Micros
-  readonly at: number
-}
-
-interface SettleInput {
-  readonly holdId: string
-  /** What the work costs; may be more than was held. */
-  readonly micros: Micros
-  readonly at: number
-  readonly memo: string
-}
-
-interface ReleaseInput {
-  readonly holdId: string
-  readonly at: number
-  readonly memo?: string
-}
 
 interface Ledger {
   /** Whether the hold would succeed now. */

@@ -1,9 +1,11 @@
 /** Cancel: a queued job ends at once, a running one is marked for its worker, anything else stays as it is. */
+
 import type { DatabaseSync } from 'node:sqlite'
 import { isTerminal } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type StoredJob } from '../../../rows/job-row.ts'
 import { prepareEndJob } from './end-job.ts'
 import { prepareSelectJob } from './find-job.ts'
-import { COLUMN, type CompleteJob, type StoredJob } from './job-row.ts'
+import type { CompleteJob } from './job-row.ts'
 
 interface CancelInput {
   readonly accountId: string

@@ -3,12 +3,14 @@
  * at nothing behind it, so a backlog costs nothing. Where every engine runs everything the queues are the accounts; else they
  * are the lanes, and the statement matches their heads with what the engines offer to take.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
+import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
-import { type OutputRow, prepareOutputs, toOutput } from './job-outputs.ts'
-import { COLUMN, type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob, toJob } from './job-row.ts'
+import { prepareOutputs } from './job-outputs.ts'
+import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
 
 type ClaimInput = readonly [

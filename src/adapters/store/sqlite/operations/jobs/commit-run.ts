@@ -3,24 +3,19 @@
  * and nothing at all is written. Outputs become asset records in the same operation, so a job never shows one without bytes
  * that are referenced.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type StoredJob, toJob } from '../../../rows/job-row.ts'
+import { type Finish, toFinish } from '../../../rows/run-finish.ts'
 import { prepareRows } from '../statement.ts'
-import { type EndJob, type EndStatus, prepareEndJob } from './end-job.ts'
+import { type EndJob, prepareEndJob } from './end-job.ts'
 import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outputs.ts'
-import { COLUMN, type CompleteJob, type StoredJob, toJob } from './job-row.ts'
+import type { CompleteJob } from './job-row.ts'
 import { prepareAddRun } from './write-run-records.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
-
-interface Finish {
-  readonly status: EndStatus
-  readonly from: readonly JobStatus[]
-  readonly at: number
-  readonly error: string | null
-  readonly record: string | null
-}
 
 interface CommitInput {
   readonly jobId: string
@@ -31,16 +26,6 @@ interface CommitInput {
   readonly outputsReused: number | null
   readonly log: LogFields | null
   readonly finish: Finish | null
-}
-
-function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
-  return {
-    status,
-    from,
-    at: at.getTime(),
-    error: error === null ? null : JSON.stringify(error),
-    record: record === null ? null : JSON.stringify(record),
-  }
 }
 
 export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now: Date): CommitInput {

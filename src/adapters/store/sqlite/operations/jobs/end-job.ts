@@ -2,17 +2,18 @@
  * The end of a job, whoever brings it about: the row, its account's counters, its credit hold, its references to input blobs
  * and what was kept of its `extra_data` change together. The caller has checked that the move is allowed.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import { chargeOf } from '../../../../../domain/jobs/end/charge.ts'
 import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type JobRow } from '../../../rows/job-row.ts'
+import type { EndStatus } from '../../../rows/run-finish.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { prepareRows } from '../statement.ts'
-import { COLUMN, JOB_COLUMNS, type JobRow } from './job-row.ts'
+import { JOB_COLUMNS } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
-
-export type EndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
 
 interface JobEnd {
   readonly seq: number

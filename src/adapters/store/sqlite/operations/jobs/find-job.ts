@@ -1,8 +1,10 @@
 /** Reads of one job. A job of another account and one past its retention look exactly like one that never was. */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { JobLog } from '../../../../../domain/jobs/job.ts'
+import type { JobRow, StoredJob } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
-import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './job-row.ts'
+import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 
 export interface JobQuery {
   readonly accountId: string

@@ -1,21 +1,9 @@
 /** The outputs of jobs: their rows, the asset records that come with them, and the numbers in their names. */
+
 import type { DatabaseSync } from 'node:sqlite'
-import type { Output, OutputType } from '../../../../../domain/jobs/job.ts'
+import type { Output } from '../../../../../domain/jobs/job.ts'
+import type { OutputRow } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
-
-export type OutputRow = readonly [
-  assetId: string,
-  nodeId: string,
-  name: string,
-  type: OutputType,
-  contentType: string,
-  sizeBytes: number,
-  hash: string,
-]
-
-export function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
-  return { assetId, nodeId, name, type, contentType, sizeBytes, hash }
-}
 
 export function prepareOutputs(database: DatabaseSync): (seq: number) => OutputRow[] {
   const select = prepareRows<OutputRow>(

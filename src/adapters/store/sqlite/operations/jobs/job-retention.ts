@@ -1,10 +1,11 @@
 /** The end of retention: live jobs become `expired`, ended ones go with everything that belongs to them. */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
-import { COLUMN } from './job-row.ts'
 
 interface ExpireInput {
   readonly now: number

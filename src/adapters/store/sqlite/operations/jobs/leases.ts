@@ -1,10 +1,11 @@
 /** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
-import { COLUMN } from './job-row.ts'
 
 type LeaseFields = readonly [jobId: string, leaseId: string]
 

@@ -3,11 +3,13 @@
  * range per status; with labels it walks the range of the first label and drops what does not match. A walk looks at a
  * bounded number of entries and then says where to go on, so that a filter that hardly matches delays no other read.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import type { JobRow, StoredJob } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { IS_RETAINED } from './find-job.ts'
-import { type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './job-row.ts'
+import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 
 export type PageKey = readonly [createdAt: number, jobId: string]
 

@@ -3,11 +3,13 @@
  * history in the order in which runs ended, and a filtered list. Long texts are read only as far as a budget goes, so that
  * one caller's history never keeps the reader from everybody else.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, type JobRow, type StoredJob } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { IS_RETAINED, type JobQuery, prepareSelectJob } from './find-job.ts'
-import { COLUMN, type CompleteJob, JOB_COLUMNS, type JobRow, type StoredJob } from './job-row.ts'
+import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 import type { SubmissionRow } from './write-run-records.ts'
 
 export type StoredRecord = readonly [

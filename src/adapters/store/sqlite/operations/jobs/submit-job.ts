@@ -2,14 +2,16 @@
  * Submit: idempotency key, credit hold, queue bound, job row and counters in one transaction. The most frequent write, so it
  * runs few statements.
  */
+
 import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
+import type { HoldInput } from '../../../rows/hold-inputs.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
-import { type HoldInput, prepareLedger } from '../credits/ledger-holds.ts'
+import { prepareLedger } from '../credits/ledger-holds.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareNewestPosition } from './queue-position.ts'
