@@ -6,7 +6,7 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { sha256 } from '../ledger.ts'
-import { type Acknowledged, ClusterClient, TERMINAL } from './cluster-load.ts'
+import { type Acknowledged, ClusterClient, TERMINAL, toCredentials } from './cluster-load.ts'
 import { CALL_MICROS, type Cluster } from './cluster-nodes.ts'
 
 const SETTLE_GIVE_UP_MS = 300_000
@@ -55,7 +55,7 @@ async function checkOutput(cluster: Cluster, key: string, output: { id: string; 
 }
 
 async function fetchBytes(cluster: Cluster, key: string, path: string): Promise<Uint8Array> {
-  const response = await fetch(cluster.urls()[0] + path, { headers: { 'x-api-key': key } })
+  const response = await fetch(cluster.urls()[0] + path, { headers: toCredentials(key) })
   assert.equal(response.status, 200, path)
   return new Uint8Array(await response.arrayBuffer())
 }

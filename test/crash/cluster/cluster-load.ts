@@ -196,7 +196,7 @@ export class ClusterClient {
   async askOnce(account: ClusterAccount, path: string, init: RequestInit): Promise<Answer | null> {
     const urls = this.#cluster.urls()
     if (urls.length === 0) return null
-    const headers = { 'x-api-key': account.key, ...(init.headers as Record<string, string>) }
+    const headers = { ...toCredentials(account.key), ...(init.headers as Record<string, string>) }
     try {
       const response = await fetch(this.#random.pick(urls) + path, {
         ...init,
@@ -224,6 +224,11 @@ export class ClusterClient {
     if (before !== undefined && before !== now) this.#seen.flaws.push(`job ${job.id} was ${before}, is ${now}`)
     if (TERMINAL.has(job.status)) this.#seen.terminal.set(job.id, now)
   }
+}
+
+/** The three APIs each know one of the two. */
+export function toCredentials(key: string): Record<string, string> {
+  return { authorization: `Bearer ${key}`, 'x-api-key': key }
 }
 
 /** The first try with this key still runs, here or on another node: its result is there a moment later. */
