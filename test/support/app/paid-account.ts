@@ -1,12 +1,12 @@
 /** An account that pays, with a key and some credit, put into a data folder before the service opens it. */
 
 import { systemClock } from '../../../lib/clock.ts'
-import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openAccounts } from '../../../src/domain/accounts/accounts.ts'
 import { createApiKeys } from '../../../src/domain/accounts/keys/api-keys.ts'
 import { openKeyRing } from '../../../src/domain/accounts/keys/key-ring.ts'
 import { DEFAULT_TIERS, type LimitOverrides } from '../../../src/domain/accounts/limits/tiers.ts'
 import type { Store } from '../../../src/domain/store.ts'
+import { openTestStore } from './test-store.ts'
 
 export interface PaidAccount {
   readonly accountId: string
@@ -21,7 +21,7 @@ export interface PaidAccountOptions {
 }
 
 export async function addPaidAccount(dataDir: string, options: PaidAccountOptions): Promise<PaidAccount> {
-  await using store = await openSqliteStore({ directory: dataDir })
+  await using store = await openTestStore(dataDir)
   return await addPaidAccountTo(store, options)
 }
 
