@@ -42,6 +42,7 @@ async function settle(cluster: Cluster, seen: Acknowledged, client: ClusterClien
     for (const job of open) if (!TERMINAL.has((await client.readJob(job.account, job.id)).status)) still.push(job)
     open = still
     if (open.length === 0) return
+    assert.deepEqual(seen.flaws, [])
     const outputs = cluster.outputs()
     assert.ok(performance.now() < giveUpAt, `${open.length} jobs never ended, such as ${open[0]?.id}\n${outputs}`)
     await pause(LOOK_EVERY_MS)

@@ -42,7 +42,7 @@ interface Load {
 
 export const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])
 // Jobs that have not been seen to end. Beyond this the clients look after them before they submit more.
-const MAX_OPEN = 60
+const MAX_OPEN = 150
 const RETRY_MS = 100
 const REQUEST_MS = 60_000
 const GIVE_UP_MS = 300_000
@@ -87,7 +87,7 @@ export class ClusterClient {
     const account = this.#random.pick(this.#cluster.accounts)
     const open = this.#seen.jobs.filter(({ id }) => !this.#seen.terminal.has(id))
     if (open.length > MAX_OPEN) {
-      const job = open[0]
+      const job = this.#random.pick(open)
       if (!TERMINAL.has((await this.readJob(job.account, job.id)).status)) await pause(RETRY_MS)
       return
     }
@@ -118,13 +118,11 @@ export class ClusterClient {
     else this.#refuse('submit', answer)
   }
 
+  /** A prompt has no idempotency key: one whose answer was lost may have made a job that nobody was told of. */
   async #prompt(account: ClusterAccount): Promise<void> {
-    const promptId = randomUUID()
-    const body = JSON.stringify({ prompt: smallWorkflow(this.#random), prompt_id: promptId, client_id: 'cluster' })
+    const body = JSON.stringify({ prompt: smallWorkflow(this.#random), client_id: 'cluster' })
     const answer = await this.ask(account, '/api/prompt', { method: 'POST', body })
-    // An id that is taken was taken by the first try, whose answer was lost.
-    if (answer.status === 200 || /taken|already|exists/i.test(JSON.stringify(answer.json)))
-      this.#seen.jobs.push({ id: promptId, account, label: null })
+    if (answer.status === 200) this.#seen.jobs.push({ id: answer.json.prompt_id, account, label: null })
     else this.#refuse('prompt', answer)
   }
 
