@@ -6,32 +6,37 @@ import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { ACCOUNT, GATED, HANG, node, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
-jobTest('a trivial job needs its claim and one commit, and its bytes are readable', async (rig) => {
-  rig.worker.start()
-  const queued = await rig.submit(SAVE)
-  assert.equal(queued.status, 'queued')
-  const job = await rig.untilStatus(queued.id, 'succeeded')
-  assert.equal(rig.commits.length, 1)
-  assert.equal(job.outputs.length, 1)
-  const [output] = job.outputs
-  assert.deepEqual(
-    { nodeId: output.nodeId, name: output.name, type: output.type, contentType: output.contentType },
-    { nodeId: '9', name: 'fake_1_.png', type: 'image', contentType: 'image/png' },
-  )
-  assert.equal(await readText(await rig.blobs.open(output.hash)), 'picture0')
-  assert.equal(output.sizeBytes, 8)
-  assert.ok(job.startedAt !== null && job.completedAt !== null && job.completedAt >= job.startedAt)
-  assert.deepEqual(job.progress, {
-    value: 1,
-    nodesDone: 1,
-    nodesTotal: 1,
-    currentNode: null,
-    currentNodeClass: null,
-    step: null,
-    steps: null,
-    message: null,
-  })
-})
+jobTest(
+  'a trivial job needs its claim and one commit, and its bytes are readable',
+  async (rig) => {
+    rig.worker.start()
+    const queued = await rig.submit(SAVE)
+    assert.equal(queued.status, 'queued')
+    const job = await rig.untilStatus(queued.id, 'succeeded')
+    assert.equal(rig.commits.length, 1)
+    assert.equal(job.outputs.length, 1)
+    const [output] = job.outputs
+    assert.deepEqual(
+      { nodeId: output.nodeId, name: output.name, type: output.type, contentType: output.contentType },
+      { nodeId: '9', name: 'fake_1_.png', type: 'image', contentType: 'image/png' },
+    )
+    assert.equal(await readText(await rig.blobs.open(output.hash)), 'picture0')
+    assert.equal(output.sizeBytes, 8)
+    assert.ok(job.startedAt !== null && job.completedAt !== null && job.completedAt >= job.startedAt)
+    assert.deepEqual(job.progress, {
+      value: 1,
+      nodesDone: 1,
+      nodesTotal: 1,
+      currentNode: null,
+      currentNodeClass: null,
+      step: null,
+      steps: null,
+      message: null,
+    })
+  },
+  // It ends before anything of it is due.
+  { worker: { firstProgressMs: 600_000, outputLingerMs: 600_000 } },
+)
 
 jobTest(
   'outputs and progress can be read while the job runs',

@@ -4,7 +4,7 @@
  */
 
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { posix } from 'node:path'
 import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { metadataFrame, previewFrame, textFrame } from './binary-frames.ts'
@@ -13,6 +13,7 @@ import { type FakeFaults, noFaults } from './faults.ts'
 import { FakeFiles } from './files.ts'
 import { Gates } from './gates.ts'
 import { describeClasses, type Installed, type SavedFile } from './node-classes.ts'
+import { listenOnOwnPort } from './own-port.ts'
 import { type Prompt, PromptQueue } from './prompt-queue.ts'
 import { playRecording, type Recording } from './recording.ts'
 import { answer, type RouteParts } from './routes.ts'
@@ -170,11 +171,7 @@ class FakeServer implements FakeComfy {
     })
     server.on('upgrade', (request, socket, head) => this.#sockets.accept(request, socket, head))
     this.#server = server
-    await new Promise<void>((resolve, reject) => {
-      server.on('error', reject)
-      server.listen(port, '127.0.0.1', () => resolve())
-    })
-    this.port = (server.address() as AddressInfo).port
+    this.port = await listenOnOwnPort(server, port)
     this.#work(this.#life.signal)
   }
 
