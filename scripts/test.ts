@@ -12,6 +12,7 @@ import type { FileTime, TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const ALL_TESTS = ['lib', 'engine', 'src', 'test'].map((folder) => `${folder}/**/*.test.ts`)
+const ON_BOTH_STORES = ['test/e2e/jobs/**/*.test.ts', 'test/e2e/assets/**/*.test.ts', 'test/isolation/**/*.test.ts']
 // Unit tests lie beside their modules. A surface that may be left out also has a folder with its tests of the whole service.
 const isTestOfModule = (file: string) => /^(lib|engine|src)\//.test(file) && !file.includes('/test/')
 // Ends a run that hangs, and nothing else: the slowest files start and kill whole servers, which takes minutes on a busy machine.
@@ -22,6 +23,7 @@ const SLOWEST_SHOWN = 20
 
 interface Stage {
   readonly title: string
+  readonly env?: Readonly<Record<string, string>> | undefined
   readonly command: string
   readonly args: readonly string[]
 }
@@ -33,7 +35,8 @@ function seconds(sinceMs: number): string {
 function runStage(stage: Stage): boolean {
   console.log(`\n=== ${stage.title}`)
   const startedAt = performance.now()
-  const result = spawnSync(stage.command, stage.args, { cwd: project, stdio: ['ignore', 'inherit', 'inherit'] })
+  const env = { ...process.env, ...stage.env }
+  const result = spawnSync(stage.command, stage.args, { cwd: project, env, stdio: ['ignore', 'inherit', 'inherit'] })
   const ok = result.status === 0
   const why = result.error?.message ?? `exit ${result.status ?? result.signal}`
   console.log(`=== ${stage.title}: ${ok ? 'ok' : `FAILED (${why})`} in ${seconds(startedAt)}`)
@@ -46,6 +49,7 @@ function isDirectory(name: string): boolean {
 
 interface TestSet {
   readonly title: string
+  readonly env?: Readonly<Record<string, string>>
   readonly flags: readonly string[]
   readonly patterns: readonly string[]
 }
@@ -61,6 +65,8 @@ function toTestSets(extra: readonly string[]): TestSet[] {
     // One process for all: starting one for each would take most of their time.
     { title: 'tests of modules', flags: ['--test-isolation=none', ...flags], patterns: modules },
     { title: 'tests of parts and of the whole', flags, patterns: parts },
+    // Whoever asks over HTTP must not notice which store there is.
+    { title: 'the whole on Postgres', flags, patterns: ON_BOTH_STORES, env: { ATELIER_TEST_STORE: 'postgres' } },
   ]
 }
 
@@ -99,7 +105,8 @@ function runTests(extra: readonly string[]): boolean {
     let count = 0
     for (const set of toTestSets(extra)) {
       const summaryFile = path.join(directory, 'summary')
-      const ok = runStage({ title: set.title, command: process.execPath, args: testArguments(set, summaryFile) })
+      const args = testArguments(set, summaryFile)
+      const ok = runStage({ title: set.title, command: process.execPath, args, env: set.env })
       const summary = readSummary(summaryFile)
       files.push(...summary.files)
       if (!ok) return false
