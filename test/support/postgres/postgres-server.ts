@@ -1,7 +1,7 @@
 /** A real Postgres server for tests: in a folder of its own, on a free port of the loopback interface, gone without a trace. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -37,6 +37,7 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
   chmodSync(directory, 0o700)
   if (owner !== null) chownSync(directory, owner.uid, owner.gid)
   const data = path.join(directory, 'data')
+  const logFile = path.join(directory, 'log')
   const remove = () => rmSync(directory, { recursive: true, force: true })
   const identity = owner ?? {}
   const made = spawnSync(
@@ -64,20 +65,20 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
   let child: ChildProcess | null = null
 
   async function start(): Promise<void> {
-    const log: Buffer[] = []
+    // A file, not a pipe: whoever started the server may be busy for minutes, and a full pipe would hold the server up.
+    const log = openSync(logFile, 'a', 0o600)
     const started = spawn(path.join(binaries, 'postgres'), args, {
       ...identity,
       cwd: directory,
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'ignore', log],
     })
+    closeSync(log)
     child = started
-    started.stderr?.on('data', (chunk: Buffer) => {
-      if (log.length < 1000) log.push(chunk)
-    })
     // A test that ends the process without a clean-up must not leave a server behind.
     started.unref()
     await untilReachable(url, () => {
-      if (started.exitCode !== null) throw new Error(`Postgres ended at its start: ${Buffer.concat(log)}`)
+      if (started.exitCode !== null)
+        throw new Error(`Postgres ended at its start: ${readFileSync(logFile, 'utf8').slice(-5000)}`)
     })
   }
 
