@@ -43,7 +43,8 @@ export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreP
         if (slice.length < REAPED_AT_ONCE) return touched
       }
     },
+    // Durable: a worker outlives a crash of the server, and a number that the crash undid would be given to another file as well.
     reserveOutputNumbers: (accountId, folder, prefix, count) =>
-      reserveOutputNumbers(relaxed, { accountId, folder, prefix, count }),
+      reserveOutputNumbers(durable, { accountId, folder, prefix, count }),
   }
 }
