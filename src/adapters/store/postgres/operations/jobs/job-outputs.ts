@@ -155,8 +155,8 @@ interface Reservation {
 }
 
 /**
- * Numbers are counted per account, folder and prefix, and never given twice. Returns the first of those reserved. The write may be
- * relaxed: the log is written in order, so that the durable write of an output carries its number along.
+ * Numbers are counted per account, folder and prefix, and never given twice, so the write must be durable. Returns the first of those
+ * reserved.
  */
 export async function reserveOutputNumbers(db: Queryable, reservation: Reservation): Promise<number> {
   const { accountId, folder, prefix, count } = reservation
