@@ -9,6 +9,7 @@ import type { WatchSource } from './watch-topic.ts'
 interface Thing {
   readonly version: number
   readonly position: number
+  readonly isEnd?: boolean
 }
 
 /** Things whose reads are answered one by one, when the test says so, with what was true when they were asked. */
@@ -26,6 +27,7 @@ function createThings() {
     versionOf: (thing) => thing.version,
     isNews: (before, after) => before.position !== after.position,
     freshMs: () => null,
+    isFinal: (thing) => thing.isEnd === true,
   }
   return {
     source,
@@ -203,6 +205,23 @@ test('after a gap in the notices everything that can still change is read again'
   things.put('a', 2)
   hub.noticeAll()
   assert.equal((await moved.promise).version, 2)
+  watch?.stop()
+})
+
+test('an end is told although a crash of the store has undone higher versions that were seen', async () => {
+  const things = createThings()
+  const source: WatchSource<string, Thing> = {
+    ...things.source,
+    read: async (key) => things.now.get(key) ?? null,
+    freshMs: () => 1_000_000,
+  }
+  const hub = createWatchHub(source, { log: silentLog, tickMs: 2 })
+  things.put('a', 8)
+  const ended = Promise.withResolvers<Thing>()
+  const watch = await hub.watch('a', { onSnapshot: ended.resolve, onGone() {} })
+  things.now.set('a', { version: 3, position: 0, isEnd: true })
+  hub.noticeAll()
+  assert.deepEqual(await ended.promise, { version: 3, position: 0, isEnd: true })
   watch?.stop()
 })
 

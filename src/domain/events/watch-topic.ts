@@ -15,6 +15,11 @@ export interface WatchSource<Key, Snapshot> {
   isNews(before: Snapshot, after: Snapshot): boolean
   /** How long a snapshot is good without a notice before it is read again; null: for ever. */
   freshMs(snapshot: Snapshot): number | null
+  /**
+   * Nothing follows this snapshot. It counts even when a higher version was seen: a crash of the store may undo versions that were
+   * never promised, such as those of progress, and the end then comes with a lower one.
+   */
+  isFinal(snapshot: Snapshot): boolean
 }
 
 export interface Watcher<Snapshot> {
@@ -93,18 +98,24 @@ export function createTopic<Key, Snapshot>(
     }
   }
 
+  function isOlder(found: Snapshot, known: Snapshot): boolean {
+    if (source.isFinal(known)) return source.versionOf(found) < source.versionOf(known) || !source.isFinal(found)
+    return source.versionOf(found) < source.versionOf(known) && !source.isFinal(found)
+  }
+
   function accept(found: Snapshot): void {
     const freshMs = source.freshMs(found)
     dueAtMs = freshMs === null ? Number.POSITIVE_INFINITY : uptimeMs() + freshMs
-    if (snapshot !== null && source.versionOf(found) < source.versionOf(snapshot)) return
+    if (snapshot !== null && isOlder(found, snapshot)) return
     snapshot = found
     for (const subscriber of subscribers) give(subscriber, found)
   }
 
   function give(subscriber: Subscriber<Snapshot>, found: Snapshot): void {
     if (subscriber.given === null) return
-    const step = source.versionOf(found) - source.versionOf(subscriber.given)
-    if (step < 0 || (step === 0 && !source.isNews(subscriber.given, found))) return
+    if (isOlder(found, subscriber.given)) return
+    const isSame = source.versionOf(found) === source.versionOf(subscriber.given)
+    if (isSame && !source.isNews(subscriber.given, found)) return
     subscriber.given = found
     guard(() => subscriber.watcher.onSnapshot(found))
   }

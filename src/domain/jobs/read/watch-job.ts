@@ -97,6 +97,7 @@ function createSource(deps: WatchJobDeps): WatchSource<JobKey, Job> {
     topicOf: ({ accountId, jobId }) => `${accountId}/${jobId}`,
     versionOf: (job) => job.version,
     isNews: (before, after) => before.queuePosition !== after.queuePosition,
+    isFinal: (job) => isTerminal(job.status),
     freshMs(job) {
       if (isTerminal(job.status)) return null
       return job.status === 'queued' ? queuedFreshMs : liveFreshMs
