@@ -15,6 +15,7 @@ import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
+import { postgresClaims } from './scenarios/postgres-claims.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
@@ -40,7 +41,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   held: heldCalls,
   stalls,
   bodies,
-  postgres: postgresSubmits,
+  'postgres-claims': postgresClaims,
+  'postgres-submits': postgresSubmits,
 }
 
 const wanted = process.argv.slice(2)

@@ -3,18 +3,19 @@
  * dependencies and returns one object that closes them in the reverse order. Tests can override single parts.
  */
 
-import { type Clock, systemClock } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer, type Sealer } from '../lib/sealer.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
-import { type FleetOverrides, openFleet } from './compose/engines/open-engines.ts'
+import { type FleetOverrides, openEngines } from './compose/engines/open-engines.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
 import { openBus } from './compose/open-bus.ts'
+import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
@@ -23,7 +24,7 @@ import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
-import { openStore } from './compose/storage/open-store.ts'
+import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -40,7 +41,7 @@ import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
 
-export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides {
+export interface AppOverrides extends FleetOverrides, HttpOverrides, BlobOverrides, StoreOverrides {
   readonly clock?: Clock
   /** For tests that observe how long work on the main thread is cut into slices. */
   readonly turns?: Turns
@@ -74,27 +75,36 @@ export interface App extends AsyncDisposable {
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
   const { log, version, overrides = {} } = options
-  const clock = overrides.clock ?? systemClock
+  const serviceClock =
+    overrides.clock === undefined
+      ? openClock({ isFollowed: config.store.kind === 'postgres', log })
+      : toServiceClock(overrides.clock)
+  const { clock } = serviceClock
   await using opening = new AsyncDisposableStack()
-  const keptStore = opening.use(await openStore(config.store, { secrets, clock, log }))
+  const keptStore = opening.use(
+    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, overrides, clock, log }),
+  )
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
+  await serviceClock.begin(store)
   // Commands on this machine find the one service of a data folder by it.
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
+  let poolWorkers = (): Readonly<Record<string, number>> => ({})
+  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
+  serviceClock.follow(store, node.heartbeat)
   const opened = await openBlobs(config.blobs, config.assets, {
-    isShared: !store.isExclusive,
+    users: store.isExclusive ? null : await findUsers(node),
     overrides,
     onTransferred,
     log,
   })
   await bindBlobs(store, config.blobs.directory)
-  let poolWorkers = (): Readonly<Record<string, number>> => ({})
-  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const { fleet, resident } = await openFleet(config, { clock, log, store, overrides, runModel })
-  opening.use(fleet)
+  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
+  const { resident } = engines
+  const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics(version, errorTypeOf)
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
@@ -119,6 +129,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     blobs: opened.blobs,
     bus,
     fleet,
+    directory,
     assets,
     sealer,
     observer,
@@ -126,7 +137,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     clock,
     log,
     maxOvertakes,
-    ...node,
+    heartbeat: node.heartbeat,
+    leadership: node.leadership,
   }
   const jobs = createJobActions(config.jobs, {
     ...parts,
@@ -137,7 +149,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: shared?.chores ?? [],
+    chores: [...engineChores, ...(shared?.chores ?? [])],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -146,6 +158,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
+  const commandEngine = toCommand((engineId, will) => {
+    if (will === 'draining') jobs.engineDrain.drain(engineId)
+    else if (will === 'cordoned') fleet.cordon(engineId)
+    else fleet.resume(engineId)
+  })
   const { drainTimeoutMs } = config.jobs
   const pools =
     config.deployments === null || deployments === null
@@ -164,6 +181,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await openRouter(config.router, {
       secrets,
       directory: config.dataDirectory,
+      nodeId: node.heartbeat.nodeId,
+      bus,
       store,
       opened,
       assets,
@@ -188,7 +207,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       store,
       secrets,
       bus,
-      fleet,
+      directory,
+      commandEngine,
       overrides,
       authenticate,
       shared,
@@ -200,6 +220,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       router,
       blobs: opened.blobs,
       hasRoom: opened.hasRoom,
+      isClockSane: serviceClock.isSane,
       storeAnswers: createStoreProbe(store, () => performance.now()),
       signer,
       metrics,
@@ -232,7 +253,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     store,
     fleet,
     engine: resident,
-    reloadModels: () => router.models.reload(),
+    reloadModels: () => router.reload(),
     failed: store.failed,
     async drain() {
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
@@ -241,6 +262,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+/** The processes of the service, as users of its folder of blobs. */
+async function findUsers({ heartbeat }: ServiceNodeParts) {
+  return { own: heartbeat.nodeId, live: new Set((await heartbeat.findLive()).map(({ id }) => id)) }
 }
 
 interface PreparedParts {

@@ -22,7 +22,8 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
-import type { Fleet } from './domain/engine/fleet/fleet.ts'
+import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
+import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
@@ -89,8 +90,8 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     workersOf: pools?.countWorkers ?? null,
     operations: [
-      createEngineOperations({ fleet: parts.fleet, drain: parts.jobs.engineDrain.drain }),
-      (app, kit) => reloadModels(app, { kit, reload: parts.router.models.reload }),
+      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
+      (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
     ],
   })
@@ -116,13 +117,15 @@ interface HttpParts {
   readonly deployments: Deployments | null
   readonly pools: RunningPools | null
   readonly bus: EventBus<LiveEvent>
-  readonly fleet: Fleet
+  readonly directory: EngineDirectory
+  readonly commandEngine: CommandEngine
   readonly overrides: HttpOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
   readonly hasRoom: OpenedBlobs['hasRoom']
+  readonly isClockSane: () => boolean
   /** False while the store is away. */
   readonly storeAnswers: () => Promise<boolean>
   readonly signer: ContentSigner
@@ -213,6 +216,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     async notReadyReason() {
       if (jobs.worker.stats().isDraining) return 'draining'
       if (!(await parts.storeAnswers())) return 'store'
+      if (!parts.isClockSane()) return 'clock'
       return (await parts.hasRoom()) ? null : 'storage'
     },
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
@@ -261,7 +265,7 @@ function toSurfaceParts(
   gate: Gate,
   parts: HttpParts & Pick<SurfaceParts, 'accountConnections'>,
 ): SurfaceParts {
-  const { accountConnections, shared, signer, store, bus, fleet, jobs, assets, version, turns, clock, log } = parts
+  const { accountConnections, shared, signer, store, bus, directory, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
     gate,
     brands: config.http.brand,
@@ -271,7 +275,7 @@ function toSurfaceParts(
     version,
     isOneAccountForAll: shared === null,
     bus,
-    catalog: () => fleet.catalog(),
+    catalog: () => directory.catalog(),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&

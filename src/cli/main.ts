@@ -13,6 +13,7 @@ import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
+import { addMove } from './move.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
@@ -61,6 +62,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addJobs,
     addDoctor,
     addMigrate,
+    addMove,
     addVerify,
     addModels,
   ]

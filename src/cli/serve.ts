@@ -132,6 +132,7 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
   const base = `${app.url}${config.http.mountPrefix}`
   return [
     `Atelier ${readVersion()} is serving at ${base}`,
+    ...(config.store.kind === 'postgres' ? [`  database      ${config.store.shown}`] : []),
     `  data folder   ${config.dataDirectory}`,
     `  engines       ${toEngineLine(app)}`,
     `  API reference ${base}/docs`,

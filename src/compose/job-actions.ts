@@ -9,6 +9,7 @@ import type { Turns } from '../../lib/waiting/turns.ts'
 import type { JobsConfig } from '../config/config.ts'
 import type { Blobs } from '../domain/assets/blob-store.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
+import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
 import type { Fleet } from '../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
@@ -43,9 +44,10 @@ interface JobParts {
   readonly blobs: Blobs
   readonly bus: EventBus<LiveEvent>
   readonly fleet: Fleet
+  readonly directory: EngineDirectory
   readonly assets: AssetActions
   readonly sealer: Sealer | null
-  readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
+  readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs' | 'isAlone'>
   /** Whether this process does the chores of the service. */
   readonly leadership: Leadership
   /** null: the local kind, where nothing is limited by account. */
@@ -65,6 +67,8 @@ interface JobParts {
 }
 
 const MINUTE_MS = 60_000
+const SHARED_FRESH_MS = 2000
+const REMOTE_WORK_MS = 50
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -72,9 +76,13 @@ export type CreatePoolWorker = (pool: string, workers: number) => Worker
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, fleet, rules, turns, clock, log } = parts
+  const { store, bus, fleet, directory, rules, turns, clock, log } = parts
   const estimate = createRetryEstimate(clock)
-  const observer = combineObservers(parts.observer, estimate.observer)
+  const observer = combineObservers(parts.observer, estimate)
+  // What another process ends makes room as well.
+  bus.onChanged(({ move, isRemote }) => {
+    if (move === 'ended' && isRemote === true) estimate.finished()
+  })
   const extraData = createExtraDataKeeper({ sealer: parts.sealer })
   const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
@@ -91,6 +99,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
+      // Whoever sees the job knows which process runs it.
+      workerId: parts.heartbeat.nodeId,
       pool,
       maxOvertakes: parts.maxOvertakes,
       workers,
@@ -107,7 +117,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const worker = createPoolWorker(DEFAULT_POOL, config.workers)
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
-  const lanes = createLaneKeeper({ ...shared, fleet, newId: newUuidV4 })
+  const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
   const collectIdle = createIdleCollection()
   const chores: Chore[] = [
     ...createJobChores({
@@ -116,23 +126,23 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       keys: store.keys,
       accounts: store.accounts,
       extraData,
-      steadyForMs: () => parts.heartbeat.steadyForMs(),
+      heartbeat: parts.heartbeat,
       clock,
       log,
     }),
-    ...(fleet.hasLanes ? createLaneChores(lanes) : []),
+    ...(fleet.hasLanes ? createLaneChores(lanes, parts.heartbeat) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
     ...parts.chores,
   ]
   const workflows = {
-    catalog: () => fleet.catalog(),
+    catalog: () => directory.catalog(),
     assets: store.assets,
     turns,
     clock,
     nodeRules: rules?.nodeRules,
-    ...(fleet.hasLanes && { placement: fleet }),
+    ...(fleet.hasLanes && { placement: directory }),
   }
   const submit = createSubmit({
     ...shared,
@@ -165,13 +175,15 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       catalog: workflows.catalog,
       submit,
       turns,
-      ...(fleet.hasLanes && { placement: fleet }),
+      ...(fleet.hasLanes && { placement: directory }),
     }),
     records: createRunRecords({ store: store.records, clock }),
+    countJobs: (accountId: string) => store.accounts.findUse(accountId),
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),
-    watching: createWatchJob({ reader, bus, log }),
+    // Other processes write here too, and the finest of their notices may be left out.
+    watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
     worker,
     createPoolWorker,
     recover,
@@ -188,21 +200,40 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
   }
 }
 
-/** A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. */
+/**
+ * A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. What another
+ * process announces is looked at a moment later, at a time of its own in each process: most likely it is taken there, and many
+ * announcements become one look.
+ */
 function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
   return {
     ...bus,
-    onWork: (listener) =>
-      bus.onWork((of) => {
-        if (of === undefined || of === pool) listener(of)
-      }),
+    onWork(listener) {
+      let soon: NodeJS.Timeout | null = null
+      const stop = bus.onWork((of, isRemote) => {
+        if (of !== undefined && of !== pool) return
+        if (!isRemote) return listener(of, false)
+        soon ??= setTimeout(() => {
+          soon = null
+          listener(of, true)
+        }, Math.random() * REMOTE_WORK_MS)
+      })
+      return () => {
+        stop()
+        if (soon !== null) clearTimeout(soon)
+      }
+    },
   }
 }
 
-function createLaneChores({ learn, endStranded }: LaneKeeper): Chore[] {
+// Beside others, jobs of a kind that is new here wait for as long before this process can claim them.
+const LEARN_MS = { alone: 5000, besideOthers: 1000 }
+
+function createLaneChores({ learn, endStranded }: LaneKeeper, { isAlone }: Pick<Heartbeat, 'isAlone'>): Chore[] {
+  const everyMs = isAlone ? LEARN_MS.alone : LEARN_MS.besideOthers
   return [
     // Each process claims by what it knows of the lanes.
-    { name: 'learn-lanes', runs: 'each', everyMs: 5000, run: learn },
+    { name: 'learn-lanes', runs: 'each', everyMs, run: learn },
     { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
   ]
 }

@@ -39,7 +39,7 @@ export function createDirectories({ store, bus, log }: DirectoriesParts): Direct
   return {
     announce: async (directory) => follower?.announce(directory),
     follow(lists) {
-      if (store.isExclusive) return
+      if (store.isExclusive || Object.keys(lists).length === 0) return
       follower = followDirectories({ bus, readVersions: () => store.directoryVersions(), lists, log })
       looking.start()
     },

@@ -10,11 +10,13 @@ import type { AssetStore } from './assets/asset-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
+import type { EngineRegistry } from './engine/directory/engine-registry.ts'
 import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { CallStore } from './models/calls/call-store.ts'
+import type { SentJournal } from './models/calls/sent-journal.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
 import type { NodeStore } from './service-nodes/node-store.ts'
 
@@ -58,6 +60,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly keys: IdempotencyStore
   readonly calls: CallStore
   readonly requests: RequestStore
+  /** null: the store keeps none, and one beside it is used. */
+  readonly sentJournal: SentJournal | null
   readonly limits: LimitStore
   readonly audit: AuditStore
   /** The same stores; whatever is written through them is written together with this line, or not at all. */
@@ -65,8 +69,11 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly records: RunRecordStore
   readonly userFiles: UserFileStore
   readonly nodes: NodeStore
+  readonly engines: EngineRegistry
   /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
+  /** The time by which leases and windows are measured: the same for every process. */
+  readTime(): Promise<Date>
   /** How many migrations this program knows: what a newer one may only take away once no older one runs. */
   readonly schemaNumber: number
   /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */

@@ -42,7 +42,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['workflows'],
   ['engine'],
   ['jobs', 'models', 'deployments'],
-  ['store.ts'],
+  ['store.ts', 'transfer'],
 ]
 
 /** Exceptions: imports within one row that are allowed, in this direction only. */

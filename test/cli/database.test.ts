@@ -47,6 +47,7 @@ describe('atelier doctor', () => {
     assert.match(stdout, /ok {4}connections +\d+ of \d+ in use; each process takes up to 8\n/)
     assert.match(stdout, /ok {4}clock +the server is \d+ ms/)
     assert.match(stdout, /ok {4}upkeep +no bloat/)
+    assert.doesNotMatch(stdout, /notices/, 'a notice came back')
     assert.equal(code, /fail {2}/.test(stdout) ? 1 : 0)
   })
 
@@ -66,4 +67,22 @@ test('start, stop and status are for the one service of a data folder', async ()
     assert.equal(result.code, 2)
     assert.match(result.stderr, /^atelier: with a database, run `atelier serve` under a process manager/)
   }
+})
+
+test('accounts, keys and credits are changed at the database, whether a service runs or not', async () => {
+  await using database = await createTestDatabase()
+  const made = await run(['accounts', 'create', 'team-a', '--tier', 'standard'], database.url)
+  assert.equal(made.code, 0, made.stderr)
+  const key = await run(['keys', 'create', '--account', 'team-a'], database.url)
+  assert.match(key.stdout, /^key +atl_\w+$/m)
+  const granted = await run(['credits', 'grant', '--account', 'team-a', '--usd', '2.5'], database.url)
+  assert.equal(granted.stdout, 'granted: $2.50 available, $0.00 held\n')
+  const check = await run(['credits', 'check'], database.url)
+  assert.equal(check.stdout, 'everything adds up: 1 entries and 0 open holds of 1 accounts\n')
+})
+
+test('verify compares the files of the data folder with the records of the database', async () => {
+  await using database = await createTestDatabase()
+  const result = await run(['verify', '--data-dir', path.join(cwd, 'none')], database.url)
+  assert.deepEqual([result.code, result.stdout], [0, '0 files, 0.0 MiB read: all is well\n'])
 })

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { LedgerEntry } from '../../src/domain/credits/ledger.ts'
 import type { Job, JobError } from '../../src/domain/jobs/job.ts'
@@ -178,24 +178,29 @@ function mostOf({ status, error, startedAt, completedAt }: Job): number {
 }
 
 export function testLedgerModel(opener: StoreOpener, { runs = 100 } = {}): void {
-  const store = shareStore(opener)
-  test(`the books add up after each of ${runs} random interleavings`, async () => {
-    const property = fc.asyncProperty(
-      fc.array(round, { minLength: 3, maxLength: 20 }),
-      fc.constantFrom(0, -100),
-      async (turns, floor) => {
-        const run = new Run(await Tenant.metered(store(), { micros: GIFT, floor, maxRunning: 3, maxQueued: 4 }), floor)
-        for (const { steps, ms } of turns) {
-          await run.round(steps)
-          await run.checkFloor()
-          run.now += ms
-        }
-        await run.check()
-        await run.endAll()
-      },
-    )
-    await fc.assert(property, { numRuns: runs })
-    assert.deepEqual((await store().ledger.check()).faults, [])
-    assert.equal(await store().accounts.repairCounters(), 0)
+  describe('the ledger under everything at once', () => {
+    const store = shareStore(opener)
+    test(`the books add up after each of ${runs} random interleavings`, async () => {
+      const property = fc.asyncProperty(
+        fc.array(round, { minLength: 3, maxLength: 20 }),
+        fc.constantFrom(0, -100),
+        async (turns, floor) => {
+          const run = new Run(
+            await Tenant.metered(store(), { micros: GIFT, floor, maxRunning: 3, maxQueued: 4 }),
+            floor,
+          )
+          for (const { steps, ms } of turns) {
+            await run.round(steps)
+            await run.checkFloor()
+            run.now += ms
+          }
+          await run.check()
+          await run.endAll()
+        },
+      )
+      await fc.assert(property, { numRuns: runs })
+      assert.deepEqual((await store().ledger.check()).faults, [])
+      assert.equal(await store().accounts.repairCounters(), 0)
+    })
   })
 }

@@ -34,8 +34,9 @@ function withSteps(calls: CallStore): CallStore {
     },
     async keepProgress(ref, progress) {
       await pass('handle not stored', names.get(ref.id))
-      await calls.keepProgress(ref, progress)
+      const isHeld = await calls.keepProgress(ref, progress)
       await pass('handle stored', names.get(ref.id))
+      return isHeld
     },
     async finish(ref, end) {
       await pass('finished, not settled', names.get(ref.id))

@@ -34,8 +34,9 @@ function withSteps(calls: CallStore): CallStore {
     },
     async keepProgress(...progress) {
       reach('accepted, handle not stored')
-      await calls.keepProgress(...progress)
+      const isHeld = await calls.keepProgress(...progress)
       reach('handle stored')
+      return isHeld
     },
     async finish(...end) {
       reach('finished, not settled')
@@ -71,7 +72,7 @@ const provider: Provider = {
 
 const { config, secrets } = loadConfig({
   flags: { kind: 'cloud', port: '0', dataDir, workers: runsJobs ? '1' : '0' },
-  env: { ATELIER_SECRET_KEY: process.env['ATELIER_SECRET_KEY'] },
+  env: { ATELIER_SECRET_KEY: process.env['ATELIER_SECRET_KEY'], ATELIER_DATABASE: process.env['ATELIER_DATABASE'] },
   cwd: dataDir,
 })
 const models = [

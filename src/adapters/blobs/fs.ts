@@ -1,11 +1,10 @@
 /**
  * Blobs as files named by their hash, `ab/cd/<hash>` below one directory. Bytes are written under `tmp/`, synced, renamed and
- * never rewritten; files belong to their owner only. The directory must be ours alone (whoever opens the data directory
- * holds its lock): then left-overs in `tmp/` are from a crash, and a lock per hash orders keeping and removing.
+ * never rewritten; files belong to their owner only. A lock per hash orders keeping and removing inside a process; between several
+ * processes that use the directory, removal.ts does, and left-overs.ts knows whose the unfinished files are.
  */
 
 import { randomUUID } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -15,6 +14,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { createCheckedReads, type StoredFile } from './checked-read.ts'
 import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
+import { type FolderUsers, removeLeftOvers, toTemporaryName } from './left-overs.ts'
 import { type Received, receive } from './receive.ts'
 import { createRemoval, type Removal } from './removal.ts'
 import { openShards, type Shards } from './shards.ts'
@@ -37,6 +37,8 @@ interface FsBlobsOptions {
   readonly blake3: Blake3
   readonly log: Log
   readonly files?: FileOps
+  /** Other processes use the folder too; left out or null: none does. */
+  readonly users?: FolderUsers | null
   /** Milliseconds since 1970, as the file system counts them. */
   readonly now?: () => number
   /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
@@ -44,15 +46,23 @@ interface FsBlobsOptions {
 }
 
 interface FsBlobs extends Blobs {
-  /** What lies here was left by a crash and is removed at the next start. */
+  /** Where files are written before they get their names. */
   readonly temporaryDirectory: string
 }
 
 export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
-  const { directory, blake3, log, files = diskFileOps, onTransferred = () => {}, now = Date.now } = options
+  const {
+    directory,
+    blake3,
+    log,
+    files = diskFileOps,
+    onTransferred = () => {},
+    users = null,
+    now = Date.now,
+  } = options
   const temporary = join(directory, 'tmp')
   await files.makeDirectory(temporary)
-  await removeLeftOvers(temporary, { files, log })
+  await removeLeftOvers(temporary, { files, users, now, log })
   const shards = openShards(directory, files)
   const locks = createKeyedLock()
   const removal = createRemoval(directory, { files, shards, now })
@@ -63,7 +73,7 @@ export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
     keep: IDLE_LARGE_BUFFERS,
     crowd: { from: MAX_LARGE_BUFFERS, sizeBytes: SMALL_BYTES },
   })
-  const newTemporaryPath = () => join(temporary, randomUUID())
+  const newTemporaryPath = () => join(temporary, toTemporaryName(randomUUID(), users))
   const reads = createCheckedReads({ blake3, onTransferred, onDamage: (hash) => void setDamagedAside(hash) })
   const budget = createWriteBudget()
   const deps = { files, blake3, smallBuffers, largeBuffers, budget, onTransferred, newTemporaryPath }
@@ -185,21 +195,6 @@ async function openFile(hash: string, { path, files, removal }: OpenDeps): Promi
       cause: error,
     })
   }
-}
-
-async function removeLeftOvers(temporary: string, { files, log }: { files: FileOps; log: Log }): Promise<void> {
-  const names = await readdir(temporary)
-  let count = 0
-  for (const name of names) {
-    try {
-      await files.unlink(join(temporary, name))
-      count++
-    } catch (error) {
-      // Nothing of ours, such as a folder; it must not keep the service from starting.
-      log.warn({ err: error, name }, 'a foreign entry among the unfinished files could not be removed')
-    }
-  }
-  if (count > 0) log.info({ count }, 'removed unfinished files of an earlier run')
 }
 
 function ignoreMissing(error: unknown): void {

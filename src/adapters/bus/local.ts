@@ -21,7 +21,7 @@ export function createLocalBus<Event>({ log }: LocalBusOptions): EventBus<Event>
     publishCall: call.publish,
     onChanged: changed.subscribe,
     onLive: live.subscribe,
-    onWork: work.subscribe,
+    onWork: (listener) => work.subscribe((pool) => listener(pool, false)),
     onDirectory: directory.subscribe,
     onCall: call.subscribe,
     // Within one process nothing is lost.

@@ -16,7 +16,7 @@ import type { Notice } from '../../domain/events/notice-lines.ts'
 import { NoticeBatch } from './notice-batch.ts'
 import { createWireBus, type Medium } from './wire-bus.ts'
 
-export interface NotifyOptions {
+interface NotifyOptions {
   readonly url: string
   /** In place of what the URL says. */
   readonly password?: string | undefined

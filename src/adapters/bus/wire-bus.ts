@@ -33,7 +33,7 @@ interface WireBusOptions {
 export function createWireBus({ medium, log }: WireBusOptions): EventBus<LiveEvent> {
   const changed = createSubscriptions<JobChanged>('changed', log)
   const live = createLiveSubscriptions<LiveEvent>(log)
-  const work = createSubscriptions<string | undefined>('work', log)
+  const work = createSubscriptions<{ readonly pool: string | undefined; readonly isRemote: boolean }>('work', log)
   const directory = createSubscriptions<DirectoryChanged>('directory', log)
   const call = createSubscriptions<CallMoved>('call', log)
   const gap = createSubscriptions<undefined>('gap', log)
@@ -41,7 +41,7 @@ export function createWireBus({ medium, log }: WireBusOptions): EventBus<LiveEve
   function deliver(told: Notice, isOwn: boolean): void {
     if (told.kind === 'changed') changed.publish(isOwn ? told.notice : { ...told.notice, isRemote: true })
     else if (told.kind === 'live') live.publish(told.notice, isOwn)
-    else if (told.kind === 'work') work.publish(told.pool)
+    else if (told.kind === 'work') work.publish({ pool: told.pool, isRemote: !isOwn })
     else if (told.kind === 'directory') directory.publish(told.notice)
     else call.publish(told.notice)
   }
@@ -71,7 +71,7 @@ export function createWireBus({ medium, log }: WireBusOptions): EventBus<LiveEve
     publishCall: (notice) => publish({ kind: 'call', notice }),
     onChanged: changed.subscribe,
     onLive: live.subscribe,
-    onWork: work.subscribe,
+    onWork: (listener) => work.subscribe(({ pool, isRemote }) => listener(pool, isRemote)),
     onDirectory: directory.subscribe,
     onCall: call.subscribe,
     onGap: (listener) => gap.subscribe(() => listener()),

@@ -36,20 +36,20 @@ export function openSentJournalFile(path: string, bootId: string | null): SentJo
   }
 
   return {
-    record(callId) {
-      append(RECORDED, callId)
-      underway.add(callId)
+    record({ id }) {
+      append(RECORDED, id)
+      underway.add(id)
     },
-    retract(callId) {
-      underway.delete(callId)
+    retract({ id }) {
+      underway.delete(id)
       try {
-        append(RETRACTED, callId)
+        append(RETRACTED, id)
       } catch {
         // The entry stays: after a crash the call counts as one that may have left, which costs its key and never money.
       }
     },
     forget: (callId) => void underway.delete(callId),
-    mayHaveLeft: (callId) => earlier === null || earlier.has(callId),
+    mayHaveLeft: ({ ref }) => earlier === null || earlier.has(ref.id) || underway.has(ref.id),
     dropEarlier: rewrite,
     [Symbol.dispose]: () => closeSync(file),
   }

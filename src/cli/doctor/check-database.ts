@@ -23,6 +23,7 @@ export async function checkDatabase(
       checkDurability(facts),
       checkConnections(config, facts),
       checkClock(facts),
+      ...checkNotices(facts),
       ...checkUpkeep(facts),
     ]
   } catch (error) {
@@ -83,6 +84,13 @@ function checkClock({ clockAheadMs, roundTripMs }: DatabaseFacts): Finding {
   const says = `the server is ${Math.abs(clockAheadMs)} ms ${direction} this machine (answers within ${roundTripMs} ms)`
   if (Math.abs(clockAheadMs) <= CLOCK_TOLERANCE_MS + roundTripMs) return ok('clock', says)
   return warn('clock', says, 'let both keep their time by NTP')
+}
+
+function checkNotices({ hearsNotices }: DatabaseFacts): Finding[] {
+  if (hearsNotices) return []
+  const remedy =
+    'give the address of the server itself: a pooler in transaction mode swallows notices and breaks migrations'
+  return [fail('notices', 'a notice that was sent did not come back', remedy)]
 }
 
 function checkUpkeep({ invalidIndexes, halfDetached, bloated, oldestSnapshotMs, idleSlots }: DatabaseFacts): Finding[] {

@@ -1,5 +1,6 @@
-/** Opens the engines that the configuration names, as one fleet. */
+/** Opens the engines that the configuration names. */
 
+import { hostname } from 'node:os'
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -8,20 +9,23 @@ import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
 import { readChildEnvironment, readThreadEnvironment } from '../../config/child-environment.ts'
 import type { Config } from '../../config/config.ts'
 import type { FleetConfig } from '../../config/fleet-config.ts'
+import type { EngineLeases } from '../../domain/engine/directory/engine-leases.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
-import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import { toResidentEngine } from '../../domain/engine/fleet/resident-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
-import type { MetaStore } from '../../domain/store.ts'
-import { createRememberEngine, recallEngines } from './known-catalogs.ts'
+import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
+import type { Store } from '../../domain/store.ts'
+import type { ServiceNodeParts } from '../open-service-node.ts'
+import { claimEngines, type OpenedDirectory } from './open-directory.ts'
 
 const SERVICE_ID_KEY = 'serviceId'
 
 interface FleetParts {
   readonly clock: Clock
   readonly log: Log
-  readonly store: MetaStore
+  readonly store: Pick<Store, 'ensureMeta' | 'engines' | 'nodes'>
+  readonly node: ServiceNodeParts
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
   readonly overrides: FleetOverrides
@@ -36,48 +40,41 @@ export interface FleetOverrides {
   readonly environment?: NodeJS.ProcessEnv
 }
 
-interface OpenedFleet {
-  readonly fleet: Fleet
+interface OpenedEngines {
+  readonly opened: OpenedDirectory
   /** The engine in this process, if there is one. */
   readonly resident: Engine | null
 }
 
-export async function openFleet(config: Config, parts: FleetParts): Promise<OpenedFleet> {
-  const { clock, log, overrides } = parts
-  if (overrides.engines !== undefined) return { fleet: await gather(config, overrides.engines, parts), resident: null }
+export async function openEngines(config: Config, parts: FleetParts): Promise<OpenedEngines> {
+  const { overrides } = parts
+  const claims = claimEngines({ ...parts, recycleLimits: config.fleet.recycle })
+  if (overrides.engines !== undefined) return { opened: await claims.open(overrides.engines), resident: null }
   await using opening = new AsyncDisposableStack()
   // The id of this service on ComfyUI servers that it shares with other services.
   const ownerId = await parts.store.ensureMeta(SERVICE_ID_KEY, newUuidV4)
-  const comfy = await openComfyEngines(config.fleet, {
-    clock,
-    log,
-    opening,
-    ownerId,
-    environment: overrides.environment,
-  })
+  const comfy = await openComfyEngines(config.fleet, { ...parts, opening, ownerId, leases: claims.leases })
   const resident = config.fleet.hasEmbedded ? await openResident(config, parts) : null
-  const fleet = await gather(config, [...comfy, ...(resident === null ? [] : [resident.member])], parts)
+  const opened = await claims.open([...comfy, ...(resident === null ? [] : [resident.member])])
   await untilHeard(comfy, config.fleet.waitMs)
   opening.move()
-  return { fleet, resident: resident?.engine ?? null }
+  return { opened, resident: resident?.engine ?? null }
 }
 
-async function gather(
-  config: Config,
-  engines: readonly FleetEngine[],
-  { clock, log, store }: FleetParts,
-): Promise<Fleet> {
-  // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
-  const hasLanes = engines.some(({ isResident }) => !isResident)
-  const others = engines.filter(({ isResident }) => !isResident).map(({ id }) => id)
-  return createFleet(engines, {
-    clock,
-    log,
-    hasLanes,
-    recycleLimits: config.fleet.recycle,
-    remembered: await recallEngines(store, others),
-    ...(hasLanes && { remember: createRememberEngine(store, log, others) }),
-  })
+/**
+ * The id of an engine, by which all processes know it. Alone, an engine is named as an operator would name it; beside others, one
+ * that belongs to this process also bears its name, and an address that means this machine the name of the machine.
+ */
+function toEngineId(name: string, { heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>): string {
+  return heartbeat.isAlone ? name : `${name}-${heartbeat.nodeId.slice(0, 8)}`
+}
+
+const LOOPBACK = /^(localhost|127\.[\d.]+|\[::1\])(:|\/|$)/
+
+/** The address without its scheme, as an operator would name the server. */
+function toRemoteId(url: string, { heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>): string {
+  const address = url.replace(/^https?:\/\//, '')
+  return !heartbeat.isAlone && LOOPBACK.test(address) ? `${hostname()}/${address}` : address
 }
 
 interface Resident {
@@ -91,7 +88,7 @@ async function openResident(config: Config, parts: FleetParts): Promise<Resident
   const { urls, launches, concurrency } = config.fleet
   const others = (urls.length + launches.length) * concurrency
   const member = toResidentEngine(engine, {
-    id: 'embedded',
+    id: toEngineId('embedded', parts.node),
     concurrency: Math.max(1, config.jobs.workers - others),
     isBorrowed: overrides.engine !== undefined,
   })
@@ -119,34 +116,37 @@ function openEmbedded(
   })
 }
 
-interface ComfyParts {
-  readonly clock: Clock
-  readonly log: Log
+interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'node' | 'overrides'> {
   readonly opening: AsyncDisposableStack
   readonly ownerId: string
-  readonly environment: NodeJS.ProcessEnv | undefined
+  readonly leases: EngineLeases
 }
 
-async function openComfyEngines(
-  config: FleetConfig,
-  { clock, log, opening, ownerId, environment }: ComfyParts,
-): Promise<ComfyEngine[]> {
-  const env = readChildEnvironment(environment)
+async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise<ComfyEngine[]> {
+  const { clock, log, node, opening, ownerId, leases } = parts
+  const { heartbeat } = node
+  const env = readChildEnvironment(parts.overrides.environment)
   const servers: { readonly id: string; readonly server: ComfyServer }[] = [
-    ...config.urls.map((url) => ({ id: toRemoteId(url), server: { kind: 'remote', url: new URL(url) } as const })),
+    ...config.urls.map((url) => ({
+      id: toRemoteId(url, node),
+      server: { kind: 'remote', url: new URL(url) } as const,
+    })),
     ...config.launches.map((command, index) => ({
-      id: `launched-${index + 1}`,
+      id: toEngineId(`launched-${index + 1}`, node),
       server: { kind: 'supervised', command, env } as const,
     })),
   ]
-  const instanceId = newUuidV4()
+  const findLive = async () => new Set((await heartbeat.findLive()).map(({ id }) => id))
   const engines: ComfyEngine[] = []
   for (const { id, server } of servers) {
     const engine = await openComfyEngine({
       id,
       server,
       ownerId,
-      instanceId,
+      instanceId: heartbeat.nodeId,
+      ...(!heartbeat.isAlone && {
+        siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) && isSteady(heartbeat) },
+      }),
       concurrency: config.concurrency,
       clock,
       log,
@@ -160,11 +160,6 @@ async function openComfyEngines(
     engines.push(opening.use(engine))
   }
   return engines
-}
-
-/** The address without its scheme, as an operator would name the server. */
-function toRemoteId(url: string): string {
-  return url.replace(/^https?:\/\//, '')
 }
 
 /** Learns what the engines can run, so that the first submits can be validated. The wait for engines that do not answer is bounded. */

@@ -9,6 +9,7 @@ import type { RouterConfig } from '../../config/router-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { Store } from '../../domain/store.ts'
@@ -16,14 +17,18 @@ import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
 import type { OpenedBlobs } from '../storage/open-blobs.ts'
 import { type NodeParts, openNodeModels } from './node-models.ts'
-import { type ModelOverrides, type OpenedModels, openModels } from './open-models.ts'
+import { type ModelOverrides, type OpenedModels, openModels, type ReloadOutcome } from './open-models.ts'
 import { openProviders, type ProviderContext } from './open-providers.ts'
 import { openOperatorFile } from './provider-settings-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
+import { shareReloads } from './share-reloads.ts'
 
 interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange'>, NodeParts {
   /** The folder of files that must outlive the process. */
   readonly directory: string
+  /** Names this process among all that use the store. */
+  readonly nodeId: string
+  readonly bus: RouterParts['bus'] & Pick<EventBus<never>, 'publishDirectory' | 'onDirectory'>
   /** The engine in this process, which runs workflows that are published as models; null: such models cannot run. */
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
@@ -44,6 +49,8 @@ export interface Router extends AsyncDisposable {
   /** Runs models for nodes of workflows. */
   readonly nodeModels: NodeModels
   readonly models: OpenedModels
+  /** Reads the catalogue again, here and in all other processes. */
+  reload(): Promise<ReloadOutcome>
   readonly cursorSecret: Uint8Array
   /** Refuses new calls. Calls under way may finish within this time; the next process continues the rest. */
   drain(withinMs: number): Promise<void>
@@ -74,15 +81,24 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       models: overrides.models ?? [],
     }),
   )
-  const journal = opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
+  // A store that serves many processes keeps the journal itself: a file on one machine tells the others nothing.
+  const journal =
+    store.sentJournal ?? opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
   const actions = createRouterActions(config, {
-    store: { requests: store.requests, calls: overrides.wrapCalls?.(store.calls) ?? store.calls },
+    store: {
+      requests: store.requests,
+      limits: store.limits,
+      isExclusive: store.isExclusive,
+      calls: overrides.wrapCalls?.(store.calls) ?? store.calls,
+    },
     models,
     blobs: parts.opened.blobs,
     assets: parts.assets,
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
     journal,
+    nodeId: parts.nodeId,
+    bus: parts.bus,
     clock,
     log,
   })
@@ -90,21 +106,24 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     actions.recovery.collectLeft()
     return actions.live.untilEnded()
   })
+  const reloads = opening.use(shareReloads(models, parts))
   // Stored, so that cursors of the catalogue stay valid after a restart and in every process.
   const cursorSecret = Buffer.from(await store.ensureMeta(CURSOR_SECRET, makeSecret), 'base64')
   // Calls end before the providers that they use are closed.
-  opening.defer(() => actions.live.close(0))
+  opening.defer(() => actions.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, leadership: parts.leadership, log }))
-  await actions.recovery.recover()
+  // Nobody else has the store, so whoever held a call is gone. Beside other processes, leases lapse by themselves.
+  if (store.isExclusive) await actions.recovery.recoverAll()
   housekeeping.start()
   const running = opening.move()
   return {
     actions,
     nodeModels: openNodeModels(parts, actions),
     models,
+    reload: () => reloads.reload(),
     cursorSecret,
-    drain: (withinMs) => actions.live.close(withinMs),
+    drain: (withinMs) => actions.close(withinMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }

@@ -6,13 +6,16 @@ import type { Log } from '../../../lib/log.ts'
 import type { RouterConfig } from '../../config/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
 import { createMayUse, type MayUse } from '../../domain/models/access/entitlement.ts'
 import { type AccessRules, createAccess } from '../../domain/models/access/model-access.ts'
-import { createRateWindow } from '../../domain/models/access/rate-window.ts'
+import { createRateWindow, createSharedRateWindow } from '../../domain/models/access/rate-window.ts'
+import { createCallLeases, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import { type CallObserver, createDriveCall } from '../../domain/models/calls/drive-call.ts'
+import { createFollowedCalls } from '../../domain/models/calls/follow-call.ts'
 import { createLiveCalls } from '../../domain/models/calls/live-calls.ts'
 import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'
@@ -23,7 +26,7 @@ import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
-  readonly store: Pick<Store, 'requests'> & { readonly calls: CallStore }
+  readonly store: Pick<Store, 'requests' | 'limits' | 'isExclusive'> & { readonly calls: CallStore }
   readonly models: OpenedModels
   readonly blobs: Blobs
   readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
@@ -31,11 +34,15 @@ export interface RouterParts {
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
   readonly observer: CallObserver
   readonly journal: SentJournal
+  /** Names this process among all that use the store. */
+  readonly nodeId: string
+  readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall' | 'onGap'>
   readonly clock: Clock
   readonly log: Log
 }
 
 const MINUTE_MS = 60_000
+const LOOK_FOR_LAPSED_MS = 5000
 const DAY_MS = 24 * 60 * MINUTE_MS
 // Calls above 5 USD get a quarter of the pool.
 const COSTLY_MICROS = 5_000_000
@@ -46,11 +53,13 @@ const FOREIGN_URL_MS = 5 * MINUTE_MS
 export type RouterActions = ReturnType<typeof createRouterActions>
 
 export function createRouterActions(config: RouterConfig, parts: RouterParts) {
-  const { store, models, clock, log, observer, journal } = parts
+  const { store, models, clock, log, observer, journal, bus } = parts
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
   const { stopping } = live
+  const leases = createCallLeases({ nodeId: parts.nodeId, store: store.calls, live, clock, log })
+  const followed = createFollowedCalls({ store: store.calls, live })
   const drive = createDriveCall({
     store: store.calls,
     hostAssets: models.hostAssets,
@@ -60,6 +69,8 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     log,
     observer,
     journal,
+    leases,
+    bus,
     stopping,
     submitGraceMs: config.deadlineMs,
     collectForMs: DAY_MS,
@@ -71,8 +82,9 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     },
   })
   const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
-  const rate = createRateWindow({ clock, ruleFor: toRateRule(config) })
-  const shared = { rules, catalog, providerOf, live, drive, log }
+  const window = { clock, ruleFor: toRateRule(config) }
+  const rate = store.isExclusive ? createRateWindow(window) : createSharedRateWindow({ ...window, store: store.limits })
+  const shared = { rules, catalog, providerOf, live, leases, bus, drive, log }
   const queue = createModelQueue({
     ...newCalls,
     ...shared,
@@ -86,8 +98,20 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     maxBodyBytes: config.maxBodyBytes,
     keepMs: DAY_MS,
   })
+  const recovery = createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock })
   const chores: Chore[] = [
     { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
+    { name: 'renew-model-calls', runs: 'each', everyMs: RENEW_EVERY_MS, run: leases.renew },
+    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
+  ]
+  /** The write that renews tells which calls are to stop. */
+  const renewNow = () => void leases.renew().catch((error) => log.debug({ err: error }, 'renewing failed'))
+  const unsubscribe = [
+    bus.onCall(({ callId, move }) => {
+      if (move === 'ended') followed.ring(callId)
+      if (move === 'stop' && live.find(callId) !== null) renewNow()
+    }),
+    bus.onGap(renewNow),
   ]
   return {
     access: createAccess({ rules, rate, catalog, providerOf }),
@@ -95,6 +119,8 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
       ...newCalls,
       store: store.calls,
       live,
+      leases,
+      followed,
       access: rules,
       observer,
       drive,
@@ -105,7 +131,13 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     queue,
     live,
     chores,
-    recovery: createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock }),
+    recovery,
+    /** No new calls; those under way may end within this time, and the rest is left to other processes. */
+    async close(withinMs: number): Promise<void> {
+      for (const stop of unsubscribe) stop()
+      await live.close(withinMs)
+      await leases.giveBack()
+    },
   }
 }
 

@@ -1,11 +1,11 @@
 /** Opens the blob store that the configuration names, and the folders of models and of importable files, if any. */
-import { randomUUID } from 'node:crypto'
 import { dirname } from 'node:path'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../adapters/blobs/file-ops.ts'
 import { openFsBlobs } from '../../adapters/blobs/fs.ts'
 import { openHostFiles } from '../../adapters/blobs/host-files.ts'
+import type { FolderUsers } from '../../adapters/blobs/left-overs.ts'
 import { openModelFiles } from '../../adapters/blobs/model-files.ts'
 import type { AssetsConfig, BlobsConfig } from '../../config/config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
@@ -28,8 +28,8 @@ export interface BlobOverrides {
 }
 
 interface BlobsDeps {
-  /** Other processes use the folder too, and the database is elsewhere. */
-  readonly isShared: boolean
+  /** Other processes use the folder too, and the database is elsewhere; null: this one is alone. */
+  readonly users: FolderUsers | null
   readonly overrides: BlobOverrides
   readonly onTransferred: (bytes: number) => void
   readonly log: Log
@@ -38,15 +38,14 @@ interface BlobsDeps {
 export async function openBlobs(
   { directory }: BlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
-  { isShared, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
+  { users, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
-  const blobs = await openFsBlobs({ directory, blake3, log, files, onTransferred })
+  const blobs = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
   const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
   const hostFiles = importDirectories.length === 0 ? null : await openImportFolders(importDirectories)
-  const directories = isShared ? [blobs.temporaryDirectory] : [blobs.temporaryDirectory, dirname(directory)]
-  // Processes of containers may have the same id.
-  const name = isShared ? `room-probe-${randomUUID()}` : 'room-probe'
+  const directories = users !== null ? [blobs.temporaryDirectory] : [blobs.temporaryDirectory, dirname(directory)]
+  const name = users === null ? 'room-probe' : `${users.own}.room-probe`
   const hasRoom = createRoomProbe({ directories, name, files, log, now: () => performance.now() })
   return { blobs, modelFiles, hostFiles, hasRoom }
 }

@@ -47,8 +47,8 @@ async function readFolder(directory: string): Promise<readonly SigningKey[]> {
 
 async function readStore(store: MetaStore, sealer: Sealer): Promise<readonly SigningKey[]> {
   const stored = await store.ensureMeta(META_KEY, () => sealSigningKeys(makeKey(), sealer))
-  const opened = sealer.open(Buffer.from(stored, 'base64'), META_KEY)
-  if (opened !== null) return toKeys(Buffer.from(opened).toString('utf8'))
+  const text = unsealSigningKeys(stored, sealer)
+  if (text !== null) return toKeys(text)
   throw new StoreOpenError(
     'unusable',
     'The secret key is not the one that the other processes of this database use: what they sealed does not open. ' +
@@ -58,6 +58,25 @@ async function readStore(store: MetaStore, sealer: Sealer): Promise<readonly Sig
 
 function sealSigningKeys(text: string, sealer: Sealer): string {
   return Buffer.from(sealer.seal(Buffer.from(text), META_KEY)).toString('base64')
+}
+
+function unsealSigningKeys(stored: string, sealer: Sealer): string | null {
+  const opened = sealer.open(Buffer.from(stored, 'base64'), META_KEY)
+  return opened === null ? null : Buffer.from(opened).toString('utf8')
+}
+
+/** For a move: what the file of a folder holds, as a store keeps it; null: there is none. */
+export async function sealFolderKeys(directory: string, sealer: Sealer): Promise<string | null> {
+  const text = await readIfThere(join(directory, FILE_NAME))
+  return text === null ? null : sealSigningKeys(text, sealer)
+}
+
+/** For a move: what a store keeps, as the file of a folder. False: the secret key does not open it. */
+export async function unsealIntoFolder(stored: string, directory: string, sealer: Sealer): Promise<boolean> {
+  const text = unsealSigningKeys(stored, sealer)
+  if (text === null) return false
+  await writeFileWhole(join(directory, FILE_NAME), `${text.trim()}\n`, { mode: OWNER_ONLY, isDurable: true })
+  return true
 }
 
 function toKeys(text: string): readonly SigningKey[] {

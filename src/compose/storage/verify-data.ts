@@ -3,17 +3,18 @@
  * A file that appears or disappears meanwhile is no fault: what looks missing is checked once more at the end, against the
  * records of that moment.
  */
-import { createReadStream, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { mkdir, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Blake3, openBlake3 } from '../../../lib/files/blake3.ts'
-import { diskFileOps, hasCode } from '../../adapters/blobs/file-ops.ts'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
+import { diskFileOps } from '../../adapters/blobs/file-ops.ts'
 import { DAMAGED_FOLDER } from '../../adapters/blobs/fs.ts'
 import { openShards, type Shards } from '../../adapters/blobs/shards.ts'
 import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
 import { verifyDatabase } from '../../adapters/store/sqlite/database/verify-database.ts'
 import type { Config, StoreConfig } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
+import { hashFile } from './hash-file.ts'
 import { toConnection } from './postgres-connection.ts'
 
 export interface DataFault {
@@ -67,21 +68,6 @@ export async function verifyData(
   }
   faults.push(...(await stillMissing(missing, shards, readRecords)))
   return { files, bytes, faults }
-}
-
-async function hashFile(path: string, blake3: Blake3): Promise<{ hash: string; bytes: number } | null> {
-  const hasher = blake3.createHasher()
-  let bytes = 0
-  try {
-    for await (const chunk of createReadStream(path, { highWaterMark: 1_048_576 })) {
-      hasher.update(chunk as Buffer)
-      bytes += (chunk as Buffer).length
-    }
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return null
-    throw error
-  }
-  return { hash: hasher.digest(), bytes }
 }
 
 async function moveAside(shards: Shards, directory: string, hash: string): Promise<void> {

@@ -64,7 +64,8 @@ export interface EventBus<Event> {
   publishCall(notice: CallMoved): void
   onChanged(listener: (notice: JobChanged) => void): Unsubscribe
   onLive(topic: LiveTopic, listener: (notice: JobLive<Event>) => void): Unsubscribe
-  onWork(listener: (pool: string | undefined) => void): Unsubscribe
+  /** `isRemote`: another process said so, and perhaps has taken the work already. */
+  onWork(listener: (pool: string | undefined, isRemote: boolean) => void): Unsubscribe
   onDirectory(listener: (notice: DirectoryChanged) => void): Unsubscribe
   onCall(listener: (notice: CallMoved) => void): Unsubscribe
   /** Notices of other processes may have been lost until now: whoever relies on them looks again. */

@@ -188,6 +188,24 @@ test('a waiting record is read again from time to time, and watchers get only ne
   watch?.stop()
 })
 
+test('after a gap in the notices everything that can still change is read again', async () => {
+  const things = createThings()
+  const source: WatchSource<string, Thing> = {
+    ...things.source,
+    read: async (key) => things.now.get(key) ?? null,
+    // Only a gap makes these due within the time of a test.
+    freshMs: () => 1_000_000,
+  }
+  const hub = createWatchHub(source, { log: silentLog, tickMs: 2 })
+  things.put('a', 1)
+  const moved = Promise.withResolvers<Thing>()
+  const watch = await hub.watch('a', { onSnapshot: moved.resolve, onGone() {} })
+  things.put('a', 2)
+  hub.noticeAll()
+  assert.equal((await moved.promise).version, 2)
+  watch?.stop()
+})
+
 test('one watcher that throws costs its neighbours nothing', async () => {
   const { things, hub } = open()
   things.put('a', 1)

@@ -9,6 +9,8 @@ import { createTopic, logFailedRead, type Topic, type Watch, type Watcher, type 
 
 interface WatchHub<Key, Snapshot> extends Disposable {
   notice(key: Key, version: number): void
+  /** Notices may have been lost: every topic is read again soon. */
+  noticeAll(): void
   /** null when there is nothing to watch. The first `onSnapshot` comes after the caller has had `snapshot`. */
   watch(key: Key, watcher: Watcher<Snapshot>): Promise<Watch<Snapshot> | null>
   topicCount(): number
@@ -70,6 +72,9 @@ export function createWatchHub<Key, Snapshot>(
   return {
     notice(key, version) {
       topics.get(source.topicOf(key))?.notice(version)
+    },
+    noticeAll() {
+      for (const topic of topics.values()) topic.expire()
     },
     watch: (key, watcher) => topicFor(key).join(watcher),
     topicCount: () => topics.size,

@@ -33,6 +33,8 @@ export interface Topic<Snapshot> {
   join(watcher: Watcher<Snapshot>): Promise<Watch<Snapshot> | null>
   refresh(): Promise<void>
   isDue(nowMs: number): boolean
+  /** It is due now, unless it never changes any more. */
+  expire(): void
 }
 
 interface TopicOptions {
@@ -163,6 +165,9 @@ export function createTopic<Key, Snapshot>(
     join,
     refresh,
     isDue: (nowMs) => dueAtMs <= nowMs && reading === null,
+    expire() {
+      if (dueAtMs !== Number.POSITIVE_INFINITY) dueAtMs = 0
+    },
   }
 }
 

@@ -201,9 +201,9 @@ export interface JobStore {
   /**
    * Only where ended jobs are kept by ranges of their expiry: removes the ranges that are over, whole, and returns how many jobs
    * went. It costs far less than `remove` and is used in its place; jobs past their retention are then invisible for a while
-   * before they are gone. `limit` is about how many jobs one call takes.
+   * before they are gone. `limit` is about how many jobs one call takes; the signal ends it early.
    */
-  dropExpired?(options: { now: Date; expiredBefore: Date; limit: number }): Promise<number>
+  dropExpired?(options: { now: Date; expiredBefore: Date; limit: number; signal?: AbortSignal }): Promise<number>
 
   /** The first of `count` consecutive numbers for output names of this account, folder and prefix; the first ever is 1. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number): Promise<number>

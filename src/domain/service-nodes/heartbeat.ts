@@ -19,10 +19,7 @@ export interface Heartbeat extends AsyncDisposable {
   beat(): Promise<void>
   /** Beats from now on. Harmless when called twice. */
   start(): void
-  /**
-   * For how long every beat has reached the store: 0 after one that did not. After an outage others need as long to renew what
-   * they hold before anybody may take it from them.
-   */
+  /** For how long every beat has reached the store: 0 after one that did not. */
   steadyForMs(): number
   /** The processes that live now, this one included. */
   findLive(): Promise<readonly Pick<ServiceNode, 'id' | 'about'>[]>
@@ -33,6 +30,16 @@ const BEAT_MS = 5000
 const ALIVE_MS = 30_000
 /** Beats that lie further apart than this do not count as steady: the store, or this process, stood still between them. */
 const GAP_MS = 2 * BEAT_MS
+
+/**
+ * After an outage of the store every process gets the time of one renewal of its leases (10 s) before anybody takes what it held.
+ */
+const STEADY_MS = 12_000
+
+/** Whether this process may judge by the store which others are gone. */
+export function isSteady(heartbeat: Pick<Heartbeat, 'steadyForMs'>): boolean {
+  return heartbeat.steadyForMs() >= STEADY_MS
+}
 
 interface HeartbeatDeps {
   readonly store: NodeStore

@@ -7,6 +7,7 @@ import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
+import type { AccountUse } from '../../domain/accounts/account-store.ts'
 import type { UserFiles } from '../../domain/accounts/user-files.ts'
 import type { NamedFiles } from '../../domain/assets/named-files.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
@@ -41,6 +42,8 @@ export interface SurfaceParts {
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
+    /** How many jobs of the account run and wait; null: the store has never heard of it. */
+    countJobs(accountId: string): Promise<AccountUse | null>
     /** What a run told its readers, and the account's jobs in the order of their queue. */
     readonly records: RunRecords
   }

@@ -53,7 +53,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
     const { caller, address } = call
     mustHaveScope(caller, 'models:run')
-    const opened = openWithQuery(access.open(caller, call.provider, call.model), request.url)
+    const opened = openWithQuery(await access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
     const { body, input } = await readCallInput(request, deps.maxBodyBytes)
     // Proxies and kernels may drop a silent connection; we do not while its call may still end well.

@@ -1,6 +1,6 @@
 /** Two processes on one folder of bytes, as two stores that know nothing of each other. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -101,4 +101,24 @@ test('what a process that died had set aside is there again for the next one, bu
   const next = await open(120_000)
   assert.deepEqual(await readdir(join(folder.directory, 'removing')), [])
   assert.ok(patterned(100).equals(await readAll(await next.open(stored))))
+})
+
+test('opening removes unfinished files of processes that are gone, and none that another process is writing', async () => {
+  await using folder = await openTwo()
+  const { directory } = folder
+  const open = (own: string, live: readonly string[], laterMs = 0) =>
+    openFsBlobs({
+      directory,
+      blake3,
+      log: silentLog,
+      users: { own, live: new Set([own, ...live]) },
+      now: () => Date.now() + laterMs,
+    })
+  const temporary = join(directory, 'tmp')
+  await open('one', [])
+  for (const name of ['one.a', 'gone.b', 'nameless']) await writeFile(join(temporary, name), 'half')
+  await open('two', ['one'])
+  assert.deepEqual((await readdir(temporary)).sort(), ['nameless', 'one.a'])
+  await open('three', ['one', 'two'], 25 * 3_600_000)
+  assert.deepEqual(await readdir(temporary), [], 'nobody writes for a day')
 })

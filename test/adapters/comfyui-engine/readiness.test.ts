@@ -142,6 +142,35 @@ describe('readiness', { concurrency: 4 }, () => {
     assert.equal(fake.queue().remaining(), 1)
   })
 
+  test('beside other processes, only the one that drives a server ends what dead ones left there, and nothing of those that live', async () => {
+    await using fake = await startFakeComfy()
+    const post = async (instanceId: string, seed: number) => {
+      const body = JSON.stringify({ prompt: stepsGraph(300, 5, seed), client_id: `atelier-me-${instanceId}-1` })
+      const answer = await fetch(new URL('/prompt', fake.url), { method: 'POST', body })
+      return ((await answer.json()) as { prompt_id: string }).prompt_id
+    }
+    const dead = await post('dead', 1)
+    const living = await post('living', 2)
+    let isHeld = false
+    await using engine = await openComfyEngine({
+      server: { kind: 'remote', url: fake.url },
+      ownerId: 'me',
+      instanceId: 'now',
+      siblings: { findLive: async () => new Set(['now', 'living']), mayEndOrphans: () => isHeld },
+      bounds: { ...BOUNDS, ...shortBounds('vanishedMs') },
+      log: silentLog,
+      clock: systemClock,
+    })
+    await engine.untilReady()
+    await engine.takeOver?.()
+    assert.deepEqual([fake.queue().running?.id, engine.health().unfit], [dead, null], 'another process drives it')
+    isHeld = true
+    await engine.takeOver?.()
+    await waitUntil(() => fake.queue().running?.id === living)
+    await waitUntil(() => engine.health().unfit === null)
+    assert.equal(fake.queue().running?.id, living)
+  })
+
   test('a server gets no work while a prompt of an earlier process runs on it, and that prompt is removed from its history first', async () => {
     await using fake = await startFakeComfy({ faults: { ignoreInterrupt: true } })
     fake.hold('finishing')

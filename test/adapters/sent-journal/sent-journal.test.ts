@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSentJournalFile, type SentJournalFile } from '../../../src/adapters/sent-journal/file.ts'
-import { testSentJournal } from '../../contracts/sent-journal.ts'
+import { testSentJournal } from '../../contracts/calls/sent-journal.ts'
 
 testSentJournal({
   async withJournal(body) {
@@ -15,6 +15,8 @@ testSentJournal({
           opened.push(file)
           return file
         },
+        letIn: async (name) => ({ seq: 1, id: name, accountId: 'account', owner: 'node', fence: 1 }),
+        takenOver: async (ref) => ({ ref, isSent: false }),
       })
     } finally {
       for (const file of opened) file[Symbol.dispose]()

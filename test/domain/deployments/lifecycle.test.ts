@@ -188,4 +188,17 @@ describe('without workers of our own', () => {
     await lifecycle.look()
     assert.deepEqual(news(), [])
   })
+
+  test('nobody is asked for workers that another process has', async () => {
+    const { lifecycle, deployments, load, elsewhere, news } = await createLifecycleRig({ withHooks: true })
+    elsewhere.set('default', 1)
+    elsewhere.set('demo', 1)
+    load.set('default', { queued: 1, running: 0 })
+    await deployments.create({ ...DEMO, workers: 0 })
+    await lifecycle.look()
+    assert.deepEqual(news(), [])
+    elsewhere.clear()
+    await lifecycle.look()
+    assert.deepEqual(news(), ['wanted default 1', 'wanted demo 0'])
+  })
 })

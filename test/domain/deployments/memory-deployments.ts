@@ -56,6 +56,8 @@ export async function createLifecycleRig(options: { readonly withHooks?: boolean
   const { store, load } = createMemoryStore()
   const deployments = await openDeployments({ store, clock })
   const there = new Map<string, number>()
+  /** Workers of other processes. */
+  const elsewhere = new Map<string, number>()
   const told: string[] = []
   /** Workers come at once unless this says otherwise. */
   const switches = { comeAtOnce: true }
@@ -78,9 +80,10 @@ export async function createLifecycleRig(options: { readonly withHooks?: boolean
   }
   const lifecycle = createLifecycle({
     ...{ deployments, store, workers, clock, log: silentLog, idleAfterMs: 60_000, drainTimeoutMs: 1000 },
+    workersElsewhere: (pool) => elsewhere.get(pool) ?? 0,
     hooks: options.withHooks === true ? hooks : null,
   })
   /** What has happened since the last time. */
   const news = () => told.splice(0)
-  return { clock, deployments, lifecycle, load, there, switches, news }
+  return { clock, deployments, lifecycle, load, there, elsewhere, switches, news }
 }

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { silentLog } from '../../../lib/log.ts'
+import { createWireBus } from '../../../src/adapters/bus/wire-bus.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+import { createLoopback } from '../../support/loopback-medium.ts'
 import { ACCOUNT, GATED, HANG, node, openRig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
@@ -151,4 +154,22 @@ jobTest('an unknown, foreign or malformed id is not found', async (rig) => {
   await assert.rejects(rig.cancelJob(ACCOUNT, '01990000-0000-7000-8000-00000000abcd'), isNotFound)
   await assert.rejects(rig.cancelJob('somebody', id), isNotFound)
   await assert.rejects(rig.cancelJob(ACCOUNT, '../../free'), isNotFound)
+})
+
+test('a cancel by another process whose notice was lost stops the run once the gap is known', async () => {
+  const end = createLoopback().join()
+  const bus = createWireBus({ medium: end, log: silentLog })
+  const rig = await openRig({ bus, worker: { renewEveryMs: 1_000_000 } })
+  try {
+    rig.worker.start()
+    const { id } = await rig.submit(HANG)
+    await rig.engine.untilRuns(1)
+    end.cut()
+    const outcome = await rig.store.jobs.cancel(ACCOUNT, id, rig.clock.now())
+    assert.equal(outcome.outcome, 'canceling')
+    end.mend()
+    await rig.untilStatus(id, 'canceled')
+  } finally {
+    await rig.close()
+  }
 })

@@ -5,7 +5,9 @@ import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../lib/log.ts'
+import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
 import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet/fleet.ts'
+import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
 import {
   createFakeFleetEngine,
   type FakeFleetEngine,
@@ -226,8 +228,9 @@ fleetTest(
 test('a job goes to another engine than the one that broke it off, though its weights are loaded there', async () => {
   const weights = ['a.safetensors']
   const engines = [createFakeFleetEngine({ id: 'one', weights }), createFakeFleetEngine({ id: 'two', weights })]
-  await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, retryMs: 0 })
-  const lane = fleet.laneOf(readGraph(withWeights('a.safetensors')))
+  const lanes = createLaneTable()
+  await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, lanes, retryMs: 0 })
+  const lane = createEngineDirectory({ fleet, lanes, nodeId: 'here' }).laneOf(readGraph(withWeights('a.safetensors')))
   const rankOf = (engineId: string) =>
     fleet
       .offers()

@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
-import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'
@@ -15,9 +14,13 @@ import { createLocalBus } from '../../../src/adapters/bus/local.ts'
 import { openSqliteStore, type SqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { LOCAL_ACCOUNT_ID } from '../../../src/domain/accounts/account.ts'
 import { createStoreBlob, type StoreBlob } from '../../../src/domain/assets/blob-store.ts'
+import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
 import { createFleet, type FleetOptions } from '../../../src/domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../../src/domain/engine/fleet/fleet-engine.ts'
+import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
 import { toResidentEngine } from '../../../src/domain/engine/fleet/resident-engine.ts'
+import type { EventBus } from '../../../src/domain/events/event-bus.ts'
+import type { LiveEvent } from '../../../src/domain/events/live-event.ts'
 import { createLaneKeeper } from '../../../src/domain/jobs/claim/lane-keeper.ts'
 import { createWorker } from '../../../src/domain/jobs/claim/worker.ts'
 import type { WorkerDeps } from '../../../src/domain/jobs/claim/worker-options.ts'
@@ -46,10 +49,12 @@ export interface RigOptions {
   readonly recycle?: (reason: string) => Promise<void>
   /** A fleet instead of the one engine; jobs then wait in lanes. */
   readonly engines?: readonly FakeFleetEngine[]
-  readonly fleet?: Partial<FleetOptions>
+  readonly fleet?: Partial<Omit<FleetOptions, 'lanes'>>
   readonly worker?: Partial<WorkerDeps>
   readonly observer?: Partial<JobObserver>
   readonly storeBlob?: (real: StoreBlob) => StoreBlob
+  /** One process's end of a bus that several share. */
+  readonly bus?: EventBus<LiveEvent>
   /** Stands between the domain and the store. */
   readonly wrapStore?: (store: JobStore) => JobStore
 }
@@ -132,7 +137,7 @@ const PLAIN_REQUEST: SubmitRequest = {
 async function openParts(directory: string, opened: SqliteStore, options: RigOptions & { readonly clock: Clock }) {
   const { clock } = options
   const log = silentLog
-  const bus = createLocalBus<EngineEvent>({ log })
+  const bus = options.bus ?? createLocalBus<LiveEvent>({ log })
   const commits: RunChange[] = []
   const jobs = recordCommits(options.wrapStore?.(opened.jobs) ?? opened.jobs, commits)
   const blobs = await openFsBlobs({ directory: join(directory, 'blobs'), blake3: await openBlake3(), log })
@@ -142,7 +147,16 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
   const resident = toResidentEngine(engine, { id: 'fake', concurrency: options.worker?.workers ?? 1 })
   const member = options.recycle === undefined ? resident : toSupervised(resident, options.recycle)
   const hasLanes = options.engines !== undefined
-  const fleet = createFleet(options.engines ?? [member], { clock, log, hasLanes, retryMs: 1, ...options.fleet })
+  const laneTable = createLaneTable()
+  const fleet = createFleet(options.engines ?? [member], {
+    clock,
+    log,
+    hasLanes,
+    lanes: laneTable,
+    retryMs: 1,
+    ...options.fleet,
+  })
+  const engines = createEngineDirectory({ fleet, lanes: laneTable, nodeId: 'rig' })
   const sealer = options.secretKey === undefined ? null : createSealer(options.secretKey)
   const extraData = createExtraDataKeeper({ sealer })
   const observer = combineObservers(options.observer ?? {})
@@ -177,7 +191,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
         text: stringifyLosslessJson(workflow as JsonObject),
         graph: readGraph(workflow as JsonObject),
         inputs: [],
-        needs: fleet.laneOf(readGraph(workflow as JsonObject)),
+        needs: engines.laneOf(readGraph(workflow as JsonObject)),
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,
@@ -188,7 +202,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     listJobs: createListJobs(shared),
     recover: createRecover(shared),
     expiry: createExpiry(shared),
-    lanes: createLaneKeeper({ ...shared, fleet, newId: newUuidV4 }),
+    lanes: createLaneKeeper({ ...shared, directory: engines, newId: newUuidV4 }),
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
     worker,
   }

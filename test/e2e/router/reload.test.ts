@@ -122,12 +122,24 @@ test('a generation under way is not lost with the file of its model: it is colle
   await withFolder(async (folder, put) => {
     const task = echo('mine', { returns: 'poll', adapter: { behaviour: 'task' } })
     await put('mine', task)
-    const first = await startRouter({ settings: { catalogs: folder, drainTimeout: '0s' } })
+    const stored = Promise.withResolvers<void>()
+    const first = await startRouter({
+      settings: { catalogs: folder, drainTimeout: '0s' },
+      overrides: {
+        wrapCalls: (calls) => ({
+          ...calls,
+          async keepProgress(...progress) {
+            const isHeld = await calls.keepProgress(...progress)
+            stored.resolve()
+            return isHeld
+          },
+        }),
+      },
+    })
     const send = (app: { client: RouterClient }) =>
       app.client.run('sandbox/mine', { value: 'paid', latency_ms: 3000 }, { key: 'k' })
     const running = send(first)
-    const hasHandle = async () => (await first.test.app.store.calls.unfinished(0, 1))[0]?.progress != null
-    await waitUntil(hasHandle)
+    await stored.promise
     await first.test.app.drain()
     refusedWith(await running, 503, 'service_unavailable')
     await rm(join(folder, 'sandbox', 'mine.json'))

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { type App, type AppOverrides, startApp } from '../../../src/app.ts'
 import { loadConfig } from '../../../src/config/config.ts'
+import { dropTestStore, toStoreSettings } from './test-store.ts'
 
 export interface TestApp extends AsyncDisposable {
   readonly url: string
@@ -25,7 +26,7 @@ export interface TestAppOptions {
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'atelier-test-')))
   const { config, secrets } = loadConfig({
-    flags: { port: '0', dataDir, ...options.settings },
+    flags: { port: '0', dataDir, ...(await toStoreSettings(dataDir)), ...options.settings },
     env: {},
     cwd: dataDir,
   })
@@ -45,6 +46,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     async [Symbol.asyncDispose]() {
       await app[Symbol.asyncDispose]()
       await rm(dataDir, { recursive: true, force: true })
+      await dropTestStore(dataDir)
     },
   }
 }

@@ -37,6 +37,28 @@ export async function createBareDatabase(): Promise<TestDatabase> {
   return createDatabase((await serverOfRun).url, '')
 }
 
+/** A database without any table, on a server of the test's own. */
+export function createDatabaseOn(serverUrl: string): Promise<TestDatabase> {
+  return createDatabase(serverUrl, '')
+}
+
+/** The database of this name with the schema, made when it is first asked for. */
+export async function ensureNamedDatabase(name: string): Promise<string> {
+  serverOfRun ??= findServer()
+  const { url, template } = await serverOfRun
+  await onServer(url, async (client) => {
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [name])
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`)
+  })
+  return toDatabaseUrl(url, name)
+}
+
+export async function dropNamedDatabase(name: string): Promise<void> {
+  if (serverOfRun === null) return
+  const { url } = await serverOfRun
+  await onServer(url, (client) => client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
+}
+
 async function createDatabase(serverUrl: string, source: string): Promise<TestDatabase> {
   const name = `t_${randomUUID().replaceAll('-', '')}`
   await onServer(serverUrl, (client) => client.query(`CREATE DATABASE ${name} ${source}`))

@@ -51,11 +51,20 @@ interface ComfyEngineOptions {
   readonly ownerId?: string
   /** Names the present process of this service: prompts under this name are not left over, whichever of its engines posted them. */
   readonly instanceId?: string
+  /** Other processes of this service, whose prompts are not left over while they live; left out: there can be none. */
+  readonly siblings?: Siblings
   /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
   readonly concurrency?: number
   readonly bounds?: Partial<ComfyBounds>
   readonly log: Log
   readonly clock: Clock
+}
+
+interface Siblings {
+  /** The names of the processes that live, this one included. */
+  findLive(): Promise<ReadonlySet<string>>
+  /** Whether this process may end what dead ones left: it is the one that gives this server work. */
+  mayEndOrphans(): boolean
 }
 
 interface ComfyDetails {
@@ -101,6 +110,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #ownerPrefix: string
   readonly #clientPrefix: string
   readonly #ownerId: string | null
+  readonly #siblings: Siblings | null
   readonly #supervisor: Supervisor | null
   readonly #http: ComfyHttp
   readonly #api: ComfyApi
@@ -130,6 +140,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.concurrency = options.concurrency ?? 1
     this.#log = options.log.child({ engine: this.id })
     this.#ownerId = options.ownerId ?? null
+    this.#siblings = options.siblings ?? null
     this.#ownerPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
     this.#clientPrefix = `${this.#ownerPrefix}${options.instanceId ?? randomUUID()}-`
     this.#supervisor = supervisor
@@ -222,8 +233,7 @@ class ComfyServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,
-      // Only one process at a time holds the data folder: a prompt with the service's name but another process' name is left over.
-      isOrphan: (clientId) => clientId.startsWith(this.#ownerPrefix) && !clientId.startsWith(this.#clientPrefix),
+      findOrphanRule: () => this.#findOrphanRule(),
       onChange: () => {
         this.#onChange()
         this.#monitor.askNow()
@@ -234,11 +244,24 @@ class ComfyServerEngine implements ComfyEngine {
     })
   }
 
+  /** A prompt with the service's name is left over when the process whose name it has is another one and does not live. */
+  async #findOrphanRule(): Promise<(clientId: string) => boolean> {
+    const live = (await this.#siblings?.findLive()) ?? new Set()
+    const liveOnes = [this.#clientPrefix, ...[...live].map((instanceId) => `${this.#ownerPrefix}${instanceId}-`)]
+    return (clientId) =>
+      clientId.startsWith(this.#ownerPrefix) && !liveOnes.some((prefix) => clientId.startsWith(prefix))
+  }
+
   /** Runs before the server is given any work. */
   async #prepareServer(isAnother: boolean): Promise<void> {
     if (isAnother) this.#fitness.startAnew()
-    if (this.#ownerId !== null) await this.#fitness.adoptOrphans()
+    if (this.#ownerId !== null && this.#siblings?.mayEndOrphans() !== false) await this.#fitness.adoptOrphans()
     await this.#fitness.check()
+  }
+
+  /** One that cannot be reached now is prepared when it can be. */
+  async takeOver(): Promise<void> {
+    if (this.#monitor.state().state === 'ready') await this.#prepareServer(false)
   }
 
   #restartStubborn(): void {

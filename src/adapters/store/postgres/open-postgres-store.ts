@@ -13,6 +13,7 @@ import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import { openSession } from './database/session.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
+import { readServerTime } from './operations/nodes/server-time.ts'
 import {
   createAccountDirectory,
   createAuditStore,
@@ -23,7 +24,8 @@ import {
   createUserFileStore,
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
-import { createCallStore, createRequestStore } from './stores/postgres-call-stores.ts'
+import { createCallStore, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
+import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
@@ -56,6 +58,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     keys: createIdempotencyStore(parts),
     calls: createCallStore(parts),
     requests: createRequestStore(parts),
+    sentJournal: createSentJournal(parts),
     ...createOperatorStores(parts),
     limits: createLimitStore(parts),
     audit: createAuditStore(parts),
@@ -63,7 +66,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     records: createRunRecordStore(parts),
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
+    engines: createEngineRegistry(parts),
     isExclusive: false,
+    readTime: () => readServerTime(connections.read),
     schemaNumber,
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),

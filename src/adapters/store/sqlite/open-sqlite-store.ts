@@ -25,6 +25,7 @@ import {
 } from './stores/sqlite-account-stores.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
+import { createEngineRegistry } from './stores/sqlite-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
@@ -164,6 +165,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     keys: createIdempotencyStore(channels),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
+    sentJournal: null,
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
     audit: createAuditStore(channels),
@@ -171,8 +173,10 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     records: createRunRecordStore(channels),
     userFiles: createUserFileStore(channels),
     nodes: createNodeStore(channels),
+    engines: createEngineRegistry(channels),
     // The lock on the folder proves it.
     isExclusive: true,
+    readTime: async () => clock.now(),
     schemaNumber,
     async directoryVersions() {
       const [accounts, keys, deployments] = await read.call('directoryVersions', null)

@@ -1,7 +1,8 @@
 /** What an operator sees of one engine. Of several states that apply, the first of this list is shown. */
 import type { EngineTrouble } from './fleet-engine.ts'
 
-export const ENGINE_STATES = ['quarantined', 'lost', 'starting', 'draining', 'cordoned', 'ready'] as const
+/** `standby`: another process drives it, or may. */
+export const ENGINE_STATES = ['standby', 'quarantined', 'lost', 'starting', 'draining', 'cordoned', 'ready'] as const
 export type EngineState = (typeof ENGINE_STATES)[number]
 
 export interface EngineCounts {

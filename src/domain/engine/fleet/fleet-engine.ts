@@ -41,6 +41,8 @@ export interface FleetEngine extends Engine {
   onChange(listener: () => void): () => void
   /** What it can run, as it said last; null as long as it has never been reached. */
   objectInfo(): ObjectInfo | null
+  /** Called before the first work, and again after another process drove it: ends what dead processes left there. Absent: nothing. */
+  takeOver?(): Promise<void>
   /** Unloads weights and caches, after a run had too little memory. Absent: it cannot. */
   free?(options: { readonly signal: AbortSignal }): Promise<void>
   /** Ends its process and starts a new one; resolves when that is under way. Absent: its process is not ours. */

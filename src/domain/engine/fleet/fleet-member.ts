@@ -21,6 +21,8 @@ interface MemberOptions extends SuspensionOptions {
   /** What it could run when it was last seen, for the time until it is seen again. */
   readonly remembered: ObjectInfo | null
   readonly recycleLimits: RecycleLimits
+  /** Whether this process may give it work. */
+  readonly isDriven: () => boolean
 }
 
 export class FleetMember {
@@ -66,6 +68,11 @@ export class FleetMember {
     return this.#incarnation
   }
 
+  /** It does not belong to this process, so that another one may drive it. */
+  get isShared(): boolean {
+    return !this.engine.isResident && !this.isSupervised
+  }
+
   get isSupervised(): boolean {
     return this.engine.recycle !== undefined
   }
@@ -99,6 +106,11 @@ export class FleetMember {
   }
 
   state(): EngineState {
+    return this.#options.isDriven() ? this.ownState() : 'standby'
+  }
+
+  /** Its state for whoever drives it. */
+  ownState(): EngineState {
     const { state, unfit } = this.engine.health()
     if (this.#suspension.quarantineReason() !== null) return 'quarantined'
     if (state !== 'ready') return state

@@ -1,39 +1,51 @@
 /**
- * Several engines as one. Knows what they can run together, where a graph could run, and which engine has a free slot for which
- * lane of the queue; hands out slots and takes them back with a report of the run. Which job is next is the store's decision;
- * running it is the worker's, and reaching an engine the adapter's.
+ * The engines of this process as one. Knows which of them has a free slot for which lane of the queue; hands out slots and takes
+ * them back with a report of the run. Which job is next is the store's decision; running it is the worker's, reaching an engine
+ * the adapter's, and what the engines of all processes can run together stands in the directory.
  */
 
-import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
-import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
-import { uniteCatalogs } from '../../workflows/union-catalog.ts'
+import type { OtherEngine } from '../directory/followed-engines.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
-import { type Availability, findAvailability } from './engine-weights.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits } from './fleet-member.ts'
 import { type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
-import { ANY_LANE, createLaneTable, NO_LANE } from './lane-table.ts'
+import type { LaneTable } from './lane-table.ts'
 
 export interface FleetOptions {
   readonly clock: Clock
   readonly log: Log
   /** false: every engine runs everything, so jobs have no lanes and are claimed in plain order. */
   readonly hasLanes: boolean
+  /** What is known of the lanes; shared with the directory. */
+  readonly lanes: LaneTable
+  /** Whether this process may give an engine work; left out: it may. */
+  readonly isDriven?: (engineId: string) => boolean
+  /** Engines of other processes; left out: there are none. */
+  readonly others?: () => readonly OtherEngine[]
   readonly recycleLimits?: RecycleLimits
   readonly retryMs?: number
   readonly quarantineMs?: number
   /** What each engine could run when a process before us last saw it. */
   readonly remembered?: ReadonlyMap<string, ObjectInfo>
-  /** Called with what an engine can run whenever that has changed. */
-  readonly remember?: (engineId: string, info: ObjectInfo) => void
+}
+
+/** An engine of this process, for the registry of all. */
+interface PublishableEngine {
+  readonly isShared: boolean
+  /** null: it has not been reached. */
+  readonly info: ObjectInfo | null
+  /** Its catalog, where that says more than its object info. */
+  readonly own: NodeCatalog | null
+  readonly status: EngineStatus
+  takeOver(): Promise<void>
 }
 
 export const NEVER_RECYCLE: RecycleLimits = { maxJobs: null, maxMemoryBytes: null, maxAgeMs: null }
@@ -48,16 +60,19 @@ export function createFleet(engines: readonly FleetEngine[], options: FleetOptio
 class EngineFleet implements AsyncDisposable {
   readonly #options: FleetOptions
   readonly #members: readonly FleetMember[]
-  readonly #lanes = createLaneTable()
+  readonly #lanes: LaneTable
+  readonly #others: () => readonly OtherEngine[]
   readonly #listeners = new Set<() => void>()
   readonly #subscriptions: (() => void)[]
   readonly #recycling = new Set<Promise<void>>()
   readonly #claimLock = createFairLock()
-  #union: NodeCatalog | null = null
 
   constructor(engines: readonly FleetEngine[], options: FleetOptions) {
     this.#options = options
+    this.#lanes = options.lanes
+    this.#others = options.others ?? (() => [])
     const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000, remembered } = options
+    const { isDriven = () => true } = options
     this.#members = engines.map(
       (engine) =>
         new FleetMember(engine, {
@@ -66,6 +81,7 @@ class EngineFleet implements AsyncDisposable {
           retryMs,
           quarantineMs,
           remembered: remembered?.get(engine.id) ?? null,
+          isDriven: () => isDriven(engine.id),
         }),
     )
     this.#subscriptions = this.#members.map((member) => member.engine.onChange(() => this.#observe(member)))
@@ -81,44 +97,10 @@ class EngineFleet implements AsyncDisposable {
     return this.#options.hasLanes
   }
 
-  /** What the engines can run together, those that are away just now included. */
-  catalog(): NodeCatalog {
+  /** What each engine can run, by itself. */
+  engines(): readonly Pick<FleetMember, 'id' | 'catalog'>[] {
     for (const member of this.#members) this.#update(member)
-    this.#union ??= uniteCatalogs(this.#knownCatalogs())
-    return this.#union
-  }
-
-  /** Some engine has never been reached: what it can run is unknown, so no graph can be ruled out. */
-  isCatalogOpen(): boolean {
-    return this.#members.some((member) => member.catalog() === null)
-  }
-
-  /** The lane of a graph's jobs. */
-  laneOf(graph: Graph): string {
-    if (!this.#options.hasLanes) return NO_LANE
-    const needs = needsOf(graph, this.#knownCatalogs())
-    this.#lanes.learn(needs.key, needs)
-    return needs.key
-  }
-
-  /** Learns a lane from one of its jobs, found in the store. */
-  learnLane(lane: string, graph: Graph): void {
-    this.#lanes.learn(lane, { ...needsOf(graph, this.#knownCatalogs()), key: lane })
-    this.#changed()
-  }
-
-  knownLanes(): readonly string[] {
-    return this.#lanes.lanes()
-  }
-
-  /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
-  findLacks(graph: Graph): readonly Lack[] {
-    if (!this.#options.hasLanes) return []
-    const catalogs = this.#knownCatalogs()
-    const needs = needsOf(graph, catalogs)
-    if (catalogs.some((catalog) => meets(catalog, needs)) || this.isCatalogOpen()) return []
-    const lacks = catalogs.map((catalog) => findLacks(graph, catalog, catalogs))
-    return lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
+    return this.#members
   }
 
   /** Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. */
@@ -132,7 +114,7 @@ class EngineFleet implements AsyncDisposable {
       return this.#members.filter((member) => member.isAvailable()).map(({ id }) => ({ engineId: id, lanes: null }))
     }
     const free = this.#members.filter((member) => member.hasRoom() && member.recycleReason() === null)
-    return offerLanes(free, { all: this.#members, lanes: this.#lanes })
+    return offerLanes(free, { all: this.#members, others: this.#others(), lanes: this.#lanes })
   }
 
   /**
@@ -141,26 +123,6 @@ class EngineFleet implements AsyncDisposable {
    */
   claimExclusively(worker: object, claim: () => Promise<boolean>): Promise<boolean> {
     return this.#options.hasLanes ? this.#claimLock.run(worker, claim) : claim()
-  }
-
-  /** Lanes that no engine can serve with its present catalog. */
-  strandedLanes(): readonly string[] {
-    if (!this.#options.hasLanes || this.isCatalogOpen()) return []
-    const served = new Set(this.#knownCatalogs().flatMap((catalog) => this.#lanes.servedBy(catalog)))
-    return this.#lanes.lanes().filter((lane) => lane !== ANY_LANE && !served.has(lane))
-  }
-
-  /** What the nearest engine lacks for the jobs of a lane, in words. */
-  explainStranded(lane: string): string {
-    const needs = this.#lanes.needsOf(lane)
-    if (needs === null) return 'no engine can run this job'
-    const catalog = this.catalog()
-    const classes = needs.classes.filter((classType) => catalog.find(classType) === null)
-    const names =
-      classes.length > 0
-        ? classes
-        : needs.choices.map(([classType, input, value]) => `${classType}.${input} = ${value}`)
-    return `no engine has all that this job needs: ${names.slice(0, 20).join(', ')}`
   }
 
   /** How long until the first paused engine may take work again; null: no engine is paused. */
@@ -180,11 +142,14 @@ class EngineFleet implements AsyncDisposable {
 
   /** Whether an engine other than this one is ready and can run jobs of the lane, be it free now or later. */
   hasOther(engineId: string, lane: string): boolean {
-    return this.#members.some(
-      (member) =>
-        member.id !== engineId &&
-        member.state() === 'ready' &&
-        (!this.#options.hasLanes || servedLanes(member, this.#lanes).includes(lane)),
+    const serves = (engine: { catalog(): NodeCatalog | null }) =>
+      !this.#options.hasLanes || servedLanes(engine, this.#lanes).includes(lane)
+    return (
+      this.#members.some((member) => member.id !== engineId && member.state() === 'ready' && serves(member)) ||
+      this.#others().some(
+        ({ status, catalog }) =>
+          status.id !== engineId && status.state === 'ready' && serves({ catalog: () => catalog }),
+      )
     )
   }
 
@@ -210,13 +175,24 @@ class EngineFleet implements AsyncDisposable {
     return this.#find(engineId).status()
   }
 
-  /** Which engines have a class, and which have a file of weights; those that are away included. */
-  availability(): Availability {
-    return findAvailability(this.#members)
-  }
-
   status(): EngineStatus[] {
     return this.#members.map((member) => member.status())
+  }
+
+  /** What other processes are told of the engines here, if this one drives them. */
+  publishable(): PublishableEngine[] {
+    return this.#members.map((member) => ({
+      isShared: member.isShared,
+      info: member.engine.objectInfo(),
+      own: member.engine.isResident ? member.catalog() : null,
+      status: { ...member.status(), state: member.ownState() },
+      takeOver: async () => member.engine.takeOver?.(),
+    }))
+  }
+
+  /** Something outside of the engines has changed, such as the lanes: whoever claims looks again. */
+  announce(): void {
+    this.#changed()
   }
 
   /** Called after anything that may free a slot or take one. */
@@ -250,18 +226,11 @@ class EngineFleet implements AsyncDisposable {
   }
 
   #update(member: FleetMember): void {
-    if (!member.observe()) return
-    this.#union = null
-    const info = member.engine.objectInfo()
-    if (info !== null) this.#options.remember?.(member.id, info)
+    member.observe()
   }
 
   #changed(): void {
     for (const listener of this.#listeners) listener()
-  }
-
-  #knownCatalogs(): readonly NodeCatalog[] {
-    return this.#members.map((member) => member.catalog()).filter((catalog) => catalog !== null)
   }
 
   /** Between jobs only: an engine whose process is due for replacement gets no more work until its last run has ended. */

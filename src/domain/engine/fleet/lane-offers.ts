@@ -2,6 +2,7 @@
  * What engines with a free slot offer to the queue: the lanes that each can serve, ranked by how well its loaded weights fit. The
  * store only compares keys and ranks.
  */
+import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { FleetMember } from './fleet-member.ts'
 import type { LaneTable } from './lane-table.ts'
 
@@ -23,11 +24,17 @@ export interface EngineOffer {
   readonly lanes: readonly LaneOffer[] | null
 }
 
-/** `free`: the members that may be given a run now. `all`: every member of the fleet. */
-export function offerLanes(
-  free: readonly FleetMember[],
-  { all, lanes }: { readonly all: readonly FleetMember[]; readonly lanes: LaneTable },
-): EngineOffer[] {
+interface OfferContext {
+  /** Every member of the fleet. */
+  readonly all: readonly FleetMember[]
+  /** Engines of other processes. */
+  readonly others: readonly OtherEngine[]
+  readonly lanes: LaneTable
+}
+
+/** `free`: the members that may be given a run now. */
+export function offerLanes(free: readonly FleetMember[], context: OfferContext): EngineOffer[] {
+  const { lanes } = context
   const order = free.toSorted(
     (one, other) =>
       Number(one.brokeLatestRun) - Number(other.brokeLatestRun) ||
@@ -36,28 +43,28 @@ export function offerLanes(
   )
   return order.map((member) => ({
     engineId: member.id,
-    lanes: servedLanes(member, lanes).map((lane) => ({ lane, rank: rankLane(member, lane, { all, lanes }) })),
+    lanes: servedLanes(member, lanes).map((lane) => ({ lane, rank: rankLane(member, lane, context) })),
   }))
 }
 
 /** The lanes that an engine can serve with its catalog, whether or not it has a free slot. */
-export function servedLanes(member: FleetMember, lanes: LaneTable): readonly string[] {
+export function servedLanes(member: Pick<FleetMember, 'catalog'>, lanes: LaneTable): readonly string[] {
   const catalog = member.catalog()
   return catalog === null ? [] : lanes.servedBy(catalog)
 }
 
-function rankLane(
-  member: FleetMember,
-  lane: string,
-  { all, lanes }: { readonly all: readonly FleetMember[]; readonly lanes: LaneTable },
-): LaneRank {
+function rankLane(member: FleetMember, lane: string, { all, others, lanes }: OfferContext): LaneRank {
   const weights = lanes.needsOf(lane)?.weights ?? []
   // What it had loaded may be gone, and the job that it broke off should go to another engine.
   if (member.brokeLatestRun) return 3
   if (weights.length === 0 || member.loaded.hasAll(weights)) return 0
   if (member.loaded.hasSome(weights)) return 1
-  const isElsewhere = all.some(
-    (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.loaded.hasAll(weights),
-  )
+  const isElsewhere =
+    all.some(
+      (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.loaded.hasAll(weights),
+    ) ||
+    others.some(
+      ({ status }) => status.state === 'ready' && weights.every((name) => status.loadedWeights.includes(name)),
+    )
   return isElsewhere ? 3 : 2
 }

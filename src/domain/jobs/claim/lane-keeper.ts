@@ -1,12 +1,12 @@
 /**
- * Keeps the fleet's knowledge of lanes in step with the queue: lanes that another process made, or that waited across a restart,
+ * Keeps the knowledge of lanes in step with the queue: lanes that another process made, or that waited across a restart,
  * are learnt from one of their jobs; jobs of a lane that no engine can serve any more end instead of waiting for ever.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
-import type { Fleet } from '../../engine/fleet/fleet.ts'
+import type { EngineDirectory } from '../../engine/directory/engine-directory.ts'
 import { ANY_LANE } from '../../engine/fleet/lane-table.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { Claim, JobStore, TouchedJob, WaitingLane } from '../job-store.ts'
@@ -15,7 +15,10 @@ import { type AnnounceDeps, announceTouched } from '../sweeps/announce-touched.t
 
 interface LaneDeps extends AnnounceDeps {
   readonly store: Pick<JobStore, 'findLanes' | 'joinLane' | 'claim' | 'commit'>
-  readonly fleet: Pick<Fleet, 'hasLanes' | 'knownLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'>
+  readonly directory: Pick<
+    EngineDirectory,
+    'hasLanes' | 'knownLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'
+  >
   readonly clock: Clock
   readonly newId: NewId
   /** Left out: its own. */
@@ -37,13 +40,13 @@ const LEASE_MS = 30_000
 const NOBODY = 'none'
 
 export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
-  const { store, fleet, clock, turns = createTurns() } = deps
+  const { store, directory, clock, turns = createTurns() } = deps
   let strandedBefore = new Set<string>()
 
   async function learn(): Promise<void> {
-    if (!fleet.hasLanes) return
+    if (!directory.hasLanes) return
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const found = await store.findLanes(fleet.knownLanes())
+      const found = await store.findLanes(directory.knownLanes())
       if (found.length === 0) return
       for (const lane of found) await learnOne(lane)
     }
@@ -51,11 +54,11 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
 
   async function learnOne({ lane, workflow }: WaitingLane): Promise<void> {
     try {
-      fleet.learnLane(lane, await readStoredGraph(workflow, turns))
+      directory.learnLane(lane, await readStoredGraph(workflow, turns))
     } catch (error) {
       // An empty graph has no needs, so every engine may claim the job, and its run fails with the reason.
       deps.log.error({ err: error, lane }, 'a waiting workflow could not be read')
-      fleet.learnLane(lane, new Map())
+      directory.learnLane(lane, new Map())
     }
   }
 
@@ -77,7 +80,7 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
   }
 
   async function fail({ job, leaseId, needs }: Claim, at: Date): Promise<TouchedJob | null> {
-    const error = toJobError('no_engine', fleet.explainStranded(needs))
+    const error = toJobError('no_engine', directory.explainStranded(needs))
     const finish = { status: 'failed', from: ['running', 'canceling'], at, error } as const
     const outcome = await store.commit({ jobId: job.id, leaseId }, { finish })
     if (outcome.outcome === 'lost') return null
@@ -86,18 +89,18 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
 
   return {
     async start() {
-      if (!fleet.hasLanes) return
+      if (!directory.hasLanes) return
       const joined = await store.joinLane(ANY_LANE)
       if (joined > 0) deps.log.info({ joined }, 'jobs of an earlier start may run on any engine')
       await learn()
     },
     learn,
     async endStranded() {
-      const stranded = fleet.strandedLanes()
+      const stranded = directory.strandedLanes()
       const lanes = stranded.filter((lane) => strandedBefore.has(lane))
       strandedBefore = new Set(stranded)
       if (lanes.length === 0) return 0
-      const others = fleet.knownLanes().filter((lane) => !lanes.includes(lane))
+      const others = directory.knownLanes().filter((lane) => !lanes.includes(lane))
       const pools = new Set((await store.findLanes(others)).map(({ pool }) => pool))
       let count = 0
       for (const pool of pools) while (await endOne(pool, lanes)) count++

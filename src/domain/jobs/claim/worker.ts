@@ -91,6 +91,7 @@ class ClaimingWorker implements Worker {
     this.#subscriptions = [
       bus.onWork(() => this.#bell.ring()),
       bus.onChanged((notice) => this.#onChanged(notice)),
+      bus.onGap(() => this.#onGap()),
       fleet.onChange(() => this.#bell.ring()),
     ]
     this.#loops = [this.#claimLoop(), this.#renewLoop()]
@@ -205,6 +206,12 @@ class ClaimingWorker implements Worker {
     this.#leases
       .renew([run])
       .catch((error) => this.#deps.log.warn({ err: error, jobId }, 'a lease could not be checked'))
+  }
+
+  /** A cancel, or work, may have been announced without being heard. */
+  #onGap(): void {
+    this.#bell.ring()
+    void this.#leases.tryToRenew([...this.#runs.values()])
   }
 
   async #renewLoop(): Promise<void> {

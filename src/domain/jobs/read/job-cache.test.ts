@@ -172,3 +172,17 @@ test('jobs past their retention are let go of', () => {
   assert.equal(cache.size(), 1)
   assert.notEqual(cache.get('young', 1000), undefined)
 })
+
+test('after a gap in the notices jobs that can still change are read again, and no read from before it is kept', async () => {
+  const cache = createJobCache(OPTIONS)
+  cache.learn(job(1), 0)
+  cache.learn(job(4, { id: 'b', status: 'succeeded' }), 0)
+  const slow = slowRead()
+  const reading = cache.load('c', 'local', slow.read, 0)
+  cache.doubt()
+  slow.resolve(job(1, { id: 'c' }))
+  assert.equal((await reading)?.version, 1)
+  assert.equal(cache.get('a', 1), undefined)
+  assert.equal(cache.get('c', 1), undefined)
+  assert.equal(cache.get('b', 1)?.version, 4)
+})

@@ -37,6 +37,8 @@ interface JobCache {
   /** Joins a read under way, unless a notice has made it too old, or starts one. */
   load(jobId: string, accountId: string, read: () => Promise<Job | null>, nowMs: number): Promise<Job | null>
   notice(jobId: string, version: number): void
+  /** Notices may have been lost: jobs that can still change are read again. */
+  doubt(): void
   /** Takes over a job that the store has just returned from a write. */
   learn(job: Job, nowMs: number): void
   /** Drops jobs past their retention: nobody can read them any more. */
@@ -142,6 +144,11 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
       entry.seenVersion = version
       entry.pending = null
       if (entry.job !== null && entry.job.version < version) put(entry, null)
+    },
+    doubt() {
+      for (const [jobId, entry] of entries) {
+        if (entry.job === null || !isTerminal(entry.job.status)) drop(jobId, entry)
+      }
     },
     learn: (job, nowMs) => keep(job.id, entryOf(job.id), job, nowMs),
     sweep(nowMs) {

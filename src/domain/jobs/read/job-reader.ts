@@ -31,7 +31,7 @@ export interface JobReader {
 
 interface ReaderDeps {
   readonly store: Pick<JobStore, 'find' | 'findWorkflow' | 'findLog'>
-  readonly bus: Pick<EventBus<never>, 'onChanged'>
+  readonly bus: Pick<EventBus<never>, 'onChanged' | 'onGap'>
   readonly clock: Clock
   readonly maxEntries?: number
   readonly maxBytes?: number
@@ -45,7 +45,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
   const { store, bus, clock, maxEntries = 10_000, queuedFreshMs = 500, liveFreshMs = 2000 } = deps
   const { maxBytes = DEFAULT_MAX_BYTES } = deps
   const cache = createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs })
-  const stop = bus.onChanged((notice) => cache.notice(notice.jobId, notice.version))
+  const stops = [bus.onChanged((notice) => cache.notice(notice.jobId, notice.version)), bus.onGap(() => cache.doubt())]
 
   function peek(accountId: string, jobId: string): Job | undefined {
     const job = cache.get(jobId, clock.now().getTime())
@@ -81,7 +81,9 @@ export function createJobReader(deps: ReaderDeps): JobReader {
     },
     learn: (job) => cache.learn(job, clock.now().getTime()),
     sweep: () => cache.sweep(clock.now().getTime()),
-    stop,
+    stop() {
+      for (const stop of stops) stop()
+    },
   }
 }
 

@@ -32,7 +32,7 @@ export type WatchJob = (accountId: string, jobId: string, watcher: JobWatcher) =
 
 interface WatchJobDeps {
   readonly reader: Pick<JobReader, 'findSince'>
-  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive' | 'onGap'>
   readonly log: Log
   /** The same for a waiting job, whose position changes without a notice. */
   readonly queuedFreshMs?: number
@@ -55,7 +55,10 @@ interface JobWatching extends Disposable {
 export function createWatchJob(deps: WatchJobDeps): JobWatching {
   const hub = createWatchHub(createSource(deps), { log: deps.log, tickMs: deps.tickMs })
   const previews = createPreviews({ bus: deps.bus })
-  const stopNotices = deps.bus.onChanged((notice) => hub.notice(notice, notice.version))
+  const stops = [
+    deps.bus.onChanged((notice) => hub.notice(notice, notice.version)),
+    deps.bus.onGap(() => hub.noticeAll()),
+  ]
 
   return {
     async watchJob(accountId, jobId, watcher) {
@@ -73,7 +76,7 @@ export function createWatchJob(deps: WatchJobDeps): JobWatching {
     },
     watchedCount: () => hub.topicCount(),
     [Symbol.dispose]() {
-      stopNotices()
+      for (const stop of stops) stop()
       previews[Symbol.dispose]()
       hub[Symbol.dispose]()
     },

@@ -3,22 +3,20 @@ import { test } from 'node:test'
 import { createFixedClock } from '../../../../test/support/fixed-clock.ts'
 import { createRetryEstimate } from './retry-estimate.ts'
 
-const END = { jobId: 'a', accountId: 'local', status: 'succeeded', code: null, executionMs: 1 } as const
-
 test('the wait follows the pace at which jobs end, from one second to a minute', () => {
   const clock = createFixedClock()
-  const { observer, retryAfterSeconds } = createRetryEstimate(clock)
+  const { finished, retryAfterSeconds } = createRetryEstimate(clock)
   assert.equal(retryAfterSeconds(), 5)
   for (let count = 0; count < 50; count++) {
     clock.advance(8000)
-    observer.finished(END)
+    finished()
   }
   assert.equal(retryAfterSeconds(), 8)
-  for (let count = 0; count < 50; count++) observer.finished(END)
+  for (let count = 0; count < 50; count++) finished()
   assert.equal(retryAfterSeconds(), 1)
   for (let count = 0; count < 50; count++) {
     clock.advance(3_600_000)
-    observer.finished(END)
+    finished()
   }
   assert.equal(retryAfterSeconds(), 60)
 })

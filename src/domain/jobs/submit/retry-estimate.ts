@@ -1,6 +1,5 @@
 /** How soon a full queue is likely to have room again: about the time between two finished jobs, within bounds. */
 import type { Clock } from '../../../../lib/clock.ts'
-import type { JobObserver } from '../observer.ts'
 
 const DEFAULT_SECONDS = 5
 const MAX_SECONDS = 60
@@ -8,7 +7,8 @@ const MAX_SECONDS = 60
 const NEWEST_SHARE = 0.2
 
 interface RetryEstimate {
-  readonly observer: Pick<JobObserver, 'finished'>
+  /** A job has ended and made room. */
+  finished(): void
   /** Whole seconds, at least 1: clients drop fractions and spin on 0. */
   retryAfterSeconds(): number
 }
@@ -17,15 +17,13 @@ export function createRetryEstimate(clock: Clock): RetryEstimate {
   let averageGapMs: number | null = null
   let lastEndMs: number | null = null
   return {
-    observer: {
-      finished() {
-        const nowMs = clock.now().getTime()
-        if (lastEndMs !== null) {
-          const gapMs = Math.max(0, nowMs - lastEndMs)
-          averageGapMs = averageGapMs === null ? gapMs : averageGapMs + NEWEST_SHARE * (gapMs - averageGapMs)
-        }
-        lastEndMs = nowMs
-      },
+    finished() {
+      const nowMs = clock.now().getTime()
+      if (lastEndMs !== null) {
+        const gapMs = Math.max(0, nowMs - lastEndMs)
+        averageGapMs = averageGapMs === null ? gapMs : averageGapMs + NEWEST_SHARE * (gapMs - averageGapMs)
+      }
+      lastEndMs = nowMs
     },
     retryAfterSeconds() {
       if (averageGapMs === null) return DEFAULT_SECONDS

@@ -58,7 +58,8 @@ export function createExpiry(deps: ExpireDeps): Expiry {
     removeOld: (signal) =>
       inBatches(() => {
         const options = { ...untilNow(), limit: batch }
-        return store.dropExpired === undefined ? store.remove(options) : store.dropExpired(options)
+        if (store.dropExpired === undefined) return store.remove(options)
+        return store.dropExpired(signal === undefined ? options : { ...options, signal })
       }, signal),
   }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { AccountStore } from '../../accounts/account-store.ts'
 import type { IdempotencyStore } from '../../idempotency/idempotency-key.ts'
+import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { Expiry } from './expire-jobs.ts'
 import type { Chore } from './housekeeping.ts'
@@ -15,16 +16,13 @@ interface ChoreDeps {
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
   readonly extraData: Pick<ExtraDataKeeper, 'sweep'>
-  /** For how long this process has reached the store without a break. */
-  steadyForMs(): number
+  readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
   readonly clock: Clock
   readonly log: Log
 }
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
-// After an outage of the store every worker gets the time of one renewal (10 s) before its leases count as lapsed.
-const REAP_AFTER_MS = 12 * SECOND_MS
 
 export function createJobChores(deps: ChoreDeps): Chore[] {
   const { recover, expiry, keys, accounts, extraData, clock, log } = deps
@@ -33,7 +31,7 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
       name: 'reap-leases',
       runs: 'once',
       everyMs: 5 * SECOND_MS,
-      run: async (signal) => (deps.steadyForMs() < REAP_AFTER_MS ? [] : recover({ signal })),
+      run: async (signal) => (isSteady(deps.heartbeat) ? recover({ signal }) : []),
     },
     { name: 'expire-jobs', runs: 'once', everyMs: 5 * SECOND_MS, run: (signal) => expiry.expireLive(signal) },
     { name: 'remove-jobs', runs: 'once', everyMs: MINUTE_MS, run: (signal) => expiry.removeOld(signal) },

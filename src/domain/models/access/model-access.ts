@@ -27,13 +27,18 @@ export interface OpenedModel {
   readonly isOwnKey: boolean
 }
 
+interface VisibleCatalog {
+  readonly catalog: Catalog
+  readonly isVisible: (model: Model) => boolean
+}
+
 export interface Access {
-  /** The catalogue as this caller may see it. Throws not_enabled and rate. */
-  catalogFor(caller: Caller): { readonly catalog: Catalog; readonly isVisible: (model: Model) => boolean }
-  /** Throws not_enabled, rate, unknown_model, forbidden. */
-  find(caller: Caller, provider: string, model: string): { readonly model: Model; readonly checkInput: CheckInput }
+  /** The catalogue as this caller may see it. Rejects with not_enabled and rate. */
+  catalogFor(caller: Caller): Promise<VisibleCatalog>
+  /** Rejects with not_enabled, rate, unknown_model, forbidden. */
+  find(caller: Caller, provider: string, model: string): Promise<Pick<OpenedModel, 'model' | 'checkInput'>>
   /** The same, for a model that is to run. */
-  open(caller: Caller, provider: string, model: string): OpenedModel
+  open(caller: Caller, provider: string, model: string): Promise<OpenedModel>
   /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
   mustBeEntitled(caller: Caller, id: string): void
 }
@@ -69,25 +74,25 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
   }
 
   return {
-    catalogFor(caller) {
+    async catalogFor(caller) {
       refuseWhenOff(caller)
-      rate.take(caller.accountId)
+      await rate.take(caller.accountId)
       return { catalog: catalog(), isVisible: toVisible(caller) }
     },
-    find(caller, provider, name) {
+    async find(caller, provider, name) {
       refuseWhenOff(caller)
-      rate.take(caller.accountId)
+      await rate.take(caller.accountId)
       return resolve(caller, provider, name)
     },
     mustBeEntitled(caller, id) {
       const model = catalog().find(id)?.model ?? null
       if (model !== null) refuseUnentitled(caller, model)
     },
-    open(caller, provider, name) {
+    async open(caller, provider, name) {
       refuseWhenOff(caller)
       const adapter = providerOf(provider)
       const key = adapter?.access(caller.accountId) ?? 'none'
-      if (key !== 'own_key') rate.take(caller.accountId)
+      if (key !== 'own_key') await rate.take(caller.accountId)
       const { model, checkInput } = resolve(caller, provider, name)
       if (adapter === null || key === 'none' || model.state !== 'released') {
         throw new RouterError(

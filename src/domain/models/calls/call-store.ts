@@ -2,6 +2,9 @@
  * Where calls are stored. Admitting a call is one transaction: the key's record, credits, the number of calls under way, the
  * ceiling of committed spend and the hold, in this order, so that of two equal requests exactly one goes on. Ending it is one
  * transaction too: the answer, the charge, and what the call counted for in the limits of its account.
+ *
+ * Several nodes may share one store. A running call is held by one of them, for the time of a lease that it renews. Every write
+ * about a running call names its holder: a node that has lost a call changes nothing and is told so.
  */
 import type { Micros } from '../../../../lib/text/usd.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
@@ -87,6 +90,19 @@ export interface CallRef {
   readonly accountId: string
 }
 
+/** A running call, as the node that holds it names it. */
+export interface HeldCall extends CallRef {
+  readonly owner: string
+  /** Rises whenever the call is taken, so that a node which lost a call and takes it again does not pass for its former self. */
+  readonly fence: number
+}
+
+/** Who takes a call, and until when it is that node's unless it is renewed. */
+export interface NewLease {
+  readonly owner: string
+  readonly until: Date
+}
+
 /** All that another process needs to go on with a call. */
 export interface CallProgress {
   readonly handle: Json
@@ -101,7 +117,7 @@ export interface Standing {
 }
 
 export type AdmitOutcome =
-  | { readonly outcome: 'admitted'; readonly ref: CallRef; readonly standing: Standing }
+  | { readonly outcome: 'admitted'; readonly ref: HeldCall; readonly standing: Standing }
   /** The key was used by a call that has ended: its end is replayed. */
   | { readonly outcome: 'done'; readonly id: string; readonly end: CallEnd; readonly standing: Standing }
   | { readonly outcome: 'running'; readonly ref: CallRef; readonly modelId: string; readonly standing: Standing }
@@ -134,25 +150,58 @@ export interface CallFinish {
   readonly expiresAt: Date | null
 }
 
+/** A running call that the node which drove it left in the middle, taken over by another. */
 export interface UnfinishedCall {
-  readonly ref: CallRef
+  readonly ref: HeldCall
   readonly modelId: string
   readonly baseUrl: string
   readonly progress: CallProgress | null
   readonly isQueued: boolean
   readonly isKeyed: boolean
   readonly startedAt: Date
+  /** Whether its row says that it may have reached its provider, for journals that are kept there. */
+  readonly isSent: boolean
+  readonly isStopAsked: boolean
+  /** How often it was put back because the node that had taken it was lost. */
+  readonly losses: number
+}
+
+/** A call that was renewed, and whether somebody asked for its end meanwhile. */
+interface RenewedCall {
+  readonly id: string
+  readonly isStopAsked: boolean
+}
+
+export interface AdmitOptions {
+  /** Whether the input is valid. Known beforehand, and answered only after the checks that come before it. */
+  readonly isValid: boolean
+  readonly lease: NewLease
+}
+
+interface TakeLapsedOptions {
+  readonly lease: NewLease
+  /** Leases that ended before this count as lapsed. A later time than now takes calls of nodes that are known to be dead. */
+  readonly lapsedBefore: Date
+  /** The same for calls of the node that asks: it may have lost the answer to the write that took them. */
+  readonly ownLapsedBefore: Date
+  /** Calls that the asking node knows to be under way. */
+  readonly except: readonly CallRef[]
+  readonly limit: number
 }
 
 export interface CallStore {
-  /** `isValid`: whether the input is valid. Known beforehand, and answered only after the checks that come before it. */
-  admit(call: NewCall, limits: CallLimits, isValid: boolean): Promise<AdmitOutcome>
-  /** Before the first poll. */
-  keepProgress(ref: CallRef, progress: CallProgress): Promise<void>
-  /** What was charged in the end; null when the call had ended already. */
-  finish(ref: CallRef, finish: CallFinish): Promise<{ readonly chargedMicros: Micros | null } | null>
-  /** Calls that were under way, in order, from behind `after`. */
-  unfinished(after: number, limit: number): Promise<readonly UnfinishedCall[]>
+  admit(call: NewCall, limits: CallLimits, options: AdmitOptions): Promise<AdmitOutcome>
+  /** Before the first poll. False: the call is not this node's any more, and nothing was written. */
+  keepProgress(call: HeldCall, progress: CallProgress): Promise<boolean>
+  /** What was charged in the end; null when the call had ended already, or is not this node's any more. */
+  finish(call: HeldCall, finish: CallFinish): Promise<{ readonly chargedMicros: Micros | null } | null>
+  /** Holds these calls until then. A call that is missing in the answer has ended or is another node's. */
+  renew(calls: readonly HeldCall[], until: Date): Promise<readonly RenewedCall[]>
+  /** Leaves these calls to whoever looks for lapsed ones next. */
+  release(calls: readonly HeldCall[]): Promise<void>
+  /** Takes running calls over, in order: those that nobody holds, and those whose leases have lapsed. */
+  takeLapsed(options: TakeLapsedOptions): Promise<readonly UnfinishedCall[]>
+  isRunning(call: CallRef): Promise<boolean>
   /** What the account has under way. */
   standing(accountId: string): Promise<Standing>
   /** Whether the account could pay so much; true for one that is not metered. */

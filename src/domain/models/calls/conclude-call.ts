@@ -16,10 +16,13 @@ import {
 } from './call-store.ts'
 import { hostResult, type KeepResultDeps, storeResult } from './keep-result.ts'
 import type { DrivenCall } from './live-calls.ts'
+import { writePersistently } from './persistent-write.ts'
 
 export interface ConcludeDeps extends KeepResultDeps {
   readonly store: Pick<CallStore, 'finish'>
   readonly limits: ResultLimits
+  /** Aborted when the process stops and calls under way must be left to the next one. */
+  readonly stopping: AbortSignal
 }
 
 interface ResultLimits {
@@ -36,6 +39,8 @@ interface ResultLimits {
 export interface Conclusion {
   readonly end: CallEnd | RouterError
   readonly chargedMicros: number | null
+  /** `lost`: another node has the call, and this end was not stored. `failed`: the store could not be reached. */
+  readonly stored: 'stored' | 'lost' | 'failed'
 }
 
 type ConcludeResult = (call: DrivenCall, result: ProviderResult) => Promise<Conclusion>
@@ -146,15 +151,16 @@ interface Ending {
   readonly replayUntil?: Date | null
 }
 
-function createFinish({ store, clock, limits, log }: ConcludeDeps) {
+function createFinish({ store, clock, limits, log, stopping }: ConcludeDeps) {
   return async function finish(call: DrivenCall, ending: Ending): Promise<Conclusion> {
     const { live, isQueued, isKeyed } = call
     const { end, fate, chargeMicros, replayUntil = null } = ending
     const kept = fate === 'interrupt' && isSilence(end) ? null : end
     const at = clock.now()
     const isRemembered = isKeyed || isQueued
-    try {
-      const outcome = await store.finish(live.ref, {
+    const about = { callId: live.ref.id, model: live.model.id }
+    const write = () =>
+      store.finish(live.ref, {
         fate,
         end: isRemembered && canBeStored(kept) ? withOwnBytes(kept) : toStoredEnd(kept),
         chargeMicros,
@@ -163,11 +169,19 @@ function createFinish({ store, clock, limits, log }: ConcludeDeps) {
         replayUntil,
         expiresAt: isQueued ? new Date(at.getTime() + limits.keepQueuedMs) : null,
       })
-      return { end, chargedMicros: outcome?.chargedMicros ?? null }
+    live.isConcluding = true
+    try {
+      const outcome = await write().catch((error: unknown) => {
+        log.warn({ err: error, ...about }, 'the end of a call could not be stored; it is tried again')
+        // The generation is there: its caller gets it. The record is as it was, so nothing is charged twice.
+        live.end(end)
+        return writePersistently(write, stopping)
+      })
+      if (outcome === null) log.warn(about, 'the end of a call was not stored: another node has the call')
+      return { end, chargedMicros: outcome?.chargedMicros ?? null, stored: outcome === null ? 'lost' : 'stored' }
     } catch (error) {
-      // The generation is there: its caller gets it. The record stays as it was, so nothing is charged twice.
-      log.error({ err: error, callId: live.ref.id, model: live.model.id }, 'the end of a call could not be stored')
-      return { end, chargedMicros: null }
+      log.error({ err: error, ...about }, 'the end of a call could not be stored')
+      return { end, chargedMicros: null, stored: 'failed' }
     }
   }
 }

@@ -1,14 +1,18 @@
 /**
  * Takes an admitted call to its end: submit, store the handle, poll, conclude. It runs beside whoever waits and never throws:
- * whatever happens ends in the store, or, when the process stops, is left to the next process.
+ * whatever happens ends in the store, or, when the process stops, is left to the next process. A call that another node has
+ * taken over is not asked for any more.
  */
 import { sleep } from '../../../../lib/waiting/sleep.ts'
+import type { EventBus } from '../../events/event-bus.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
+import type { CallLeases } from './call-leases.ts'
 import type { CallStore } from './call-store.ts'
 import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConcludeResult } from './conclude-call.ts'
 import type { DrivenCall } from './live-calls.ts'
+import { writePersistently } from './persistent-write.ts'
 import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
@@ -36,12 +40,12 @@ interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
   readonly observer: CallObserver
   readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
+  readonly leases: Pick<CallLeases, 'letGo'>
+  readonly bus: Pick<EventBus<never>, 'publishCall'>
   /** How long a submit may take beyond the time that its caller waits: its answer is paid for. */
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
   readonly collectForMs: number
-  /** Aborted when the process stops and calls under way must be left to the next one. */
-  readonly stopping: AbortSignal
 }
 
 /** What a first submit needs; gone as soon as the provider has it. */
@@ -70,7 +74,7 @@ const MIN_POLL_PAUSE_MS = 10
 const STOPPED_FOR_SECONDS = 5
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
-  const { store, clock, observer, journal, log, stopping } = deps
+  const { store, clock, observer, journal, leases, log, stopping } = deps
   const concludeResult = createConcludeResult(deps)
   const concludeRefusal = createConcludeRefusal(deps)
 
@@ -78,10 +82,10 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const startedAt = clock.now()
     const outcome = await trySubmit(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
     if (outcome.outcome === 'accepted') {
-      // Stored before the first poll: from here on the generation cannot be lost.
-      await store.keepProgress(call.live.ref, { handle: outcome.handle, quote: call.quote, isOwnKey: call.isOwnKey })
-      journal.forget(call.live.ref.id)
-      call.live.isCollectable = true
+      const kept = await keepHandle(call, outcome.handle)
+      if (kept === 'lost') return call.live.leaveElsewhere()
+      if (kept === 'kept') journal.forget(call.live.ref.id)
+      call.live.isCollectable = kept === 'kept'
       await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
       return
     }
@@ -89,8 +93,18 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       outcome.outcome === 'finished'
         ? await concludeResult(call, outcome.result)
         : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
-    journal.forget(call.live.ref.id)
     end(call, conclusion, startedAt)
+  }
+
+  /** Stored before the first poll: from then on the generation cannot be lost. */
+  async function keepHandle({ live, quote, isOwnKey }: DrivenCall, handle: Json): Promise<'kept' | 'lost' | 'failed'> {
+    try {
+      const write = () => store.keepProgress(live.ref, { handle, quote, isOwnKey })
+      return (await writePersistently(write, stopping)) ? 'kept' : 'lost'
+    } catch (error) {
+      log.error({ err: error, callId: live.ref.id }, 'a handle could not be stored; only this process can collect it')
+      return 'failed'
+    }
   }
 
   async function trySubmit(
@@ -104,12 +118,13 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
       const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
-      const sending = provider.deduplicates(live.model, null) ? undefined : createSending(journal, submitKey)
-      if (provider.announcesSends !== true) sending?.begins()
+      const isHarmless = provider.deduplicates(live.model, null)
+      const sending = isHarmless ? undefined : createSending(journal, live.ref, () => live.isLost)
+      if (provider.announcesSends !== true) await sending?.begins()
       return await provider.submit(call, { signal: live.signal, deadline, sending })
     } catch (error) {
       if (error instanceof SentJournalError) {
-        log.error({ err: error.cause, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
+        log.error({ err: error, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
         return { outcome: 'refused', refusal: NOT_SENT }
       }
       log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
@@ -138,6 +153,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     live.pollAfterMs = pollAfterMs
     while (true) {
       await sleep(toPause(live.pollAfterMs), live.signal)
+      if (live.isLost) return live.leaveElsewhere()
       if (stopping.aborted) return leave(call)
       if (live.isAskedToStop && !isStopSent) {
         isStopSent = true
@@ -179,6 +195,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
 
   /** The row keeps its handle; the next process collects. */
   function leave({ live }: DrivenCall): void {
+    leases.letGo(live.ref)
     live.abandon('unavailable', 'the service is stopping', STOPPED_FOR_SECONDS)
   }
 
@@ -188,7 +205,15 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   }
 
   function end({ live }: DrivenCall, conclusion: Conclusion, startedAt: Date): void {
-    const { end: ending, chargedMicros } = conclusion
+    const { end: ending, chargedMicros, stored } = conclusion
+    if (stored === 'failed') leases.letGo(live.ref)
+    else journal.forget(live.ref.id)
+    const isResult = !(ending instanceof RouterError) && ending.kind === 'result'
+    // The node that has the call now knows better than a failure here. A result is one, whoever is charged for it.
+    if (stored === 'lost' && !isResult) {
+      live.leaveElsewhere()
+      return
+    }
     const refusal =
       ending instanceof RouterError ? ending.refusal : ending.kind === 'refusal' ? ending.refusal.refusal : null
     const { provider, id: model } = live.model
@@ -200,6 +225,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       chargedMicros,
     })
     live.end(ending)
+    deps.bus.publishCall({ callId: live.ref.id, accountId: live.ref.accountId, move: 'ended' })
   }
 
   return {
@@ -222,7 +248,7 @@ function asRepeat(refusal: ProviderRefusal): ProviderRefusal {
 
 const NOT_SENT: ProviderRefusal = {
   reason: 'unavailable',
-  message: 'the service cannot write to its disk, so the call was not sent; try again later',
+  message: 'the service cannot write down that it sends the call, so it did not send it; try again later',
   upstreamStatus: null,
   generation: 'none',
   retryAfterSeconds: 10,

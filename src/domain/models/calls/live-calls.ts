@@ -6,7 +6,7 @@ import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
-import type { CallEnd, CallRef } from './call-store.ts'
+import type { CallEnd, HeldCall } from './call-store.ts'
 
 /** The request that waits for the end of a call. */
 export interface Listener {
@@ -18,6 +18,11 @@ export interface Listener {
 
 const NOBODY: Listener = { isConnected: () => false }
 
+/** Told to whoever waits for a call with a key: another node goes on with it, and the key finds it there. */
+export class TakenElsewhere extends Error {
+  override readonly name = 'TakenElsewhere'
+}
+
 interface LiveCallOptions {
   readonly hasWaiter: boolean
   readonly isCollectable: boolean
@@ -26,6 +31,8 @@ interface LiveCallOptions {
 }
 
 const CHARGED = 'it goes on, and is charged once if it ends well'
+/** By then the other process knows more. */
+const MOVED_FOR_SECONDS = 1
 const LOST =
   'it was sent without an Idempotency-Key, so its result cannot be had any more, and sending it again would be a second call with a price of its own'
 
@@ -35,7 +42,7 @@ const LOST =
  * key may wait instead.
  */
 export class LiveCall {
-  readonly ref: CallRef
+  readonly ref: HeldCall
   readonly model: Model
   readonly #isKeyed: boolean
   /** Whether another process could collect it: its handle is stored. */
@@ -44,14 +51,18 @@ export class LiveCall {
   pollAfterMs = 1000
   /** Whoever submitted it does not want it any more. */
   isAskedToStop = false
+  /** Its end is being written: whether this node still has the call is for that write to say. */
+  isConcluding = false
+  /** Another node has it: nothing more may be sent or written. */
+  isLost = false
   #listener: Listener = NOBODY
   #hasWaiter: boolean
-  #settle: ((outcome: CallEnd | RouterError) => void) | null = null
+  #settle: ((outcome: CallEnd | RouterError | TakenElsewhere) => void) | null = null
   #outcome: CallEnd | RouterError | null = null
   // Not shared: the listeners of one signal for all calls would keep every call that ended, and all it holds, in memory.
   readonly #ending = new AbortController()
 
-  constructor(ref: CallRef, model: Model, { hasWaiter, isCollectable, isKeyed }: LiveCallOptions) {
+  constructor(ref: HeldCall, model: Model, { hasWaiter, isCollectable, isKeyed }: LiveCallOptions) {
     this.ref = ref
     this.model = model
     this.#isKeyed = isKeyed
@@ -94,7 +105,7 @@ export class LiveCall {
         clearTimeout(timer)
         listener.left?.removeEventListener('abort', leave)
         this.#settle = null
-        if (outcome instanceof RouterError) reject(outcome)
+        if (outcome instanceof Error) reject(outcome)
         else resolve(outcome)
       }
       if (this.#outcome !== null) this.#settle(this.#outcome)
@@ -122,7 +133,23 @@ export class LiveCall {
     this.end(this.#toLeft(refusal, reason, { retryAfterSeconds }))
   }
 
-  #letGo(error: RouterError): void {
+  /**
+   * Another node has taken the call over. What this one has asked of the provider goes on, because its answer may still reach
+   * whoever waits; a call that was only polled is asked for by the other node from now on.
+   */
+  lose(): void {
+    if (this.isConcluding) return
+    this.isLost = true
+    if (this.isCollectable) this.leaveElsewhere()
+  }
+
+  /** Nobody in this process looks after the call any more, and another node does. */
+  leaveElsewhere(): void {
+    if (this.#isKeyed) this.#letGo(new TakenElsewhere('another node goes on with this call'))
+    else this.abandon('unavailable', 'another process of the service took the call over', MOVED_FOR_SECONDS)
+  }
+
+  #letGo(error: RouterError | TakenElsewhere): void {
     this.#hasWaiter = false
     this.#listener = NOBODY
     this.#settle?.(error)
@@ -156,6 +183,8 @@ export interface DrivenCall {
 
 export interface LiveCalls {
   find(callId: string): LiveCall | null
+  /** All that are under way now. */
+  list(): LiveCall[]
   /** Until `work` has ended; `work` never rejects for what a provider does. */
   track(call: LiveCall, work: Promise<void>): void
   readonly size: number
@@ -191,17 +220,20 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
   function track(call: LiveCall, work: Promise<void>): void {
     const { id, accountId } = call.ref
     const entry: Entry = { call, work: null }
+    // This node lost the call, takes it again, and has not ended its first work on it yet.
+    const former = calls.get(id)?.work ?? null
     const leave = () => {
       entry.call = null
       entry.work = null
-      calls.delete(id)
+      if (calls.get(id) === entry) calls.delete(id)
       tellEnded(accountId)
     }
-    entry.work = work.then(leave, (error: unknown) => {
+    const ended = work.then(leave, (error: unknown) => {
       onDefect(error, id)
       call.end(new RouterError('internal', 'the call failed on our side; the request id helps to find out why'))
       leave()
     })
+    entry.work = former === null ? ended : Promise.all([former, ended]).then(() => {})
     calls.set(id, entry)
   }
 
@@ -209,6 +241,7 @@ export function createLiveCalls(onDefect: (error: unknown, callId: string) => vo
 
   return {
     find: (callId) => calls.get(callId)?.call ?? null,
+    list: () => [...calls.values()].map(({ call }) => call).filter((call) => call !== null),
     track,
     get size() {
       return calls.size

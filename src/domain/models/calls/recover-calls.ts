@@ -1,7 +1,8 @@
 /**
- * Goes on with the calls that an earlier process left unfinished. One with a handle is polled again. One whose first byte had
- * not left counts as never sent: its key is free, its request waits again. Any other may or may not have reached its provider:
- * it is never submitted again, unless the provider is known to make no second generation of it.
+ * Goes on with the calls that another process left unfinished: one that is gone, or that could not renew its leases. A call with a
+ * handle is polled again. One whose first byte had not left counts as never sent: its key is free, its request waits again. Any
+ * other may or may not have reached its provider: it is never submitted again, unless the provider is known to make no second
+ * generation of it.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -9,40 +10,51 @@ import type { Model } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
 import type { Provider } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
+import type { CallLeases } from './call-leases.ts'
 import type { CallProgress, CallStore, StoredRefusal, UnfinishedCall } from './call-store.ts'
 import type { DriveCall } from './drive-call.ts'
 import { LiveCall, type LiveCalls } from './live-calls.ts'
 import type { SentJournal } from './sent-journal.ts'
 
 interface RecoverDeps {
-  readonly store: Pick<CallStore, 'unfinished' | 'finish'>
+  readonly store: Pick<CallStore, 'takeLapsed' | 'finish'>
   readonly requests: Pick<RequestStore, 'putBack'>
   readonly catalog: () => Catalog
   readonly providerOf: (name: string) => Provider | null
   readonly live: LiveCalls
+  readonly leases: CallLeases
   readonly drive: DriveCall
   readonly journal: Pick<SentJournal, 'mayHaveLeft' | 'dropEarlier'>
   readonly clock: Clock
   readonly log: Log
 }
 
-const SLICE = 500
+// So few at a time that several nodes share what one that died has left.
+const SLICE = 50
 const DAY_MS = 24 * 60 * 60 * 1000
 /** How long a generation waits for its model, which is missing from the catalogue, to come back. */
 const KEEP_LEFT_MS = DAY_MS
 /** How long the end of a queued call that was cut off can be asked for. */
 const KEEP_END_MS = DAY_MS
+/** A queued call whose node was lost so often, each time before it was sent, is not tried again: it may be the reason. */
+const MAX_LOSSES = 3
+/** How long after its lease a call of this node's own counts as left: a write that took it had its answer by then, or has none. */
+const OWN_GRACE_MS = 5 * 60_000
+const AT_ANY_TIME = new Date(8.64e15)
 
 type Recovery = 'collected' | 'unsent' | 'interrupted' | 'left'
 
 interface RecoverCalls {
-  /** To be called before any new call is admitted. */
-  recover(): Promise<Readonly<Record<Recovery, number>>>
+  /** Takes up every call there is. To be called before this process admits any, and only where no other process can be alive. */
+  recoverAll(): Promise<Readonly<Record<Recovery, number>>>
+  /** Takes up some of the calls whose leases have lapsed. */
+  look(): Promise<void>
   /** To be called with every new catalogue: a call that waits for its model may have it again. */
   collectLeft(): void
 }
 
 export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
+  const { store, leases, log } = deps
   const left: UnfinishedCall[] = []
 
   async function recoverOne(call: UnfinishedCall): Promise<Recovery> {
@@ -51,35 +63,60 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
     // Its generation is there and paid for: a file that was moved by mistake must not lose it.
     const isFresh = deps.clock.now().getTime() - call.startedAt.getTime() < KEEP_LEFT_MS
     if (!isFresh) {
-      await interrupt(deps, call)
+      await interrupt(deps, call, CUT_OFF)
       return 'interrupted'
     }
-    deps.log.warn(
-      { callId: call.ref.id, model: call.modelId },
-      'a call waits for its model, which is not in the catalogue',
-    )
+    log.warn({ callId: call.ref.id, model: call.modelId }, 'a call waits for its model, which is not in the catalogue')
+    leases.keep(call.ref)
     left.push(call)
     return 'left'
   }
 
-  return {
-    async recover() {
-      const counts: Record<Recovery, number> = { collected: 0, unsent: 0, interrupted: 0, left: 0 }
-      let after = 0
-      while (true) {
-        const calls = await deps.store.unfinished(after, SLICE)
-        for (const call of calls) counts[await recoverOne(call)]++
-        const last = calls.at(-1)
-        if (last === undefined || calls.length < SLICE) break
-        after = last.ref.seq
+  /** Until a slice is not full, or after the first slice. Throws when calls could not be dealt with: they are left to the next look. */
+  async function recoverLapsed(lapsedBefore: Date, { isWhole }: { readonly isWhole: boolean }) {
+    const counts: Record<Recovery, number> = { collected: 0, unsent: 0, interrupted: 0, left: 0 }
+    const ownLapsedBefore = new Date(deps.clock.now().getTime() - OWN_GRACE_MS)
+    const failures: unknown[] = []
+    let taken: readonly UnfinishedCall[]
+    do {
+      const times = { lease: leases.next(), lapsedBefore, ownLapsedBefore }
+      taken = await store.takeLapsed({ ...times, except: leases.held(), limit: SLICE })
+      for (const call of taken) {
+        try {
+          counts[await recoverOne(call)]++
+        } catch (error) {
+          leases.letGo(call.ref)
+          failures.push(error)
+        }
       }
+    } while (isWhole && taken.length === SLICE)
+    if (Object.values(counts).some((count) => count > 0)) log.info(counts, 'took up model calls that were under way')
+    if (failures.length > 0) throw new AggregateError(failures, 'model calls could not be taken up')
+    return counts
+  }
+
+  return {
+    async recoverAll() {
+      const counts = await recoverLapsed(AT_ANY_TIME, { isWhole: true })
       deps.journal.dropEarlier()
-      if (Object.values(counts).some((count) => count > 0))
-        deps.log.info(counts, 'took up model calls that were under way')
       return counts
     },
+    async look() {
+      // Where the store was out of reach for this node it may have been so for others, who could not renew.
+      if (deps.live.isClosing || leases.isTroubled()) return
+      try {
+        await recoverLapsed(deps.clock.now(), { isWhole: false })
+      } catch (error) {
+        leases.noteTrouble()
+        throw error
+      }
+    },
     collectLeft() {
-      for (const call of left.splice(0)) if (!tryCollect(deps, call)) left.push(call)
+      for (const call of left.splice(0)) {
+        if (!leases.take(call.ref) || tryCollect(deps, call)) continue
+        leases.keep(call.ref)
+        left.push(call)
+      }
     },
   }
 }
@@ -100,11 +137,17 @@ function findRunner({ catalog, providerOf }: RecoverDeps, { modelId }: Unfinishe
 async function recoverWithoutHandle(deps: RecoverDeps, call: UnfinishedCall): Promise<'unsent' | 'interrupted'> {
   const { model, provider } = findRunner(deps, call)
   const isHarmless = model !== null && provider?.deduplicates(model, null) === true
-  const isUnsent = !isHarmless && !deps.journal.mayHaveLeft(call.ref.id)
-  if (call.isQueued && (isHarmless || isUnsent)) await deps.requests.putBack(call.ref)
+  const isUnsent = !isHarmless && !deps.journal.mayHaveLeft(call)
+  if (call.isQueued && (isHarmless || isUnsent)) await queueAgain(deps, call, isUnsent)
   else if (isUnsent) await giveUpUnsent(deps, call)
-  else await interrupt(deps, call)
+  else await interrupt(deps, call, CUT_OFF)
   return isUnsent ? 'unsent' : 'interrupted'
+}
+
+async function queueAgain(deps: RecoverDeps, call: UnfinishedCall, isUnsent: boolean): Promise<void> {
+  if (call.isStopAsked) await interrupt(deps, call, isUnsent ? CALLED_OFF : CUT_OFF)
+  else if (call.losses + 1 >= MAX_LOSSES) await interrupt(deps, call, LOST_TOO_OFTEN)
+  else await deps.requests.putBack(call.ref, { isLoss: true })
 }
 
 interface Collected {
@@ -117,6 +160,7 @@ interface Collected {
 function collect({ live, drive }: RecoverDeps, { call, model, provider, progress }: Collected): void {
   const { ref, baseUrl, isKeyed, isQueued } = call
   const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true, isKeyed })
+  if (call.isStopAsked) running.askToStop()
   const { handle, quote, isOwnKey } = progress
   live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
 }
@@ -127,18 +171,30 @@ async function giveUpUnsent({ store, clock }: RecoverDeps, { ref, modelId }: Unf
   await store.finish(ref, { ...nothing, fate: 'forget', memo: `${modelId} ${ref.id}`, at: clock.now() })
 }
 
+type CutOff = Pick<StoredRefusal, 'refusal' | 'message'>
+
+const CUT_OFF: CutOff = {
+  refusal: 'provider_failed',
+  message: 'the service stopped while the call was being handed over; whether the provider got it is not known',
+}
+const CALLED_OFF: CutOff = {
+  refusal: 'cancelled',
+  message: 'the request was cancelled before it ran; nothing was charged',
+}
+const LOST_TOO_OFTEN: CutOff = {
+  refusal: 'provider_failed',
+  message: `the service stopped ${MAX_LOSSES} times while it was about to send the call; nothing was charged`,
+}
+
 async function interrupt(
   { store, clock, log }: RecoverDeps,
   { ref, modelId, isQueued }: UnfinishedCall,
+  reason: CutOff,
 ): Promise<void> {
-  log.warn({ callId: ref.id, model: modelId }, 'a call was cut off and nobody knows whether its provider got it')
+  if (reason === CUT_OFF)
+    log.warn({ callId: ref.id, model: modelId }, 'a call was cut off and nobody knows whether its provider got it')
   const at = clock.now()
-  const refusal: StoredRefusal = {
-    refusal: 'provider_failed',
-    message: 'the service stopped while the call was being handed over; whether the provider got it is not known',
-    upstreamStatus: null,
-    failures: null,
-  }
+  const refusal: StoredRefusal = { ...reason, upstreamStatus: null, failures: null }
   await store.finish(ref, {
     // Its key may be used again only where the provider makes no second generation of it.
     fate: isQueued ? 'keep' : 'interrupt',

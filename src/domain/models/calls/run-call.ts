@@ -9,9 +9,11 @@ import type { AccessRules, OpenedModel } from '../access/model-access.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
 import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
-import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
+import type { CallLeases } from './call-leases.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, HeldCall, NewCall } from './call-store.ts'
 import type { CallObserver, DriveCall } from './drive-call.ts'
-import { type DrivenCall, type Listener, LiveCall, type LiveCalls } from './live-calls.ts'
+import type { FollowedCalls } from './follow-call.ts'
+import { type DrivenCall, type Listener, LiveCall, type LiveCalls, TakenElsewhere } from './live-calls.ts'
 
 interface RunRequest {
   readonly opened: OpenedModel
@@ -46,30 +48,48 @@ export interface NewCallDeps {
 }
 
 interface RunModelDeps extends NewCallDeps {
-  readonly store: CallStore
+  readonly store: Pick<CallStore, 'admit'>
   readonly live: LiveCalls
+  readonly leases: Pick<CallLeases, 'next' | 'confirm'>
+  readonly followed: FollowedCalls
   readonly access: Pick<AccessRules, 'limitsOf'>
   readonly observer: CallObserver
   readonly drive: DriveCall
   readonly deadlineMs: number
 }
 
-export function createRunModel(deps: RunModelDeps): RunModel {
-  const { store, live, drive, observer } = deps
+// A request that followed a call to other nodes so often tells its caller to try again later.
+const MAX_MOVES = 5
 
-  async function run(request: RunRequest): Promise<RunAnswer> {
+export function createRunModel(deps: RunModelDeps): RunModel {
+  const { store, live, leases, followed, drive, observer } = deps
+
+  /** `moves`: how often the call of this key went to another node while the request waited for it. */
+  async function run(request: RunRequest, moves = 0): Promise<RunAnswer> {
     live.refuseWhenClosing()
+    if (moves > MAX_MOVES) throw stillRunning(1)
     const failures = judge(request)
     const limits = deps.access.limitsOf(request.accountId)
     const isValid = failures.length === 0 && !(request.input instanceof RouterError)
     const call = toNewCall(deps, request, isValid)
-    const outcome = await store.admit(call, limits, isValid)
-    if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { call, failures, limits })
-    const end = await start(request, call, outcome.ref)
-    return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
+    const lease = leases.next()
+    const outcome = await store.admit(call, limits, { isValid, lease })
+    try {
+      if (outcome.outcome === 'running') return await takeUp(request, outcome.ref, toSpend(limits, outcome.standing))
+      if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { call, failures, limits })
+      // A process that was stopped meanwhile, and goes on, may come too late: nothing has renewed the lease.
+      if (deps.clock.now() >= lease.until && !(await leases.confirm(outcome.ref)))
+        throw new TakenElsewhere('the call was taken over before it began')
+      const end = await start(request, call, outcome.ref)
+      return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
+    } catch (error) {
+      // What the record of the key says now.
+      if (error instanceof TakenElsewhere) return run(request, moves + 1)
+      throw error
+    }
   }
 
-  function start(request: RunRequest, call: NewCall, ref: CallRef): Promise<CallEnd> {
+  function start(request: RunRequest, call: NewCall, ref: HeldCall): Promise<CallEnd> {
     const { model, provider, isOwnKey } = request.opened
     const input = request.input as JsonRecord
     const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
@@ -90,15 +110,13 @@ export function createRunModel(deps: RunModelDeps): RunModel {
 
   function answerWithout(
     request: RunRequest,
-    outcome: Exclude<AdmitOutcome, { outcome: 'admitted' }>,
+    outcome: Exclude<AdmitOutcome, { outcome: 'admitted' | 'running' }>,
     context: { readonly call: NewCall; readonly failures: readonly ValidationFailure[]; readonly limits: CallLimits },
-  ): RunAnswer | Promise<RunAnswer> {
+  ): RunAnswer {
     switch (outcome.outcome) {
       case 'done':
         observer.answered({ provider: request.opened.model.provider, how: 'replayed', refusal: null })
         return { end: outcome.end, isReplay: true, spend: toSpend(context.limits, outcome.standing) }
-      case 'running':
-        return takeUp(request, outcome.ref.id, toSpend(context.limits, outcome.standing))
       case 'waiting':
         throw stillRunning(1)
       case 'other_request':
@@ -116,11 +134,23 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   }
 
   /** The call of this key is under way. When no request waits for it any more, this one does. */
-  async function takeUp({ opened, listener }: RunRequest, callId: string, spend: Spend): Promise<RunAnswer> {
-    const running = live.find(callId)
-    if (running === null || !running.canBeTakenUp) throw stillRunning(running?.retryAfterSeconds ?? 1)
-    const end = await running.wait(listener, Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs))
-    return { end, isReplay: true, spend }
+  async function takeUp({ opened, listener }: RunRequest, ref: CallRef, spend: Spend): Promise<RunAnswer> {
+    const deadlineMs = Math.min(opened.model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
+    const running = live.find(ref.id)
+    if (running !== null && !running.isLost) {
+      if (!running.canBeTakenUp) throw stillRunning(running.retryAfterSeconds)
+      return { end: await running.wait(listener, deadlineMs), isReplay: true, spend }
+    }
+    switch (await followed.untilMoved(ref, { listener, deadlineMs })) {
+      case 'moved':
+        throw new TakenElsewhere('the call does not run there any more')
+      case 'busy':
+        throw stillRunning(1)
+      case 'left':
+        throw new RouterError('disconnected', 'whoever waited for this call has left')
+      case 'late':
+        throw new RouterError('deadline', STILL_ELSEWHERE, { retryAfterSeconds: 1 })
+    }
   }
 
   return (request) =>
@@ -170,6 +200,9 @@ export function toInvalid(failures: readonly ValidationFailure[]): RouterError {
 export function noCredits(): RouterError {
   return new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
 }
+
+const STILL_ELSEWHERE =
+  'the call took longer than this service holds a connection: it goes on, and is charged once if it ends well; the same Idempotency-Key tells how it ended and pays nothing more'
 
 function stillRunning(retryAfterSeconds: number): RouterError {
   return new RouterError(

@@ -1,6 +1,7 @@
 /**
  * Model calls without a held connection: put in a durable queue, run when the account has room, and asked for later. A
- * restart changes nothing: what waited waits, what ran is collected.
+ * restart changes nothing: what waited waits, what ran is collected. Every node of a service takes requests out, whichever of them
+ * put a request in.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
@@ -8,9 +9,18 @@ import type { Log } from '../../../../lib/log.ts'
 import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
 import { isStoreAway } from '../../errors.ts'
+import type { CallMoved, EventBus, Unsubscribe } from '../../events/event-bus.ts'
 import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'
-import { type CallBody, type CallStore, INLINE_BYTES, readCallBody, toChunks } from '../calls/call-store.ts'
+import type { CallLeases } from '../calls/call-leases.ts'
+import {
+  type CallBody,
+  type CallStore,
+  INLINE_BYTES,
+  type NewLease,
+  readCallBody,
+  toChunks,
+} from '../calls/call-store.ts'
 import type { Dispatch, DriveCall } from '../calls/drive-call.ts'
 import { LiveCall, type LiveCalls } from '../calls/live-calls.ts'
 import { keyUnusable, type NewCallDeps, noCredits, toInvalid, toNewCall, UNTOLD } from '../calls/run-call.ts'
@@ -54,6 +64,8 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly catalog: () => Catalog
   readonly providerOf: (name: string) => Provider | null
   readonly live: LiveCalls
+  readonly leases: Pick<CallLeases, 'next' | 'confirm' | 'letGo'>
+  readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall'>
   readonly drive: DriveCall
   readonly storeBlob: StoreBlob
   readonly blobs: Pick<BlobStore, 'open'>
@@ -66,7 +78,8 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly keepMs: number
 }
 
-// Every submit and every end wakes the loop; the timer only finds limits that changed and requests that waited too long.
+// Every submit and every end here wakes the loop. The timer finds what other nodes left, limits that changed, and requests that
+// waited too long.
 const LOOK_EVERY_MS = 5000
 // A queued call has no caller who waits; a submit that takes longer than this has failed.
 const SUBMIT_MS = 3_600_000
@@ -76,7 +89,8 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   const bell = createDoorbell()
   const ending = new AbortController()
   let loop: Promise<void> | null = null
-  // Whether anything may wait: as long as nothing does, the end of a call need not wake the loop.
+  let unsubscribe: Unsubscribe | null = null
+  // Whether anything waited at the last look: as long as nothing does, the end of a call need not wake the loop.
   let mayWait = true
 
   async function submit(request: QueueRequest): Promise<Submitted> {
@@ -135,32 +149,44 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     const outcome = await store.cancel(accountId, requestId, now, new Date(now.getTime() + deps.keepMs))
     if (outcome === 'not_found') throw unknownRequest()
     if (outcome === 'ended') throw new RouterError('already_completed', 'the request has ended already')
+    if (outcome !== 'running') return
     // A provider that cannot stop finishes: the request then ends with its result, and may be charged.
-    if (outcome === 'running') live.find(requestId)?.askToStop()
+    const running = live.find(requestId)
+    if (running === null) deps.bus.publishCall({ callId: requestId, accountId, move: 'stop' })
+    else running.askToStop()
   }
 
-  async function dispatch(): Promise<void> {
-    mayWait = false
-    for (const accountId of await store.accountsWaiting()) {
-      mayWait = true
-      while (!ending.signal.aborted) {
-        const taken = await store.take(accountId, deps.rules.limitsOf(accountId), clock.now())
-        if (taken === null) break
-        await start(deps, taken)
+  async function dispatch(accountIds: readonly string[]): Promise<void> {
+    for (const accountId of accountIds) {
+      let isGoing = true
+      while (isGoing && !live.isClosing && !ending.signal.aborted) {
+        const lease = deps.leases.next()
+        const taken = await store.take(accountId, deps.rules.limitsOf(accountId), { now: clock.now(), lease })
+        isGoing = taken !== null && (await start(deps, taken, lease))
       }
     }
   }
 
   async function look(): Promise<void> {
+    mayWait = false
+    const accountIds = await store.accountsWaiting()
+    if (accountIds.length === 0) return
+    mayWait = true
     const now = clock.now()
     await store.timeOut(new Date(now.getTime() - deps.maxWaitMs), now, new Date(now.getTime() + deps.keepMs))
-    await dispatch()
+    await dispatch(accountIds)
+  }
+
+  /** A call that ended on another node makes room, too. */
+  function hear({ move }: CallMoved): void {
+    if (move === 'waits') mayWait = true
+    if (move !== 'stop' && mayWait) bell.ring()
   }
 
   async function work(): Promise<void> {
     while (!ending.signal.aborted) {
       try {
-        if (mayWait) await look()
+        await look()
       } catch (error) {
         const level = isStoreAway(error) ? 'debug' : 'error'
         deps.log[level]({ err: error }, 'a look at the queue of model calls failed; the next one tries again')
@@ -177,9 +203,11 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       live.onEnded(() => {
         if (mayWait) bell.ring()
       })
+      unsubscribe ??= deps.bus.onCall(hear)
       loop ??= work()
     },
     async [Symbol.asyncDispose]() {
+      unsubscribe?.()
       ending.abort()
       bell.ring()
       await loop
@@ -198,15 +226,26 @@ async function keepBody(
   return { kind: 'blob', hash }
 }
 
-/** From a waiting request to a call under way. */
-async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
+/** From a waiting request to a call under way. False when it waits again, so that nothing behind it can go on either. */
+async function start(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease): Promise<boolean> {
+  try {
+    return await begin(deps, taken, lease)
+  } catch (error) {
+    // Whoever finds it next tries again, and gives it up when that fails too often.
+    deps.leases.letGo(taken.ref)
+    throw error
+  }
+}
+
+async function begin(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease): Promise<boolean> {
   const { live, drive } = deps
   const found = deps.catalog().find(taken.modelId)
   const provider = found === null ? null : deps.providerOf(found.model.provider)
+  if (taken.isStopAsked) return refuse(deps, taken, new RouterError('cancelled', CALLED_OFF))
   if (found === null || provider === null) {
     // The model was taken away meanwhile; it may come back with the next reload, or the wait ends it.
-    await deps.store.putBack(taken.ref)
-    return
+    await deps.store.putBack(taken.ref, { isLoss: false })
+    return false
   }
   const { model } = found
   // What the account may do was perhaps changed while its request waited: what counts is now.
@@ -216,6 +255,8 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   if (refusal !== null) return refuse(deps, taken, refusal)
   const body = await readCallBody(deps.blobs, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
+  // Nothing has renewed the lease while the body was read.
+  if (deps.clock.now() >= lease.until && !(await deps.leases.confirm(taken.ref))) return true
   const running = new LiveCall(taken.ref, model, { hasWaiter: false, isCollectable: false, isKeyed: taken.isKeyed })
   const driven = {
     live: running,
@@ -227,7 +268,10 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest): Promise<void> {
   }
   const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
   live.track(running, drive.submit(driven, provider, work))
+  return true
 }
+
+const CALLED_OFF = 'the request was cancelled before it ran; nothing was charged'
 
 /** Accepted while it cost nothing: nothing is set aside for it. */
 function nobodyPays({ id }: Model): RouterError {
@@ -236,7 +280,7 @@ function nobodyPays({ id }: Model): RouterError {
 }
 
 /** Ends a request that was taken out and never sent: its money goes back. */
-async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, error: RouterError): Promise<void> {
+async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, error: RouterError): Promise<true> {
   const at = deps.clock.now()
   const refusal = { refusal: error.refusal, message: error.message, upstreamStatus: null, failures: null }
   await deps.calls.finish(ref, {
@@ -248,6 +292,7 @@ async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, erro
     replayUntil: null,
     expiresAt: new Date(at.getTime() + deps.keepMs),
   })
+  return true
 }
 
 function unknownRequest(): RouterError {

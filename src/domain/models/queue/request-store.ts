@@ -1,5 +1,5 @@
 /** Where queued calls wait. They become ordinary running calls when there is room for them. */
-import type { CallBody, CallEnd, CallLimits, CallRef, NewCall } from '../calls/call-store.ts'
+import type { CallBody, CallEnd, CallLimits, HeldCall, NewCall, NewLease } from '../calls/call-store.ts'
 
 interface NewRequest extends NewCall {
   readonly body: CallBody
@@ -27,12 +27,14 @@ export interface StoredRequest {
 }
 
 export interface TakenRequest {
-  readonly ref: CallRef
+  readonly ref: HeldCall
   readonly modelId: string
   readonly baseUrl: string
   readonly isKeyed: boolean
   /** Whether its price was asked for when it was accepted: not so of a free model, nor with the account's own key. */
   readonly isPaid: boolean
+  /** Somebody called it off while an earlier node had it. */
+  readonly isStopAsked: boolean
   readonly body: CallBody
 }
 
@@ -45,10 +47,18 @@ export interface RequestStore {
   ): Promise<EnqueueOutcome>
   find(accountId: string, id: string): Promise<StoredRequest | null>
   /** The account's first that waits, made running, when its limits allow one more. */
-  take(accountId: string, limits: CallLimits, now: Date): Promise<TakenRequest | null>
-  /** Back to the front of the queue: a process that died had taken it and surely not dispatched it, or may do so again. */
-  putBack(ref: CallRef): Promise<void>
+  take(
+    accountId: string,
+    limits: CallLimits,
+    options: { readonly now: Date; readonly lease: NewLease },
+  ): Promise<TakenRequest | null>
+  /**
+   * Back to the front of the queue: it was surely not dispatched, or may be so again. `isLoss`: because the node that had taken it
+   * is gone, which is counted. False: the call is not this node's any more, and nothing was written.
+   */
+  putBack(call: HeldCall, options: { readonly isLoss: boolean }): Promise<boolean>
   accountsWaiting(): Promise<readonly string[]>
+  /** Ends one that waits. Of one that runs it is stored that it shall stop, which its holder finds when it renews. */
   cancel(accountId: string, id: string, at: Date, forgetAt: Date): Promise<CancelRequestOutcome>
   /** Ends requests that have waited since before `before`; returns how many. */
   timeOut(before: Date, at: Date, forgetAt: Date): Promise<number>

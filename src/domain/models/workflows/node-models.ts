@@ -48,7 +48,7 @@ export function createNodeModels(deps: NodeModelsDeps): NodeModels {
     const input = placeImages(request.input, request.images)
     const body = Buffer.from(stringifyLosslessJson(input))
     const call = deps.runModel({
-      opened: deps.access.open(caller, id.provider, id.model),
+      opened: await deps.access.open(caller, id.provider, id.model),
       accountId: request.accountId,
       requestId: deps.newRequestId(),
       key: `node:${request.jobId}:${request.key}`,

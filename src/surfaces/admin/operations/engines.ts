@@ -1,73 +1,77 @@
 /** What an operator can see and ask of the engines of the fleet. Only a running service has engines. */
 
 import type { FastifyInstance } from 'fastify'
-import type { EngineStatus } from '../../../domain/engine/fleet/engine-status.ts'
-import type { Fleet } from '../../../domain/engine/fleet/fleet.ts'
+import type { CommandEngine } from '../../../domain/engine/directory/engine-commands.ts'
+import type { EngineDirectory, ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
+import type { EngineWill } from '../../../domain/engine/directory/engine-registry.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
 export interface EngineParts {
-  readonly fleet: Pick<Fleet, 'status' | 'find' | 'availability' | 'cordon' | 'resume'>
-  readonly drain: (engineId: string) => EngineStatus
+  readonly engines: Pick<EngineDirectory, 'status' | 'find' | 'availability'>
+  readonly commandEngine: CommandEngine
 }
 
 type EngineOperationDeps = EngineParts & { readonly kit: AdminKit }
 
-export function listEngines(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
+export function listEngines(app: FastifyInstance, { engines }: EngineOperationDeps): void {
   app.get(`${ADMIN_PATH}/engines`, (_request, reply) =>
-    sendJson(reply, 200, { engines: fleet.status().map(toEngineView) }),
+    sendJson(reply, 200, { engines: engines.status().map(toEngineView) }),
   )
 }
 
-export function getEngine(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
+export function getEngine(app: FastifyInstance, { engines }: EngineOperationDeps): void {
   app.get(`${ADMIN_PATH}/engines/:id`, (request, reply) =>
-    sendJson(reply, 200, toEngineView(fleet.find(idOf(request)))),
+    sendJson(reply, 200, toEngineView(engines.find(idOf(request)))),
   )
 }
 
 /** Per class and per file of weights, the engines that have it. */
-export function getEngineCatalog(app: FastifyInstance, { fleet }: EngineOperationDeps): void {
+export function getEngineCatalog(app: FastifyInstance, { engines }: EngineOperationDeps): void {
   app.get(`${ADMIN_PATH}/engine-catalog`, (_request, reply) => {
-    const { classes, weights } = fleet.availability()
+    const { classes, weights } = engines.availability()
     return sendJson(reply, 200, { node_classes: Object.fromEntries(classes), weights: Object.fromEntries(weights) })
   })
 }
 
 /** The engine takes no more jobs and finishes what it runs. */
-export function cordonEngine(app: FastifyInstance, { kit, fleet }: EngineOperationDeps): void {
-  addAction({ app, kit }, { verb: 'cordon', act: (engineId) => fleet.cordon(engineId) })
+export function cordonEngine(app: FastifyInstance, deps: EngineOperationDeps): void {
+  addAction({ app, ...deps }, { verb: 'cordon', will: 'cordoned' })
 }
 
 /** The engine takes no more jobs; what it runs gets the time of a drain and is then given to others. */
-export function drainEngine(app: FastifyInstance, { kit, drain }: EngineOperationDeps): void {
-  addAction({ app, kit }, { verb: 'drain', act: drain })
+export function drainEngine(app: FastifyInstance, deps: EngineOperationDeps): void {
+  addAction({ app, ...deps }, { verb: 'drain', will: 'draining' })
 }
 
 /** The engine takes jobs again, out of quarantine too. */
-export function resumeEngine(app: FastifyInstance, { kit, fleet }: EngineOperationDeps): void {
-  addAction({ app, kit }, { verb: 'resume', act: (engineId) => fleet.resume(engineId) })
+export function resumeEngine(app: FastifyInstance, deps: EngineOperationDeps): void {
+  addAction({ app, ...deps }, { verb: 'resume', will: 'open' })
 }
 
 interface EngineAction {
   readonly verb: 'cordon' | 'drain' | 'resume'
-  readonly act: (engineId: string) => EngineStatus
+  readonly will: EngineWill
 }
 
-function addAction({ app, kit }: { app: FastifyInstance; kit: AdminKit }, { verb, act }: EngineAction): void {
+type ActionParts = EngineOperationDeps & { readonly app: FastifyInstance }
+
+function addAction({ app, kit, commandEngine }: ActionParts, { verb, will }: EngineAction): void {
   app.post(`${ADMIN_PATH}/engines/:id/${verb}`, async (request, reply) => {
     const id = idOf(request)
-    const status = act(id)
+    const status = await commandEngine(id, will)
     await kit.note(request, { action: `engine.${verb}`, subject: id, details: { state: status.state } })
     return sendJson(reply, 200, toEngineView(status))
   })
 }
 
-function toEngineView(status: EngineStatus) {
+function toEngineView(status: ListedEngine) {
   const { counts, lastError } = status
   return {
     id: status.id,
     state: status.state,
     reason: status.reason,
+    driven_by: status.drivenBy,
     supervised: status.isSupervised,
     concurrency: status.concurrency,
     running: status.running,

@@ -8,7 +8,13 @@ import type { SocketConnection } from './connection.ts'
 
 interface ChannelDeps {
   readonly accountId: string
-  readonly countLive: (accountId: string) => Promise<number>
+  /** What the store counts; null: it has never heard of the account. */
+  readonly countJobs: (accountId: string) => Promise<JobCounts | null>
+}
+
+interface JobCounts {
+  readonly running: number
+  readonly queued: number
 }
 
 // A turn that produces more than this is sent in pieces.
@@ -19,7 +25,7 @@ export class AccountChannel {
   readonly accountId: string
   /** Open sockets, and requests that are about to become one. */
   holders = 0
-  /** Jobs that wait for a worker, counted from the notices of the bus. */
+  /** Jobs that wait for a worker, counted like `live`. */
   waiting = 0
   readonly #deps: ChannelDeps
   readonly #readers = new Set<SocketConnection>()
@@ -28,6 +34,7 @@ export class AccountChannel {
   #live = 0
   #moves = 0
   #counted: Promise<void> | null = null
+  #counting = 0
 
   constructor(deps: ChannelDeps) {
     this.accountId = deps.accountId
@@ -47,6 +54,11 @@ export class AccountChannel {
     return this.#live
   }
 
+  /** Whether the store has been asked and has not answered yet. */
+  get isCounting(): boolean {
+    return this.#counting > 0
+  }
+
   /** Resolves once the count is known. */
   ready(): Promise<void> {
     this.#counted ??= this.recount().catch((error) => {
@@ -64,11 +76,22 @@ export class AccountChannel {
 
   /** Reads the count from the store; again when jobs moved meanwhile, because the answer may lack them. */
   async recount(): Promise<void> {
+    this.#counting++
+    try {
+      await this.#count()
+    } finally {
+      this.#counting--
+    }
+  }
+
+  async #count(): Promise<void> {
     for (let attempt = 1; attempt <= MAX_COUNT_ATTEMPTS; attempt++) {
       const before = this.#moves
-      const live = await this.#deps.countLive(this.accountId)
+      const counts = await this.#deps.countJobs(this.accountId)
       if (before !== this.#moves && attempt < MAX_COUNT_ATTEMPTS) continue
-      this.#live = live
+      const { running, queued } = counts ?? { running: 0, queued: 0 }
+      this.#live = running + queued
+      this.waiting = queued
       return
     }
   }

@@ -3,11 +3,12 @@
  * their runs, which may be for one client only. The end of a run comes twice, first as a move and then as the last event of the
  * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
  */
-import { BoundedSet } from '../../../../lib/bounded-map.ts'
+import { BoundedMap, BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { EventBus, JobChanged, JobLive, JobMove, Unsubscribe } from '../../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
+import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { failureOf } from '../jobs/prompt-view.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import type { AccountChannel } from './account-channel.ts'
@@ -16,7 +17,7 @@ import { notificationMessage, statusMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
 interface FollowJobsDeps {
-  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive' | 'onGap'>
   readonly runs: RunMessages
   readonly channelOf: (accountId: string) => AccountChannel | undefined
   readonly jobClients: JobClients
@@ -29,6 +30,8 @@ interface FollowJobsDeps {
 
 // Ends whose move has not come yet. Our bus sends the move first, so there are none unless the order is lost.
 const MAX_EARLY_ENDS = 1000
+// A job whose end is never told would stay here: the oldest ones make room.
+const MAX_UNENDED = 50_000
 // Messages of a run that wait until the store has said whose it is; beyond this the oldest are dropped.
 const MAX_HELD_BACK = 1000
 const RETURNED =
@@ -47,6 +50,8 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
   const followed = new Map<string, Unsubscribe>()
+  /** Jobs that have not ended as far as is known here. */
+  const unended = new BoundedMap<string, RunKey>(MAX_UNENDED)
 
   const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
     queued(_key, channel) {
@@ -91,7 +96,21 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     // A prompt that this process took would be remembered already, so its job names no client. Another process may have taken
     // it: then the job's record is read once there is news to tell.
     if (move === 'queued' && isRemote === undefined && !jobClients.has(jobId)) jobClients.remember(jobId, null)
-    if (move !== undefined) moves[move]({ jobId, accountId }, channelOf(accountId))
+    if (move === undefined) return
+    if (move === 'ended' || move === 'dropped') unended.delete(jobId)
+    else unended.set(jobId, { jobId, accountId })
+    moves[move]({ jobId, accountId }, channelOf(accountId))
+  }
+
+  /** Notices may have been lost, the end of a run among them: clients that wait for one would wait for ever. */
+  async function lookForEnds(): Promise<void> {
+    for (const { jobId, accountId } of [...unended.values()]) {
+      if (!followed.has(accountId)) continue
+      const job = await findJob(accountId, jobId).catch(() => null)
+      const hasEnded = job !== null && isTerminal(job.status)
+      if (hasEnded && unended.has(jobId))
+        onChanged({ jobId, accountId, version: job.version, move: 'ended', isRemote: true })
+    }
   }
 
   /** Runs in this process are followed without a socket too: a client that connects in the middle is told how far its run is. */
@@ -163,7 +182,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     if (channel !== undefined) sayStatus(channel)
   }
 
-  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn)]
+  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn), bus.onGap(() => void lookForEnds())]
   return {
     follow(accountId) {
       if (!followed.has(accountId)) followed.set(accountId, bus.onLive({ accountId }, onLive))

@@ -29,7 +29,7 @@ export function openSockets(
     clock,
     ticker: systemTicker,
     log,
-    countLive: jobs.records.countLive,
+    countJobs: jobs.countJobs,
     findJob: jobs.reader.find,
     jobClients,
     isPerClient: parts.isOneAccountForAll,

@@ -32,12 +32,12 @@ import { createRunMessages } from './run-messages.ts'
 export interface SocketsOptions {
   readonly gate: Gate
   readonly answerError: AnswerError
-  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive' | 'onGap'>
   readonly clock: Clock
   readonly ticker: Ticker
   readonly log: Log
-  /** Jobs of an account that are running or waiting. */
-  readonly countLive: (accountId: string) => Promise<number>
+  /** Jobs of an account that are running and waiting; null: there is no such account yet. */
+  readonly countJobs: ConstructorParameters<typeof AccountChannel>[0]['countJobs']
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
   readonly jobClients: JobClients
   /** The events of a run are sent only to the client that submitted it, where one was named; otherwise to the whole account. */
@@ -78,7 +78,7 @@ const PING_EVERY_MS = 5_000
 const CREDENTIALS_EVERY_MS = 1_000
 
 export function createSockets(options: SocketsOptions): Sockets {
-  const { gate, answerError, bus, clock, ticker, log, countLive, findJob } = options
+  const { gate, answerError, bus, clock, ticker, log, countJobs, findJob } = options
   const channels = new Map<string, AccountChannel>()
   const connections = new Map<SocketConnection, Caller>()
   const limits = { ...CONNECTION_LIMITS, ...options.limits }
@@ -108,7 +108,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   const following = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
 
   function hold(accountId: string): AccountChannel {
-    const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countLive })
+    const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })
     accountConnections.take(accountId)
     channels.set(accountId, channel)
     following.follow(accountId)
@@ -219,11 +219,15 @@ export function createSockets(options: SocketsOptions): Sockets {
     }
   }
 
+  /** Counts anew, because notices may be lost. Where nothing runs and nothing has changed, there is nothing to repeat. */
   function repeatStatus(): void {
     for (const channel of channels.values()) {
-      if (!channel.hasReaders || channel.live === 0) continue
+      if (!channel.hasReaders || channel.isCounting) continue
+      const before = channel.live
       channel.recount().then(
-        () => channel.say((batch) => batch.addText(statusMessage(channel.live))),
+        () => {
+          if (before + channel.live > 0) channel.say((batch) => batch.addText(statusMessage(channel.live)))
+        },
         (error) => log.warn({ err: error }, 'the jobs of an account could not be counted'),
       )
     }

@@ -36,7 +36,10 @@ function estimateModel(app: FastifyInstance, deps: CallsDeps): void {
   const { contextOf, access, estimate, pricedAt, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/estimate`, async (request, reply) => {
     const { caller } = contextOf(request)
-    const opened = openWithQuery(access.open(caller, request.params.provider, request.params.model), request.raw.url)
+    const opened = openWithQuery(
+      await access.open(caller, request.params.provider, request.params.model),
+      request.raw.url,
+    )
     const { input } = await readCallInput(request.raw, maxBodyBytes)
     const found = await estimate({ opened, accountId: caller.accountId, input })
     const common = { model: opened.model.id, currency: 'USD', pricing_as_of: pricedAt().toISOString() }

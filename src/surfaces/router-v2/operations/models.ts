@@ -18,9 +18,9 @@ interface ModelsDeps {
 
 /** A page of the catalogue, in the order of ids. */
 function listModels(app: FastifyInstance, { contextOf, access, cursors }: ModelsDeps): void {
-  app.get(MODELS_PATH, (request, reply) => {
+  app.get(MODELS_PATH, async (request, reply) => {
     const { caller } = contextOf(request)
-    const { catalog, isVisible } = access.catalogFor(caller)
+    const { catalog, isVisible } = await access.catalogFor(caller)
     const { limit, cursor } = readListQuery(request.raw.url ?? '')
     const after = cursor === null ? null : cursors.read(cursor)
     const { models, hasMore } = catalog.page(after, limit, isVisible)
@@ -41,17 +41,17 @@ function getRouterOpenapi(app: FastifyInstance, { contextOf, documentFor }: Mode
 }
 
 function getModel(app: FastifyInstance, { contextOf, access }: ModelsDeps): void {
-  app.get<{ Params: ModelParams }>(MODEL_ROUTE, (request, reply) => {
+  app.get<{ Params: ModelParams }>(MODEL_ROUTE, async (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
-    const { model } = access.find(caller, request.params.provider, request.params.model)
+    const { model } = await access.find(caller, request.params.provider, request.params.model)
     return sendCached(request, reply, JSON.stringify(toModelDetail(model, baseUrl)))
   })
 }
 
 function getModelOpenapi(app: FastifyInstance, { contextOf, access, documentOf }: ModelsDeps): void {
-  app.get<{ Params: ModelParams }>(`${MODEL_ROUTE}/openapi.json`, (request, reply) => {
+  app.get<{ Params: ModelParams }>(`${MODEL_ROUTE}/openapi.json`, async (request, reply) => {
     const { caller } = contextOf(request)
-    const { model } = access.find(caller, request.params.provider, request.params.model)
+    const { model } = await access.find(caller, request.params.provider, request.params.model)
     const { bytes, etag } = documentOf(model)
     return sendCached(request, reply, bytes, etag)
   })

@@ -33,7 +33,10 @@ function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
   const { contextOf, access, queue, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/requests`, async (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
-    const opened = openWithQuery(access.open(caller, request.params.provider, request.params.model), request.raw.url)
+    const opened = openWithQuery(
+      await access.open(caller, request.params.provider, request.params.model),
+      request.raw.url,
+    )
     const key = readKey(request.raw)
     const { body, input } = await readCallInput(request.raw, maxBodyBytes)
     const fingerprint = key === null ? '' : fingerprintOf(request.raw, body)
@@ -52,7 +55,7 @@ function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
 
 function getRequestStatus(app: FastifyInstance, deps: RequestsDeps): void {
   app.get<{ Params: RequestParams }>(`${REQUEST_ROUTE}/status`, async (request, reply) => {
-    const found = await deps.queue.find(...ownerAndIds(request, deps))
+    const found = await deps.queue.find(...(await ownerAndIds(request, deps)))
     reply.header('retry-after', String(retryAfterOf(found)))
     return sendJson(reply, 200, toRequestView(found, deps.contextOf(request).baseUrl))
   })
@@ -71,7 +74,7 @@ function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
   }
 
   app.get<{ Params: RequestParams }>(REQUEST_ROUTE, async (request, reply) => {
-    const found = await queue.find(...ownerAndIds(request, deps))
+    const found = await queue.find(...(await ownerAndIds(request, deps)))
     if (statusOf(found) !== 'COMPLETED') {
       reply.header('retry-after', String(retryAfterOf(found)))
       return sendJson(reply, 202, toRequestView(found, contextOf(request).baseUrl))
@@ -84,7 +87,7 @@ function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
 /** While the request waits this is free; later the provider is asked, and may finish all the same. */
 function cancelRequest(app: FastifyInstance, deps: RequestsDeps): void {
   app.put<{ Params: RequestParams }>(`${REQUEST_ROUTE}/cancel`, async (request, reply) => {
-    await deps.queue.cancel(...ownerAndIds(request, deps))
+    await deps.queue.cancel(...(await ownerAndIds(request, deps)))
     return sendJson(reply, 202, { request_id: request.params.requestId, status: 'CANCELLATION_REQUESTED' })
   })
 }
@@ -92,12 +95,12 @@ function cancelRequest(app: FastifyInstance, deps: RequestsDeps): void {
 export const REQUEST_OPERATIONS = [submitRequest, getRequestStatus, getRequest, cancelRequest]
 
 /** Whose request is asked about, of which model, and which one. Throws for a caller that may not use models at all. */
-function ownerAndIds(
+async function ownerAndIds(
   request: FastifyRequest<{ Params: RequestParams }>,
   { contextOf, access }: RequestsDeps,
-): [accountId: string, modelId: string, requestId: string] {
+): Promise<[accountId: string, modelId: string, requestId: string]> {
   const { caller } = contextOf(request)
-  access.catalogFor(caller)
+  await access.catalogFor(caller)
   const { provider, model, requestId } = request.params
   return [caller.accountId, `${provider}/${model}`, requestId]
 }

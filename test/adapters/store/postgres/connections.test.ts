@@ -11,6 +11,7 @@ const PID = statement<[number]>('test.pid', 'SELECT pg_backend_pid()')
 const END = statement('test.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
 const READ = statement<[number]>('test.read', 'SELECT count(*) FROM meta')
 const WRITE = statement('test.write', `INSERT INTO meta (key, value) VALUES ('a', 'b')`)
+const WRITE_OTHER = statement('test.write_other', `INSERT INTO meta (key, value) VALUES ('c', 'd')`)
 
 async function withConnections(
   body: (connections: ReturnType<typeof openConnections>) => Promise<void>,
@@ -39,4 +40,18 @@ test('a connection that ends while nobody uses it is replaced', () =>
   withConnections(async ({ chore, read }) => {
     for (let count = 0; count < 3; count += 1) await chore.run(END, [await pidOf(read)])
     assert.deepEqual(await read.get(READ), [0])
+  }))
+
+test('writes that leave together with the commit are committed, or nothing is when one of them fails', () =>
+  withConnections(async ({ durable, read }) => {
+    const last = (tx: Queryable) => tx.run(WRITE)
+    assert.equal(await durable.transaction(async () => 'result', { last }), 'result')
+    await assert.rejects(
+      durable.transaction(async (tx) => tx.run(WRITE_OTHER), { last }),
+      /duplicate key/,
+    )
+    assert.deepEqual(await read.get(READ), [1])
+    // The connection is as good as before.
+    await durable.transaction(async (tx) => tx.run(WRITE_OTHER))
+    assert.deepEqual(await read.get(READ), [2])
   }))

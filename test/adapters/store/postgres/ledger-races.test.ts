@@ -22,6 +22,7 @@ import {
 } from '../../../../src/adapters/store/postgres/operations/credits/ledger-holds.ts'
 import { readBalance } from '../../../../src/adapters/store/postgres/operations/credits/ledger-reads.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
+import { seededRandom } from '../../../support/seeded-random.ts'
 
 const ADD_PURSE = statement('test.addPurse', 'INSERT INTO credit_account (account_id, floor) VALUES ($1, $2)')
 
@@ -157,31 +158,30 @@ describe('the ledger under several processes', () => {
 
   test('random moves of three processes on the same accounts add up', () =>
     withNodes({ accounts: 4, micros: 2000 }, async (nodes, accountIds) => {
-      const random = seeded(20_260_101)
-      const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)]
+      const random = seededRandom(20_260_101)
       const open: string[] = []
       const closings = new Map<string, number>()
       let charged = 0
       let granted = 0
 
       async function step(node: Connections): Promise<void> {
-        const choice = random()
+        const choice = random.next()
         if (choice < 0.45) {
-          const inputs = Array.from({ length: 1 + Math.floor(random() * 4) }, () => ({
-            ...{ holdId: `call:${randomUUID()}`, accountId: pick(accountIds), at: 1 },
-            micros: Math.floor(random() * 400),
+          const inputs = Array.from({ length: random.between(1, 5) }, () => ({
+            ...{ holdId: `call:${randomUUID()}`, accountId: random.pick(accountIds), at: 1 },
+            micros: random.between(0, 400),
           }))
           const held = await node.durable.transaction((tx) => holdMany(tx, inputs))
           open.push(...inputs.filter((_, index) => held[index]).map(({ holdId }) => holdId))
         } else if (choice < 0.9) {
           // The same holds may be closed by several at once.
-          const holdIds = [...new Set(Array.from({ length: Math.min(3, open.length) }, () => pick(open)))]
+          const holdIds = [...new Set(Array.from({ length: Math.min(3, open.length) }, () => random.pick(open)))]
           const isSettling = choice < 0.7
           const answers = await node.durable.transaction<(number | null | boolean)[]>((tx) =>
             isSettling
               ? settleMany(
                   tx,
-                  holdIds.map((holdId) => ({ holdId, micros: Math.floor(random() * 500), at: 2, memo: '' })),
+                  holdIds.map((holdId) => ({ holdId, micros: random.between(0, 500), at: 2, memo: '' })),
                 )
               : releaseMany(
                   tx,
@@ -197,8 +197,8 @@ describe('the ledger under several processes', () => {
         } else {
           const input = {
             id: randomUUID(),
-            accountId: pick(accountIds),
-            micros: Math.floor(random() * 300) - 100,
+            accountId: random.pick(accountIds),
+            micros: random.between(-100, 200),
             at: 3,
             memo: '',
           }
@@ -221,12 +221,3 @@ describe('the ledger under several processes', () => {
       assert.equal(total, accountIds.length * 2000 + granted - charged)
     }))
 })
-
-/** The same numbers at every run. */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}

@@ -1,4 +1,5 @@
 import { openPostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
+import { testEngineRegistry } from '../../../contracts/engine-registry.ts'
 import { testNodeStore } from '../../../contracts/node-store.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
 
@@ -22,5 +23,12 @@ testNodeStore({
   async openPair() {
     const { one, other, close } = await openTwo()
     return { views: [one.nodes, other.nodes], close }
+  },
+})
+
+testEngineRegistry({
+  async openPair() {
+    const { one, other, close } = await openTwo()
+    return { views: [one.engines, other.engines], close }
   },
 })

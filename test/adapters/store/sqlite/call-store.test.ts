@@ -6,7 +6,8 @@ import { after, before } from 'node:test'
 import { openSqliteStore, type SqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { type Accounts, openAccounts } from '../../../../src/domain/accounts/accounts.ts'
 import { DEFAULT_TIERS } from '../../../../src/domain/accounts/limits/tiers.ts'
-import { testCallStore } from '../../../contracts/call-store.ts'
+import { testCallLeases } from '../../../contracts/calls/call-leases.ts'
+import { testCallStore } from '../../../contracts/calls/call-store.ts'
 import { createFixedClock } from '../../../support/fixed-clock.ts'
 
 const clock = createFixedClock()
@@ -24,15 +25,20 @@ after(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-testCallStore(() => ({
+const underTest = () => ({
   calls: store.calls,
   requests: store.requests,
   ledger: store.ledger,
-  async addAccount(micros) {
+  // The lock of the folder keeps a second process out: both nodes use one store.
+  other: store,
+  async addAccount(micros: number | null) {
     const id = randomUUID()
     if (micros === null) return id
     await accounts.create({ id, name: id, tier: null, overrides: {} })
     await store.ledger.grant({ id, accountId: id, micros, at: clock.now(), memo: 'test' })
     return id
   },
-}))
+})
+
+testCallStore(underTest)
+testCallLeases(underTest)

@@ -52,6 +52,21 @@ test('a new migration is pending until the store is opened, and can be listed be
     assert.throws(() => migrate({ directory, migrationsDirectory }), refusal('locked', /is in use by process/))
   }))
 
+test('what was remembered of engines in an older database is known to the registry', () =>
+  withMigrations(async (directory, migrationsDirectory) => {
+    const later = ALL.slice(ALL.indexOf('0009-nodes-and-engines'))
+    for (const name of later) await rm(join(migrationsDirectory, `${name}.sql`))
+    migrate({ directory, migrationsDirectory })
+    const database = new DatabaseSync(join(directory, 'atelier.db'))
+    database.exec(`INSERT INTO meta (key, value) VALUES ('engine:gpu:8188', '{"A":1}'), ('other', 'stays')`)
+    database.close()
+    await using store = await openSqliteStore({ directory })
+    const [engine] = await store.engines.list()
+    assert.deepEqual([engine?.status.id, engine?.status.state, engine?.isShared], ['gpu:8188', 'lost', true])
+    assert.deepEqual([...(await store.engines.findCatalogs([engine?.catalogHash ?? ''])).values()], ['{"A":1}'])
+    assert.deepEqual([await store.readMeta('engine:gpu:8188'), await store.readMeta('other')], [null, 'stays'])
+  }))
+
 test('a migration that changed after it was applied stops the start', () =>
   withMigrations(async (directory, migrationsDirectory) => {
     migrate({ directory, migrationsDirectory })

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
+import { testEngineRegistry } from '../../../contracts/engine-registry.ts'
 import { testNodeStore } from '../../../contracts/node-store.ts'
 import { makeDirectory } from './temporary-store.ts'
 
@@ -20,5 +21,12 @@ testNodeStore({
   async openPair() {
     const { store, close } = await openOne()
     return { views: [store.nodes, store.nodes], close }
+  },
+})
+
+testEngineRegistry({
+  async openPair() {
+    const { store, close } = await openOne()
+    return { views: [store.engines, store.engines], close }
   },
 })

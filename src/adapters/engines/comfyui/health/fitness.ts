@@ -29,8 +29,8 @@ interface FitnessDeps {
   readonly api: Pick<ComfyApi, 'queue' | 'forgetHistory'>
   readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'stopGraceMs'>
   readonly stopper: Stopper
-  /** Whether an earlier process of this service posted a prompt, by the client id that it was posted with. */
-  isOrphan(clientId: string): boolean
+  /** Tells by the client id that a prompt was posted with whether a process of this service posted it that is gone. */
+  findOrphanRule(): Promise<(clientId: string) => boolean>
   onChange(): void
   /** An abandoned prompt runs on although it was interrupted for long enough. */
   onStubborn(): void
@@ -117,8 +117,10 @@ export function createFitness(deps: FitnessDeps): Fitness {
         isStubborn = false
       }),
     async adoptOrphans() {
+      // The queue first: whoever posts a prompt lives then, and is seen alive behind it.
       const { running, pending } = await api.queue({})
-      const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && deps.isOrphan(clientId))
+      const isOrphan = await deps.findOrphanRule()
+      const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && isOrphan(clientId))
       const found = orphans.filter(({ promptId }) => !abandoned.has(promptId))
       if (found.length === 0) return
       changing(() => {

@@ -49,17 +49,17 @@ export async function sendPatiently(
   let refusals = 0
   let waits = 0
   for (;;) {
-    sending?.begins()
+    await sending?.begins()
     try {
       const answer = await send()
       const meaning = judge(answer)
-      if (meaning === 'wait') sending?.leftNothing()
+      if (meaning === 'wait') await sending?.leftNothing()
       if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
       const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
       if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
     } catch (error) {
       const isUnsent = error instanceof ExchangeError && !error.wasSent
-      if (isUnsent) sending?.leftNothing()
+      if (isUnsent) await sending?.leftNothing()
       const mayRepeat = isUnsent && error.fault === 'unreachable'
       if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
     }

@@ -71,13 +71,17 @@ const SHARED_SETTINGS = {
   lock_timeout: '5000',
 }
 
+// Everything but chores finds its rows by a key. A plan that was made while a table was empty would walk it, and is kept while the
+// table grows.
+const BY_KEY = { enable_seqscan: 'off' }
+
 export function openConnections(options: ConnectionOptions): Connections {
   const total = Math.max(4, options.maxConnections ?? DEFAULT_CONNECTIONS)
   const share = (part: number) => Math.max(1, Math.floor(total * part))
   const pools = {
-    durable: openPool(options, share(0.375), { statement_timeout: '10000' }),
-    relaxed: openPool(options, share(0.25), { statement_timeout: '5000', synchronous_commit: 'off' }),
-    read: openPool(options, share(0.25), { statement_timeout: '10000' }),
+    durable: openPool(options, share(0.375), { ...BY_KEY, statement_timeout: '10000' }),
+    relaxed: openPool(options, share(0.25), { ...BY_KEY, statement_timeout: '5000', synchronous_commit: 'off' }),
+    read: openPool(options, share(0.25), { ...BY_KEY, statement_timeout: '10000' }),
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
   const all = Object.values(pools)

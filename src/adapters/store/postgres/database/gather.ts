@@ -2,7 +2,7 @@
  * Gathers what is asked for in one turn of the event loop, and while earlier batches are under way, into batches: many small
  * writes then share one round trip, one statement and one commit.
  */
-export interface GatherOptions<Item, Result> {
+interface GatherOptions<Item, Result> {
   /** One result for each item, in their order. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly maxItems: number

@@ -1,4 +1,6 @@
 /** Reads what an operator should know about a database server, also while services run on it. Changes nothing. */
+import { once } from 'node:events'
+import { settlesWithin } from '../../../../../lib/waiting/sleep.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import type { ConnectionOptions } from './connections.ts'
 import { mustBeSupported } from './migrate-database.ts'
@@ -29,6 +31,8 @@ export interface DatabaseFacts {
   readonly bloated: readonly { readonly table: string; readonly dead: number; readonly live: number }[]
   /** The oldest transaction that keeps removed rows from being reclaimed. */
   readonly oldestSnapshotMs: number
+  /** False behind a pooler that hands a connection to somebody else after each transaction. */
+  readonly hearsNotices: boolean
   /** Replication slots that nobody reads, and that keep the server's log from being removed. */
   readonly idleSlots: readonly string[]
 }
@@ -109,6 +113,7 @@ async function readFacts(session: Session): Promise<DatabaseFacts> {
     halfDetached: await texts(READ.halfDetached),
     bloated: bloated.map(([table, dead, live]) => ({ table, dead, live })),
     oldestSnapshotMs,
+    hearsNotices: await hearNotice(session),
     idleSlots: await texts(READ.idleSlots),
   }
 }
@@ -120,6 +125,17 @@ async function compareClocks(session: Session): Promise<Pick<DatabaseFacts, 'clo
   const [serverMs = 0] = (await session.get(READ.clock)) ?? []
   const answered = Date.now()
   return { clockAheadMs: Math.round(serverMs - (asked + answered) / 2), roundTripMs: answered - asked }
+}
+
+const NOTICE_WITHIN_MS = 3000
+
+async function hearNotice({ client }: Session): Promise<boolean> {
+  const heard = once(client, 'notification')
+  await client.query('LISTEN atelier_doctor')
+  await client.query('NOTIFY atelier_doctor')
+  const isHeard = await settlesWithin(heard, NOTICE_WITHIN_MS)
+  await client.query('UNLISTEN atelier_doctor')
+  return isHeard
 }
 
 async function readMigrations(session: Session): Promise<DatabaseFacts['migrations']> {

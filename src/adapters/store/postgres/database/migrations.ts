@@ -39,7 +39,7 @@ const LOCK_GIVE_UP_MS = 600_000
 const LOCKED_TABLE = '55P03'
 const MAX_TRIES = 20
 
-export interface Schema {
+interface Schema {
   readonly applied: readonly AppliedMigration[]
   /** Programs that know fewer migrations than this no longer fit; 0: all fit. */
   readonly contractedTo: number
@@ -53,7 +53,7 @@ export async function readSchema(db: Queryable): Promise<Schema> {
   return { applied, contractedTo: Number(contracted) }
 }
 
-export interface MigrationPlan {
+interface MigrationPlan {
   readonly expand: readonly Migration[]
   readonly contract: readonly Migration[]
 }

@@ -26,7 +26,7 @@ const ADD = statement('partitions.add', 'INSERT INTO job_partition (lower, upper
 // One number for all nodes; only held for the moment in which partitions are made or dropped.
 const LOCK = statement('partitions.lock', 'SELECT pg_advisory_xact_lock(7267301)')
 
-export const DAY_MS = 86_400_000
+const DAY_MS = 86_400_000
 
 export function openPartitions(connected: Connected, widthMs = DAY_MS): Partitions {
   let known: readonly PartitionRange[] = []

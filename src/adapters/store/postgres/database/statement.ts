@@ -18,13 +18,18 @@ export interface Queryable {
   run(statement: Statement, values?: readonly unknown[]): Promise<number>
 }
 
-const names = new Set<string>()
+const statements = new Map<string, Statement>()
 
 /** Made once, when its module is loaded. The name is unique in the program, such as `jobs.find`. */
 export function statement<Row extends readonly unknown[]>(name: string, text: string): Statement<Row> {
-  if (names.has(name)) throw new Error(`There are two statements with the name ${name}.`)
-  names.add(name)
+  if (statements.has(name)) throw new Error(`There are two statements with the name ${name}.`)
+  statements.set(name, { name, text })
   return { name, text }
+}
+
+/** Every statement of the modules that are loaded. */
+export function listStatements(): readonly Statement[] {
+  return [...statements.values()]
 }
 
 type AskedStatement = Pick<Statement, 'name' | 'text'>

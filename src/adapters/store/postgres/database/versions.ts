@@ -9,7 +9,7 @@ const LOCK = statement('versions.lock', 'SELECT pg_advisory_xact_lock(7267302, $
 
 const TABLES = { account_profile: 1, api_key: 2, deployment: 3, engine: 4 } as const
 
-export type VersionedTable = keyof typeof TABLES
+type VersionedTable = keyof typeof TABLES
 
 /** To be called in the transaction before its first write to the table. */
 export async function lockVersions(tx: Queryable, table: VersionedTable): Promise<void> {

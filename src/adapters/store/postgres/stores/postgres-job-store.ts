@@ -61,7 +61,7 @@ function createJobSweeps({ durable, chore }: StoreParts): JobSweeps {
       const input = { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit }
       return chore.transaction((tx) => removeJobs(tx, input), { isRepeatable: true })
     },
-    dropExpired: ({ now, expiredBefore, limit }) =>
-      dropExpired(chore, { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit }),
+    dropExpired: ({ now, expiredBefore, limit, signal }) =>
+      dropExpired(chore, { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit, signal }),
   }
 }

@@ -38,7 +38,7 @@ export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreP
       }
       const touched: TouchedJob[] = []
       for (;;) {
-        const slice = await chore.transaction((tx) => reapLeases(tx, { ...input, limit: REAPED_AT_ONCE }))
+        const slice = await durable.transaction((tx) => reapLeases(tx, { ...input, limit: REAPED_AT_ONCE }))
         touched.push(...slice)
         if (slice.length < REAPED_AT_ONCE) return touched
       }

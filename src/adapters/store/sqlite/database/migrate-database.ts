@@ -16,7 +16,7 @@ interface MigrateOptions {
   readonly migrationsDirectory?: string
 }
 
-export interface MigrationStatus {
+interface MigrationStatus {
   readonly applied: readonly string[]
   readonly pending: readonly string[]
 }

@@ -18,9 +18,9 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
+import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
-import { prepareUnfinishedCalls } from './calls/unfinished-calls.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
 import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
@@ -29,6 +29,7 @@ import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.t
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
+import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
 import { prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
@@ -60,7 +61,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     readUserFile: prepareReadUserFile(database),
     listUserFiles: prepareListUserFiles(database),
     findHolder: prepareFindHolder(database),
-    unfinishedCalls: prepareUnfinishedCalls(database),
+    hasLapsedCalls: prepareHasLapsedCalls(database),
+    isCallRunning: prepareIsCallRunning(database),
     callStanding: prepareStanding(database),
     canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
     findRequest: prepareFindRequest(database),
@@ -83,6 +85,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     directoryVersions: prepareDirectoryVersions(database),
     poolLoads: preparePoolLoads(database),
     listNodes: prepareListNodes(database),
+    listEngines: prepareListEngines(database),
+    findCatalogs: prepareFindCatalogs(database),
   }
 }
 

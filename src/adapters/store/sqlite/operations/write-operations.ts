@@ -22,6 +22,7 @@ import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.t
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
 import { prepareAdmitCall } from './calls/admit-call.ts'
+import { prepareReleaseCalls, prepareRenewCalls, prepareTakeLapsedCalls } from './calls/call-leases.ts'
 import { prepareFinishCall } from './calls/finish-call.ts'
 import {
   prepareCancelCall,
@@ -43,6 +44,13 @@ import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
 import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
+import {
+  prepareForgetEngines,
+  prepareLeaveEngines,
+  preparePublishEngines,
+  preparePutCatalog,
+  prepareSetEngineWill,
+} from './nodes/engine-rows.ts'
 import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
@@ -71,6 +79,9 @@ export function prepareWriteOperations(database: DatabaseSync) {
     admitCall: prepareAdmitCall(database),
     keepProgress: prepareKeepProgress(database),
     finishCall: prepareFinishCall(database),
+    renewCalls: prepareRenewCalls(database),
+    releaseCalls: prepareReleaseCalls(database),
+    takeLapsedCalls: prepareTakeLapsedCalls(database),
     sweepCalls: prepareSweepCalls(database),
     enqueueCall: prepareEnqueueCall(database),
     takeCall: prepareTakeCall(database),
@@ -103,6 +114,11 @@ export function prepareWriteOperations(database: DatabaseSync) {
     leaveNode: prepareLeaveNode(database),
     forgetNodes: prepareForgetNodes(database),
     takeSingleton: prepareTakeSingleton(database),
+    publishEngines: preparePublishEngines(database),
+    leaveEngines: prepareLeaveEngines(database),
+    setEngineWill: prepareSetEngineWill(database),
+    putCatalog: preparePutCatalog(database),
+    forgetEngines: prepareForgetEngines(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -111,18 +127,22 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
- * held it, and the job waits in the queue as before; bytes whose announcement is undone are left over, and the next start
- * sweeps them; a number of a prompt that was told to anybody was written before the job that carries it, which is synced. Who
- * lives and who holds what is said again every few seconds. The end of the process alone undoes nothing, and the next synced
- * write makes these durable too.
+ * held it, and the job waits in the queue as before, and so it is with the leases of calls; bytes whose announcement is undone
+ * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
+ * carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
+ * nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
   'renew',
   'announceBlob',
+  'renewCalls',
+  'releaseCalls',
+  'takeLapsedCalls',
   'reservePromptNumbers',
   'beatNode',
   'takeSingleton',
+  'publishEngines',
 ])
 
 /**
@@ -144,6 +164,9 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'sweepKeys',
   'keepProgress',
   'finishCall',
+  'renewCalls',
+  'releaseCalls',
+  'takeLapsedCalls',
   'sweepCalls',
   'putBackCall',
   'cancelCall',
@@ -158,4 +181,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'beatNode',
   'leaveNode',
   'takeSingleton',
+  'leaveEngines',
+  'forgetEngines',
 ])

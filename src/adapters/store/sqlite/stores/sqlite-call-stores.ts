@@ -2,27 +2,45 @@
 
 import type { CallFinish, CallStore } from '../../../../domain/models/calls/call-store.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
+import { toCallBody, toCallEnd } from '../../call-records.ts'
 import { toAdmitInput, toAdmitOutcome } from '../operations/calls/admit-call.ts'
-import { toCallBody, toCallEnd } from '../operations/calls/call-result.ts'
+import { toHeldFields, toUnfinishedCall } from '../operations/calls/call-leases.ts'
 import { toFinishInput, toFinishOutcome } from '../operations/calls/finish-call.ts'
-import { toUnfinishedCall } from '../operations/calls/unfinished-calls.ts'
 import { inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 
 export function createCallStore({ write, read }: StoreChannels): CallStore {
   return {
-    admit(call, limits, isValid) {
-      const { accountId } = call
-      const input = toAdmitInput(call, limits, isValid)
-      return write.call('admitCall', input).then((answer) => toAdmitOutcome(accountId, answer))
+    admit(call, limits, options) {
+      const asker = { accountId: call.accountId, owner: options.lease.owner }
+      return write
+        .call('admitCall', toAdmitInput(call, limits, options))
+        .then((answer) => toAdmitOutcome(asker, answer))
     },
-    keepProgress: ({ seq, id }, progress) =>
-      write.call('keepProgress', { seq, id, progress: JSON.stringify(progress) }),
+    keepProgress: ({ seq, id, owner, fence }, progress) =>
+      write.call('keepProgress', { seq, id, owner, fence, progress: JSON.stringify(progress) }),
     finish(ref, finish) {
       return write.call('finishCall', toFinishInput(ref, finish), bytesOf(finish.end)).then(toFinishOutcome)
     },
-    async unfinished(after, limit) {
-      return (await read.call('unfinishedCalls', { after, limit })).map(toUnfinishedCall)
+    async renew(calls, until) {
+      if (calls.length === 0) return []
+      const renewed = await write.call('renewCalls', { calls: calls.map(toHeldFields), until: until.getTime() })
+      return renewed.map(([id, stopAsked]) => ({ id, isStopAsked: stopAsked === 1 }))
     },
+    async release(calls) {
+      if (calls.length > 0) await write.call('releaseCalls', calls.map(toHeldFields))
+    },
+    async takeLapsed({ lease: { owner, until }, limit, ...options }) {
+      const lapsed = {
+        owner,
+        lapsedBefore: options.lapsedBefore.getTime(),
+        ownLapsedBefore: options.ownLapsedBefore.getTime(),
+        except: options.except.map(({ seq }) => seq),
+      }
+      if (!(await read.call('hasLapsedCalls', lapsed))) return []
+      const taken = await write.call('takeLapsedCalls', { ...lapsed, leaseUntil: until.getTime(), limit })
+      return taken.map((row) => toUnfinishedCall(owner, row))
+    },
+    isRunning: ({ seq, id }) => read.call('isCallRunning', { seq, id }),
     async standing(accountId) {
       const [runningCalls, committedMicros] = await read.call('callStanding', accountId)
       return { runningCalls, committedMicros }
@@ -56,13 +74,15 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
       const [requestId, modelId, state, position, result] = row
       return { id: requestId, modelId, state, position, end: result === null ? null : toCallEnd(result) }
     },
-    async take(accountId, limits, now) {
-      const taken = await write.call('takeCall', { accountId, ...limits, now: now.getTime() })
+    async take(accountId, limits, { now, lease: { owner, until } }) {
+      const input = { accountId, ...limits, now: now.getTime(), owner, leaseUntil: until.getTime() }
+      const taken = await write.call('takeCall', input)
       if (taken === null) return null
-      const { seq, id, bytes, hash, ...call } = taken
-      return { ref: { seq, id, accountId }, body: toCallBody(bytes, hash), ...call }
+      const { seq, id, fence, bytes, hash, ...call } = taken
+      return { ref: { seq, id, accountId, owner, fence }, body: toCallBody(bytes, hash), ...call }
     },
-    putBack: ({ seq, id }) => write.call('putBackCall', { seq, id }),
+    putBack: ({ seq, id, owner, fence }, { isLoss }) =>
+      write.call('putBackCall', { seq, id, owner, fence, loss: Number(isLoss) }),
     accountsWaiting: () => read.call('accountsWaiting', null),
     cancel: (accountId, id, at, forgetAt) =>
       write.call('cancelCall', { accountId, id, at: at.getTime(), forgetAt: forgetAt.getTime() }),

@@ -2,21 +2,33 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../../../../lib/log.ts'
+import { isText } from '../../../../../test/support/clients/test-socket.ts'
 import { createLoopback } from '../../../../../test/support/loopback-medium.ts'
 import { createWireBus } from '../../../../adapters/bus/wire-bus.ts'
+import type { Job } from '../../../../domain/jobs/job.ts'
 import { isEnd, JOB, outline, SAMPLER, startSockets } from './start-sockets.ts'
+
+const ENDED: Job = {
+  ...{ id: JOB, accountId: 'ada', pool: 'default', status: 'succeeded', priority: 0, metadata: {} },
+  ...{ createdAt: new Date(0), startedAt: new Date(1), completedAt: new Date(2), expiresAt: new Date(1e15) },
+  ...{ queuePosition: null, progress: null, outputs: [], error: null, outputsReused: false, outputsReplaced: 0 },
+  ...{ attempt: 1, version: 9 },
+}
 
 async function startTwo() {
   const medium = createLoopback()
-  const join = () => createWireBus({ medium: medium.join(), log: silentLog })
+  const ends = [medium.join(), medium.join()]
+  const join = (end: (typeof ends)[number]) => createWireBus({ medium: end, log: silentLog })
   const options = { sockets: { isPerClient: true } }
   const [one, other] = [
-    await startSockets({ ...options, bus: join() }),
-    await startSockets({ ...options, bus: join() }),
+    await startSockets({ ...options, bus: join(ends[0]) }),
+    await startSockets({ ...options, bus: join(ends[1]) }),
   ]
   return {
     one,
     other,
+    medium,
+    otherEnd: ends[1],
     [Symbol.asyncDispose]: async () => void (await Promise.all([one.server.close(), other.server.close()])),
   }
 }
@@ -55,4 +67,24 @@ test('a process without a socket of the account keeps nothing of runs elsewhere,
   await Promise.all([here, there].map((socket) => socket.until(isEnd)))
   assert.ok(outline(there.frames).includes('progress'))
   assert.ok(!outline(there.frames).includes('execution_start'))
+})
+
+test('the end of a run that was lost on the way is told once the gap is known, and counts are read from the store', async () => {
+  await using rigs = await startTwo()
+  const { one, other, medium, otherEnd } = rigs
+  const there = await other.connect('token=ada&clientId=')
+  for (const move of ['queued', 'taken'] as const) one.move(JOB, move)
+  for (const event of SAMPLER) one.say(JOB, event)
+  await there.until((frame) => isText(frame, 'progress'))
+  await medium.settle()
+  otherEnd.cut()
+  one.move(JOB, 'ended')
+  one.say(JOB, { type: 'succeeded' })
+  other.jobs.set(JOB, { ...ENDED, id: JOB })
+  otherEnd.mend()
+  await there.until(isEnd)
+  // Another job was queued meanwhile and nobody heard of it.
+  other.waiting.set('ada', 1)
+  other.ticker.advance(5000)
+  await there.until((frame) => isText(frame, 'status') && outline([frame])[0] === 'status 1')
 })

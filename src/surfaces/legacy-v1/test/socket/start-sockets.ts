@@ -32,8 +32,9 @@ export interface TestSockets extends AsyncDisposable {
   readonly sockets: Sockets
   readonly bus: EventBus<LiveEvent>
   readonly ticker: ManualTicker
-  /** Jobs under way, as the store would count them, by account. */
+  /** Jobs that run and jobs that wait, as the store would count them, by account. */
   readonly live: Map<string, number>
+  readonly waiting: Map<string, number>
   /** What the store knows of jobs. */
   readonly jobs: Map<string, Job>
   readonly jobClients: JobClients
@@ -51,7 +52,7 @@ export interface ConnectOptions {
 
 export interface TestSocketsOptions {
   readonly gate?: Partial<GateOptions>
-  readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countLive' | 'isPerClient'>>
+  readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countJobs' | 'isPerClient'>>
   readonly maxSocketsPerAccount?: number
   /** One process's end of a bus that several share. */
   readonly bus?: EventBus<LiveEvent>
@@ -78,7 +79,8 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   })
   const bus = options.bus ?? createLocalBus<LiveEvent>({ log: silentLog })
   const ticker = createManualTicker()
-  const [live, jobs, clients] = [new Map<string, number>(), new Map<string, Job>(), new Map<string, string>()]
+  const [live, waiting] = [new Map<string, number>(), new Map<string, number>()]
+  const [jobs, clients] = [new Map<string, Job>(), new Map<string, string>()]
   const jobClients = createJobClients({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
   const answerError = createAnswerError(silentLog)
   const sockets = createSockets({
@@ -88,7 +90,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     ticker,
     clock: { now: () => new Date(1_700_000_000_000) },
     log: silentLog,
-    countLive: async (accountId) => live.get(accountId) ?? 0,
+    countJobs: async (accountId) => ({ running: live.get(accountId) ?? 0, queued: waiting.get(accountId) ?? 0 }),
     async findJob(_accountId, jobId) {
       const job = jobs.get(jobId)
       if (job === undefined) throw new ServiceError('not_found', 'there is no job with this id')
@@ -118,6 +120,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     bus,
     ticker,
     live,
+    waiting,
     jobs,
     jobClients,
     clients,

@@ -112,14 +112,17 @@ export async function listChangedDeployments(
 }
 
 const COUNTED = 1000
-// Waiting jobs are counted up to a bound. Held ones are never more than there are workers, so all of them are counted at once.
+// Waiting jobs are counted up to a bound, in the order of the index: else a pool where none wait would be sought by walking the
+// table. Held ones are never more than there are workers, so all of them are counted at once.
 const LOADS = statement<[pool: string, queued: number, running: number]>(
   'deployments.loads',
   `WITH held AS MATERIALIZED (
      SELECT pool, count(*) AS jobs FROM job WHERE status IN ('running', 'canceling') AND pool = ANY($1::text[]) GROUP BY pool
    )
    SELECT asked.pool,
-     (SELECT count(*) FROM (SELECT 1 FROM job WHERE status = 'queued' AND job.pool = asked.pool LIMIT ${COUNTED}) AS waiting),
+     (SELECT count(*) FROM (
+        SELECT 1 FROM job WHERE status = 'queued' AND job.pool = asked.pool ORDER BY pool, needs, account_id LIMIT ${COUNTED}
+      ) AS waiting),
      least(coalesce(held.jobs, 0), ${COUNTED})
    FROM unnest($1::text[]) WITH ORDINALITY AS asked (pool, place) LEFT JOIN held ON held.pool = asked.pool
    ORDER BY asked.place`,

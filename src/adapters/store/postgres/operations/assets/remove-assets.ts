@@ -18,9 +18,10 @@ const IS_OUTPUT = statement<[number]>(
 )
 const EXPIRE = statement<Removed>(
   'assets.expire',
-  `WITH due AS MATERIALIZED (
-     SELECT id FROM asset WHERE expires_at IS NOT NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)
-   DELETE FROM asset USING due WHERE asset.id = due.id RETURNING account_id, hash, size_bytes`,
+  // By an array: the planner takes the limit, which it does not know, for a tenth of the table, and would walk it for a join.
+  `DELETE FROM asset WHERE id = ANY (ARRAY(
+     SELECT id FROM asset WHERE expires_at IS NOT NULL AND expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))
+   RETURNING account_id, hash, size_bytes`,
 )
 
 interface RemoveQuery {

@@ -18,6 +18,7 @@ import { HAS_CREDENTIALS, LIVE_COLUMNS } from './job-row.ts'
 // Each costs some 20 microseconds. Where more accounts wait in a lane a claim looks at a part of them, and the next claim of this
 // node at the part after that: then the order is fair inside each part, and every part gets its turn.
 const MAX_HEADS = 32
+const MAX_CHOICES = 8
 const MAX_PARTS = 256
 const MAX_RACES = 8
 const MAX_TRIES = 3
@@ -25,10 +26,19 @@ const MAX_TRIES = 3
 const WAITS = `status = 'queued' AND pool = $1 AND expires_at > $5`
 
 /**
- * `pick` has named a queue. `next` locks its first job that nobody else is taking, `room` counts it while its account has room, by
- * the newest row of the account, and `taken` starts it. What an earlier attempt showed is replaced by what this one makes.
+ * `best` has named queues, the best one first. `pick` is the first of them whose account nobody else is counting on just now, so
+ * that claims of several nodes do not queue up behind one account; where all are busy it is the best one, and waits for its turn.
+ * `next` locks its first job that nobody else is taking, `room` counts it while its account has room, by the newest row of the
+ * account, and `taken` starts it. What an earlier attempt showed is replaced by what this one makes.
  */
 const take = (next: string) => `
+  pick AS MATERIALIZED (
+    (SELECT best.* FROM best CROSS JOIN LATERAL (
+       SELECT 1 FROM account_load WHERE account_load.account_id = best.account_id AND running < max_running
+       FOR NO KEY UPDATE SKIP LOCKED) AS free LIMIT 1)
+    UNION ALL
+    (SELECT * FROM best LIMIT 1)
+    LIMIT 1),
   next AS MATERIALIZED (
     SELECT chosen.id, pick.account_id, pick.engine FROM pick CROSS JOIN LATERAL (
       SELECT id FROM job WHERE ${WAITS} AND account_id = pick.account_id ${next}
@@ -87,8 +97,8 @@ const TAKE_ANY = statement<TakenRow>(
       SELECT needs, account_id, seq FROM job WHERE ${WAITS} AND (needs, account_id) > (head.needs, head.account_id)
       ORDER BY needs, account_id, priority DESC, seq LIMIT 1) AS further
     WHERE head.depth < ${MAX_HEADS}),
-  pick AS MATERIALIZED (
-    SELECT head.account_id, $6::text AS engine FROM head ${LOAD} ORDER BY running, served, seq LIMIT 1),
+  best AS MATERIALIZED (
+    SELECT head.account_id, $6::text AS engine FROM head ${LOAD} ORDER BY running, served, seq LIMIT ${MAX_CHOICES}),
   ${take('')}`,
 )
 
@@ -129,8 +139,9 @@ const TAKE_FITTING = statement<TakenRow>(
   near AS (
     SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
     WHERE priority = best_priority AND running = least_running AND served <= least_served + $10::int),
-  pick AS MATERIALIZED (
-    SELECT engine, needs, account_id FROM near WHERE seq <= oldest + $10::int ORDER BY running, rank, seq, place LIMIT 1),
+  best AS MATERIALIZED (
+    SELECT engine, needs, account_id FROM near WHERE seq <= oldest + $10::int
+    ORDER BY running, rank, seq, place LIMIT ${MAX_CHOICES}),
   ${take('AND needs = pick.needs')}`,
 )
 
@@ -146,7 +157,7 @@ function isBefore(one: PartEnd, other: PartEnd): boolean {
   return one.lane === other.lane ? one.accountId < other.accountId : one.lane < other.lane
 }
 
-export type ClaimJob = (request: ClaimRequest) => Promise<Claim | null>
+type ClaimJob = (request: ClaimRequest) => Promise<Claim | null>
 
 /** Remembers, for each pool that is crowded, where the next claim goes on. */
 export function createClaimJob(relaxed: Connected): ClaimJob {

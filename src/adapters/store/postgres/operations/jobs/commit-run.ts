@@ -52,7 +52,7 @@ const MAX_COMMITS = 64
 const MAX_BYTES = 4_194_304
 const MAX_BATCHES = 2
 
-export type CommitRun = (lease: Lease, change: RunChange, now: Date) => Promise<CommitOutcome>
+type CommitRun = (lease: Lease, change: RunChange, now: Date) => Promise<CommitOutcome>
 
 export function createCommitRun({ durable, relaxed }: Pick<Connections, 'durable' | 'relaxed'>): CommitRun {
   const nameOf = ({ jobId }: Commit) => jobId

@@ -21,18 +21,19 @@ interface DropInput {
   readonly expiredBefore: number
   /** About how many jobs one call may remove. */
   readonly limit: number
+  readonly signal?: AbortSignal | undefined
 }
 
 /** How many jobs went. */
 export async function dropExpired(chore: Connected, input: DropInput): Promise<number> {
-  const { now, expiredBefore, limit } = input
+  const { now, expiredBefore, limit, signal } = input
   const over = Math.min(now, expiredBefore)
   let removed = 0
   for (const range of await listPartitions(chore)) {
-    if (range.to > over || removed >= limit) break
+    if (range.to > over || removed >= limit || signal?.aborted) break
     if (await isNeeded(chore, range, expiredBefore)) continue
-    removed += await emptyRange(chore, range, { now, limit: limit - removed })
-    if (removed < limit) await dropRange(chore, range)
+    removed += await emptyRange(chore, range, { now, limit: limit - removed, signal })
+    if (removed < limit && !signal?.aborted) await dropRange(chore, range)
   }
   return removed
 }
@@ -60,16 +61,15 @@ const DELETE_CHOSEN = statement(
 async function emptyRange(
   chore: Connected,
   range: PartitionRange,
-  { now, limit }: Pick<DropInput, 'now' | 'limit'>,
+  { now, limit, signal }: Pick<DropInput, 'now' | 'limit' | 'signal'>,
 ): Promise<number> {
-  await inBlocks<OutputRecord>(
-    chore,
-    { table: partitionName('output', range), columns: 'account_id, hash, size_bytes', limit: Number.POSITIVE_INFINITY },
-    (tx, gone) => giveBackOutputs(tx, gone, now),
+  const outputs = { table: partitionName('output', range), columns: 'account_id, hash, size_bytes' }
+  await inBlocks<OutputRecord>(chore, { ...outputs, limit: Number.POSITIVE_INFINITY, signal }, (tx, gone) =>
+    giveBackOutputs(tx, gone, now),
   )
   const removed = await inBlocks<readonly [accountId: string, status: string]>(
     chore,
-    { table: partitionName('job_done', range), columns: 'account_id, status', limit },
+    { table: partitionName('job_done', range), columns: 'account_id, status', limit, signal },
     giveBackCounts,
   )
   const bounds = [range.from, range.to, CHOSEN_AT_ONCE]
@@ -81,6 +81,7 @@ interface Blocks {
   readonly table: string
   readonly columns: string
   readonly limit: number
+  readonly signal: AbortSignal | undefined
 }
 
 /**
@@ -89,7 +90,7 @@ interface Blocks {
  */
 async function inBlocks<Row extends readonly unknown[]>(
   chore: Connected,
-  { table, columns, limit }: Blocks,
+  { table, columns, limit, signal }: Blocks,
   giveBack: (tx: Queryable, gone: readonly Row[]) => Promise<void>,
 ): Promise<number> {
   const size: Statement<[number]> = {
@@ -102,7 +103,7 @@ async function inBlocks<Row extends readonly unknown[]>(
   }
   const blocks = (await chore.get(size))?.[0] ?? 0
   let deleted = 0
-  for (let block = 0; block < blocks && deleted < limit; block += BLOCKS_AT_ONCE) {
+  for (let block = 0; block < blocks && deleted < limit && !signal?.aborted; block += BLOCKS_AT_ONCE) {
     const bounds = [`(${block},0)`, `(${block + BLOCKS_AT_ONCE},0)`]
     deleted += await chore.transaction(
       async (tx) => {

@@ -40,7 +40,7 @@ type Terms = readonly [
 const TERM_COUNT = 4
 
 /** A job that has left the queue's table, and what is still to be closed for it. */
-export interface EndedJob {
+interface EndedJob {
   readonly row: JobRow
   readonly terms: Terms
   readonly isLost: boolean

@@ -84,7 +84,7 @@ function toQueued(row: JobRow) {
 }
 
 /** $1 job id, $2 account, $3 now. */
-export const VISIBLE = `(
+const VISIBLE = `(
   SELECT id, expires_at FROM job WHERE id = $1 AND account_id = $2
   UNION ALL
   SELECT id, expires_at FROM job_done WHERE id = $1 AND account_id = $2 AND (expires_at > $3 OR status = 'expired')) AS visible`

@@ -4,7 +4,6 @@
  */
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { toText } from '../../database/texts.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'
 
@@ -75,8 +74,8 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     jobs.map(({ price }) => price?.perSecondMicros ?? null),
     jobs.map(({ price }) => price?.minimumMicros ?? null),
     jobs.map(({ metadata }) => toMetadata(metadata)),
-    jobs.map(({ workflow }) => toText(workflow)),
-    submissions.map((submission) => toText(submission?.workflowId ?? null)),
+    jobs.map(({ workflow }) => workflow),
+    submissions.map((submission) => submission?.workflowId ?? null),
     submissions.map((submission) => submission?.text ?? null),
   ])
 }
@@ -92,10 +91,10 @@ async function insertInputs(tx: Queryable, jobs: readonly NewJob[]): Promise<voi
   await tx.run(INSERT_INPUTS, [
     rows.map(({ id }) => id),
     rows.map(({ position }) => position),
-    rows.map(({ name }) => toText(name)),
+    rows.map(({ name }) => name),
     rows.map(({ hash }) => hash),
     rows.map(({ sizeBytes }) => sizeBytes),
-    rows.map(({ contentType }) => toText(contentType)),
+    rows.map(({ contentType }) => contentType),
   ])
 }
 
@@ -113,7 +112,7 @@ async function insertSecrets(tx: Queryable, jobs: readonly NewJob[]): Promise<vo
 async function insertNotes(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
   const rows = jobs.flatMap(({ id, notes }) => (notes == null ? [] : { id, notes }))
   if (rows.length === 0) return
-  await tx.run(INSERT_NOTES, [rows.map(({ id }) => id), rows.map(({ notes }) => toText(notes))])
+  await tx.run(INSERT_NOTES, [rows.map(({ id }) => id), rows.map(({ notes }) => notes)])
 }
 
 async function insertLabels(tx: Queryable, jobs: readonly NewJob[]): Promise<void> {
@@ -121,8 +120,8 @@ async function insertLabels(tx: Queryable, jobs: readonly NewJob[]): Promise<voi
   if (rows.length === 0) return
   await tx.run(INSERT_LABELS, [
     rows.map(({ job }) => job.accountId),
-    rows.map(({ key }) => toText(key)),
-    rows.map(({ value }) => toText(value)),
+    rows.map(({ key }) => key),
+    rows.map(({ value }) => value),
     rows.map(({ job }) => job.createdAt.getTime()),
     rows.map(({ job }) => job.id),
     rows.map(({ job }) => job.expiresAt.getTime()),

@@ -72,7 +72,7 @@ export function toNewOutput(output: Output): NewOutput {
 }
 
 /** The outputs that a write brings for one job, which is locked. */
-export interface OutputAddition {
+interface OutputAddition {
   readonly jobId: string
   readonly accountId: string
   readonly expiresAt: number

@@ -6,7 +6,6 @@
 import type { TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import { COLUMN } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { toText } from '../../database/texts.ts'
 import { removeRecords } from '../assets/account-storage.ts'
 import { offerBlobs } from '../assets/blob-references.ts'
 import { endJobs } from './end-job.ts'
@@ -102,8 +101,8 @@ async function removeLabels(tx: Queryable, removed: readonly Removed[]): Promise
     const pairs = metadata === null ? [] : Object.entries(JSON.parse(metadata) as Record<string, string>)
     return pairs.map(([key, value]) => ({
       accountId,
-      key: toText(key),
-      value: toText(value),
+      key,
+      value,
       createdAt,
       id,
       expiresAt,

@@ -9,7 +9,7 @@ import { COLUMN } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { endJobs, type JobEnd } from './end-job.ts'
 
-export function toLeaseColumns(leases: readonly Lease[]): [jobIds: string[], leaseIds: string[]] {
+function toLeaseColumns(leases: readonly Lease[]): [jobIds: string[], leaseIds: string[]] {
   return [leases.map(({ jobId }) => jobId), leases.map(({ leaseId }) => leaseId)]
 }
 
@@ -63,7 +63,7 @@ export async function releaseLeases(
   })
 }
 
-export interface ReapInput {
+interface ReapInput {
   readonly now: number
   readonly lapsedBefore: number
   readonly maxAttempts: number

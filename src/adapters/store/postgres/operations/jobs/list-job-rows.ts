@@ -11,7 +11,6 @@ import { endOfPage } from '../../../../../domain/jobs/read/list-jobs.ts'
 import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { COLUMN, toJob } from '../../../rows/job-row.ts'
 import { type Queryable, type Statement, statement } from '../../database/statement.ts'
-import { toText } from '../../database/texts.ts'
 import { addPositions, type FoundJob, outputsOf } from './find-job.ts'
 import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'
 
@@ -142,9 +141,9 @@ const WALK_COLUMNS = 3
 
 async function listLabelled(read: Queryable, input: ListInput, walked: number): Promise<ListAnswer> {
   const { accountId, pool, statuses, limit, before, now } = input
-  const [first = ['', ''], ...others] = input.labels.map((label) => label.map((text) => toText(text)))
+  const [first = ['', ''], ...others] = input.labels
   const labels = [...first, others.map(([key]) => key), others.map(([, value]) => value)]
-  const rows = await read.all(LIST_LABELLED, [...[accountId, ...before, ...labels, statuses, now, pool, limit, walked]])
+  const rows = await read.all(LIST_LABELLED, [accountId, ...before, ...labels, statuses, now, pool, limit, walked])
   const [head] = rows
   if (head === undefined) return { found: [], resumeBefore: null }
   const [entries, lastCreatedAt, lastJobId] = head

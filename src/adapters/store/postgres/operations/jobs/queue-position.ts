@@ -5,7 +5,7 @@
  */
 import { type Queryable, statement } from '../../database/statement.ts'
 
-export interface QueuedJob {
+interface QueuedJob {
   readonly seq: number
   readonly accountId: string
   readonly pool: string

@@ -47,8 +47,9 @@ export function forgetNodes(db: Queryable, deadBefore: Date): Promise<number> {
   return db.run(FORGET, [deadBefore.getTime()])
 }
 
-/** The time that the caller believes in, or the server's if that is earlier. */
-const NO_LATER_THAN_NOW = '(SELECT least($3::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint))'
+/** The time that the caller believes in ($3), or the server's if that is earlier. */
+export const NO_LATER_THAN_NOW =
+  '(SELECT least($3::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint))'
 
 type SingletonRow = readonly [nodeId: string, heldSince: number, heldUntil: number]
 

@@ -3,12 +3,12 @@
  * the call pool, the ceiling of committed spend. Only a call that passes all of them leaves anything behind.
  */
 import type { DatabaseSync } from 'node:sqlite'
-import type { AdmitOutcome, CallLimits, NewCall } from '../../../../../domain/models/calls/call-store.ts'
+import type { AdmitOptions, AdmitOutcome, CallLimits, NewCall } from '../../../../../domain/models/calls/call-store.ts'
+import { type ResultFields, toCallEnd } from '../../../call-records.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { type KeyedCall, type KeyVerdict, prepareFindKeyHolder } from './call-key.ts'
 import { type PoolEntry, type PoolLimits, prepareCallMoney, prepareCallPool, type Standing } from './call-pool.ts'
-import { type ResultFields, toCallEnd } from './call-result.ts'
 
 interface Admission extends PoolLimits, PoolEntry {
   readonly id: string
@@ -21,23 +21,25 @@ interface Admission extends PoolLimits, PoolEntry {
   readonly holdMicros: number | null
   readonly mayResubmit: boolean
   readonly isValid: boolean
+  readonly owner: string
+  readonly leaseUntil: number
 }
 
 const ADMISSION = createPacking<Admission>({
   ...{ id: true, accountId: true, key: true, fingerprint: true, model: true, baseUrl: true, createdAt: true },
   ...{ expiresAt: true, holdMicros: true, spendMicros: true, costly: true, mayResubmit: true, isValid: true },
-  ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true },
+  ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true, owner: true, leaseUntil: true },
 })
 
 type AdmitAnswer =
-  | readonly ['admitted', seq: number, id: string, running: number, committedMicros: number]
+  | readonly ['admitted', seq: number, id: string, fence: number, running: number, committedMicros: number]
   | readonly ['done', id: string, result: ResultFields, running: number, committedMicros: number]
   | readonly ['running', seq: number, id: string, model: string, running: number, committedMicros: number]
   | readonly ['waiting', seq: number, id: string]
   | readonly ['other_request' | 'unusable' | 'no_credits' | 'invalid']
   | readonly ['calls_exhausted' | 'spend_exhausted', running: number, committedMicros: number]
 
-export function toAdmitInput(call: NewCall, limits: CallLimits, isValid: boolean): Packed<Admission> {
+export function toAdmitInput(call: NewCall, limits: CallLimits, { isValid, lease }: AdmitOptions): Packed<Admission> {
   const { id, accountId, key, fingerprint, baseUrl, holdMicros, spendMicros, mayResubmit } = call
   const { maxCalls, maxCostlyCalls, ceilingMicros } = limits
   return ADMISSION.pack({
@@ -47,14 +49,21 @@ export function toAdmitInput(call: NewCall, limits: CallLimits, isValid: boolean
     createdAt: call.createdAt.getTime(),
     expiresAt: call.expiresAt.getTime(),
     costly: Number(call.isCostly),
+    owner: lease.owner,
+    leaseUntil: lease.until.getTime(),
   })
 }
 
-export function toAdmitOutcome(accountId: string, answer: AdmitAnswer): AdmitOutcome {
+interface Asker {
+  readonly accountId: string
+  readonly owner: string
+}
+
+export function toAdmitOutcome({ accountId, owner }: Asker, answer: AdmitAnswer): AdmitOutcome {
   switch (answer[0]) {
     case 'admitted': {
-      const [outcome, seq, id, runningCalls, committedMicros] = answer
-      return { outcome, ref: { seq, id, accountId }, standing: { runningCalls, committedMicros } }
+      const [outcome, seq, id, fence, runningCalls, committedMicros] = answer
+      return { outcome, ref: { seq, id, accountId, owner, fence }, standing: { runningCalls, committedMicros } }
     }
     case 'done': {
       const [outcome, id, result, runningCalls, committedMicros] = answer
@@ -123,30 +132,36 @@ export function prepareAdmitCall(database: DatabaseSync): (input: Packed<Admissi
     const [running, committed]: Standing = pool.enter(call)
     const attempt = before === null ? 0 : before.attempt + 1
     money.hold({ id, accountId, attempt, holdMicros }, now)
-    const seq = write(call, before)
-    return ['admitted', seq, id, running, committed]
+    const [seq, fence] = write(call, before)
+    return ['admitted', seq, id, fence, running, committed]
   }
 }
 
-function prepareWriteCall(database: DatabaseSync): (call: Admission, before: KeyedCall | null) => number {
+type WrittenCall = readonly [seq: number, fence: number]
+const FIRST_FENCE = 1
+
+function prepareWriteCall(database: DatabaseSync): (call: Admission, before: KeyedCall | null) => WrittenCall {
   const insert = database.prepare(`
     INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-      started_at, hold_micros, spend_micros, costly)
-    VALUES (?1, ?2, ?3, ?4, 0, 'running', ?5, ?6, ?7, ?8, ?7, ?9, ?10, ?11)`)
-  const resume = prepareRows<[number]>(
+      started_at, hold_micros, spend_micros, costly, owner, lease_until, fence)
+    VALUES (?1, ?2, ?3, ?4, 0, 'running', ?5, ?6, ?7, ?8, ?7, ?9, ?10, ?11, ?12, ?13, ${FIRST_FENCE})`)
+  const resume = prepareRows<[seq: number, fence: number]>(
     database,
     `UPDATE router_call SET state = 'running', attempt = attempt + 1, base_url = ?2, started_at = ?3, hold_micros = ?4,
-       spend_micros = ?5, costly = ?6 WHERE seq = ?1 RETURNING seq`,
+       spend_micros = ?5, costly = ?6, owner = ?7, lease_until = ?8, fence = fence + 1, stop_asked = 0
+     WHERE seq = ?1 RETURNING seq, fence`,
   )
   return (call, before) => {
-    const { baseUrl, createdAt, holdMicros, spendMicros, costly } = call
+    const { baseUrl, createdAt, holdMicros, spendMicros, costly, owner, leaseUntil } = call
     if (before !== null) {
-      resume.get(before.seq, baseUrl, createdAt, holdMicros, spendMicros, costly)
-      return before.seq
+      const row = resume.get(before.seq, baseUrl, createdAt, holdMicros, spendMicros, costly, owner, leaseUntil)
+      if (row === undefined) throw new Error(`No call at ${before.seq}.`)
+      return row
     }
     const { id, accountId, key, fingerprint, model, expiresAt } = call
     const keyed = [id, accountId, key, fingerprint] as const
-    const row = insert.run(...keyed, model, baseUrl, createdAt, expiresAt, holdMicros, spendMicros, costly)
-    return Number(row.lastInsertRowid)
+    const money = [holdMicros, spendMicros, costly] as const
+    const row = insert.run(...keyed, model, baseUrl, createdAt, expiresAt, ...money, owner, leaseUntil)
+    return [Number(row.lastInsertRowid), FIRST_FENCE]
   }
 }

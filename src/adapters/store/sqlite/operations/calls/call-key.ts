@@ -1,7 +1,8 @@
 /** What a key was used for. A record past its life is removed here, so that a late sweep makes no difference. */
 import type { DatabaseSync } from 'node:sqlite'
+import type { ResultFields } from '../../../call-records.ts'
 import { prepareRows } from '../statement.ts'
-import { type CallResults, prepareCallResults, type ResultFields } from './call-result.ts'
+import { type CallResults, prepareCallResults } from './call-result.ts'
 
 interface KeyedRequest {
   readonly accountId: string

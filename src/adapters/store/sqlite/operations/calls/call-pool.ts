@@ -1,5 +1,6 @@
 /** The entry of a call in its account's pool, and the money set aside for it: taken and given back together. */
 import type { DatabaseSync } from 'node:sqlite'
+import { callHoldId, judgePool, type PoolVerdict } from '../../../call-records.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { prepareRows } from '../statement.ts'
 
@@ -16,8 +17,6 @@ export interface PoolEntry {
   readonly costly: number
   readonly spendMicros: number
 }
-
-type PoolVerdict = 'free' | 'calls_exhausted' | 'spend_exhausted'
 
 type Row = [running: number, costly: number, committedMicros: number]
 
@@ -45,14 +44,10 @@ export function prepareCallPool(database: DatabaseSync): CallPool {
   return {
     look({ accountId, costly, spendMicros }, { maxCalls, maxCostlyCalls, ceilingMicros }) {
       const [running, runningCostly, committed] = select.get(accountId) ?? [0, 0, 0]
-      const isFull =
-        (maxCalls !== null && running >= maxCalls) ||
-        (costly === 1 && maxCostlyCalls !== null && runningCostly >= maxCostlyCalls)
-      const isOver = ceilingMicros !== null && committed + spendMicros > ceilingMicros
-      return {
-        verdict: isFull ? 'calls_exhausted' : isOver ? 'spend_exhausted' : 'free',
-        standing: [running, committed],
-      }
+      const load = { running, costly: runningCostly, committedMicros: committed }
+      const limits = { maxCalls, maxCostlyCalls, ceilingMicros }
+      const verdict = judgePool(load, { isCostly: costly === 1, spendMicros }, limits)
+      return { verdict, standing: [running, committed] }
     },
     enter: ({ accountId, costly, spendMicros }) => enter.get(accountId, costly, spendMicros) ?? [0, 0],
     leave({ accountId, costly, spendMicros }) {
@@ -67,11 +62,6 @@ export function prepareStanding(database: DatabaseSync): (accountId: string) => 
     'SELECT running, committed_micros FROM router_account WHERE account_id = ?',
   )
   return (accountId) => select.get(accountId) ?? [0, 0]
-}
-
-/** A call that is let in anew after a crash takes a hold of its own; the old one was released. */
-function callHoldId(callId: string, attempt: number): string {
-  return attempt === 0 ? `call:${callId}` : `call:${callId}:${attempt}`
 }
 
 type CanPay = (accountId: string, micros: number) => boolean

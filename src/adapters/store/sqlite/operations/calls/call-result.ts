@@ -1,40 +1,13 @@
 /** The stored end of a call: written once, read whenever its key or its request is asked for again. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallBody, CallEnd, StoredRefusal } from '../../../../../domain/models/calls/call-store.ts'
+import type { ResultFields } from '../../../call-records.ts'
 import { prepareOfferBlob } from '../assets/blob-references.ts'
 import { prepareRows } from '../statement.ts'
-
-export type ResultFields = readonly [
-  contentType: string | null,
-  body: Uint8Array | null,
-  hash: string | null,
-  sizeBytes: number,
-  costMicros: number | null,
-  refusal: string | null,
-]
 
 interface StoredResult {
   readonly fields: ResultFields
   /** Until when it may be told again; null: as long as it is stored. */
   readonly replayUntil: number | null
-}
-
-export function toResultFields(end: CallEnd): ResultFields {
-  if (end.kind === 'refusal') return [null, null, null, 0, null, JSON.stringify(end.refusal)]
-  const { contentType, body, sizeBytes, costMicros } = end.result
-  const [bytes, hash] = body.kind === 'inline' ? [body.bytes, null] : [null, body.hash]
-  return [contentType, bytes, hash, sizeBytes, costMicros, null]
-}
-
-export function toCallEnd([contentType, bytes, hash, sizeBytes, costMicros, refusal]: ResultFields): CallEnd {
-  if (refusal !== null) return { kind: 'refusal', refusal: JSON.parse(refusal) as StoredRefusal }
-  const body = toCallBody(bytes, hash)
-  return { kind: 'result', result: { contentType: contentType ?? '', body, sizeBytes, costMicros } }
-}
-
-/** Small bodies are stored in the row, large ones as a blob. */
-export function toCallBody(bytes: Uint8Array | null, hash: string | null): CallBody {
-  return hash === null ? { kind: 'inline', bytes: bytes ?? new Uint8Array() } : { kind: 'blob', hash }
 }
 
 interface NewResult {

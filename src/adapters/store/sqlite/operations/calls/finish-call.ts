@@ -1,15 +1,21 @@
-/** Ends a call: stores its answer, charges for it and takes it out of the pool; does nothing when it had ended before. */
+/**
+ * Ends a call: stores its answer, charges for it and takes it out of the pool; does nothing when it had ended before, or is
+ * another node's now.
+ */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallFate, CallFinish, CallRef } from '../../../../../domain/models/calls/call-store.ts'
+import type { CallFate, CallFinish, HeldCall } from '../../../../../domain/models/calls/call-store.ts'
+import { type ResultFields, toResultFields } from '../../../call-records.ts'
 import { prepareOfferBlob } from '../assets/blob-references.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareCallMoney, prepareCallPool } from './call-pool.ts'
-import { prepareCallResults, type ResultFields, toResultFields } from './call-result.ts'
+import { prepareCallResults } from './call-result.ts'
 
 interface Finish {
   readonly seq: number
   readonly id: string
+  readonly owner: string
+  readonly fence: number
   readonly fate: CallFate
   readonly result: ResultFields | null
   readonly chargeMicros: number
@@ -20,18 +26,18 @@ interface Finish {
 }
 
 const FINISH = createPacking<Finish>({
-  ...{ seq: true, id: true, fate: true, result: true, chargeMicros: true },
+  ...{ seq: true, id: true, owner: true, fence: true, fate: true, result: true, chargeMicros: true },
   ...{ memo: true, at: true, replayUntil: true, expiresAt: true },
 })
 
-/** -1: nothing was charged to anybody; null: the call had ended already. */
+/** -1: nothing was charged to anybody; null: the call had ended already, or is another node's. */
 type FinishAnswer = number | null
 const UNCHARGED = -1
 
-export function toFinishInput({ seq, id }: CallRef, finish: CallFinish): Packed<Finish> {
+export function toFinishInput({ seq, id, owner, fence }: HeldCall, finish: CallFinish): Packed<Finish> {
   const { fate, end, memo } = finish
   return FINISH.pack({
-    ...{ seq, id, fate, memo },
+    ...{ seq, id, owner, fence, fate, memo },
     result: end === null ? null : toResultFields(end),
     chargeMicros: finish.chargeMicros ?? 0,
     at: finish.at.getTime(),
@@ -64,7 +70,7 @@ export function prepareFinishCall(database: DatabaseSync): (input: Packed<Finish
   const select = prepareRows<Row>(
     database,
     `SELECT account_id, key, queued, attempt, hold_micros, spend_micros, costly FROM router_call
-     WHERE seq = ? AND id = ? AND state = 'running'`,
+     WHERE seq = ? AND id = ? AND state = 'running' AND owner = ? AND fence = ?`,
   )
   const update = database.prepare(
     `UPDATE router_call SET state = ?2, expires_at = coalesce(?3, expires_at) WHERE seq = ?1`,
@@ -76,8 +82,8 @@ export function prepareFinishCall(database: DatabaseSync): (input: Packed<Finish
   const dropInput = prepareDropInput(database)
 
   return (input) => {
-    const { seq, id, fate, result, chargeMicros, memo, at, replayUntil, expiresAt } = FINISH.unpack(input)
-    const row = select.get(seq, id)
+    const { seq, id, owner, fence, fate, result, chargeMicros, memo, at, replayUntil, expiresAt } = FINISH.unpack(input)
+    const row = select.get(seq, id, owner, fence)
     if (row === undefined) return null
     const [accountId, key, queued, attempt, holdMicros, spendMicros, costly] = row
     pool.leave({ accountId, costly, spendMicros })

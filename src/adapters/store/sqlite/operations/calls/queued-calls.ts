@@ -6,10 +6,11 @@ import type {
   EnqueueOutcome,
   RequestState,
 } from '../../../../../domain/models/queue/request-store.ts'
+import { CANCELED, type ResultFields, toRefusalFields, WAITED } from '../../../call-records.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareFindKeyHolder } from './call-key.ts'
 import { type PoolLimits, prepareCallMoney, prepareCallPool } from './call-pool.ts'
-import { prepareCallResults, prepareFindResult, type ResultFields } from './call-result.ts'
+import { prepareCallResults, prepareFindResult } from './call-result.ts'
 import { prepareDropInput } from './finish-call.ts'
 
 interface EnqueueInput {
@@ -107,6 +108,8 @@ export function prepareFindRequest(
 interface TakeInput extends PoolLimits {
   readonly accountId: string
   readonly now: number
+  readonly owner: string
+  readonly leaseUntil: number
 }
 
 type TakenRow = [
@@ -120,15 +123,18 @@ type TakenRow = [
   bytes: Uint8Array | null,
   hash: string | null,
   holdMicros: number | null,
+  stopAsked: number,
 ]
 
 interface TakenCall {
   readonly seq: number
   readonly id: string
+  readonly fence: number
   readonly modelId: string
   readonly baseUrl: string
   readonly isKeyed: boolean
   readonly isPaid: boolean
+  readonly isStopAsked: boolean
   /** The body, or the hash of a stored one. */
   readonly bytes: Uint8Array | null
   readonly hash: string | null
@@ -137,38 +143,57 @@ interface TakenCall {
 export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => TakenCall | null {
   const select = prepareRows<TakenRow>(
     database,
-    `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros
+    `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked
      FROM router_call JOIN router_input AS i USING (seq)
      WHERE account_id = ? AND state = 'waiting' ORDER BY seq LIMIT 1`,
   )
-  const start = database.prepare(`UPDATE router_call SET state = 'running', started_at = ?2 WHERE seq = ?1`)
+  const start = prepareRows<[fence: number]>(
+    database,
+    `UPDATE router_call SET state = 'running', started_at = ?2, owner = ?3, lease_until = ?4, fence = fence + 1
+     WHERE seq = ?1 RETURNING fence`,
+  )
   const pool = prepareCallPool(database)
   return (input) => {
     const row = select.get(input.accountId)
     if (row === undefined) return null
-    const [seq, id, key, modelId, baseUrl, spendMicros, costly, bytes, hash, holdMicros] = row
+    const [seq, id, key, modelId, baseUrl, spendMicros, costly, bytes, hash, holdMicros, stopAsked] = row
     const entry = { accountId: input.accountId, spendMicros, costly }
     if (pool.look(entry, input).verdict !== 'free') return null
     pool.enter(entry)
-    start.run(seq, input.now)
-    return { seq, id, modelId, baseUrl, isKeyed: key !== null, isPaid: holdMicros !== null, bytes, hash }
+    const [fence] = start.get(seq, input.now, input.owner, input.leaseUntil) ?? [0]
+    return {
+      ...{ seq, id, fence, modelId, baseUrl, bytes, hash },
+      isKeyed: key !== null,
+      isPaid: holdMicros !== null,
+      isStopAsked: stopAsked === 1,
+    }
   }
 }
 
-export function preparePutBackCall(
-  database: DatabaseSync,
-): (input: { readonly seq: number; readonly id: string }) => void {
+interface PutBackInput {
+  readonly seq: number
+  readonly id: string
+  readonly owner: string
+  readonly fence: number
+  /** 1: the node that had taken it was lost. */
+  readonly loss: number
+}
+
+export function preparePutBackCall(database: DatabaseSync): (input: PutBackInput) => boolean {
   const update = prepareRows<[accountId: string, spendMicros: number, costly: number]>(
     database,
-    `UPDATE router_call SET state = 'waiting', started_at = NULL WHERE seq = ? AND id = ? AND state = 'running'
+    `UPDATE router_call SET state = 'waiting', started_at = NULL, owner = NULL, lease_until = 0, sent = 0,
+       losses = losses + ?5
+     WHERE seq = ?1 AND id = ?2 AND state = 'running' AND owner = ?3 AND fence = ?4
      RETURNING account_id, spend_micros, costly`,
   )
   const pool = prepareCallPool(database)
-  return ({ seq, id }) => {
-    const row = update.get(seq, id)
-    if (row === undefined) return
+  return ({ seq, id, owner, fence, loss }) => {
+    const row = update.get(seq, id, owner, fence, loss)
+    if (row === undefined) return false
     const [accountId, spendMicros, costly] = row
     pool.leave({ accountId, spendMicros, costly })
+    return true
   }
 }
 
@@ -204,8 +229,7 @@ function prepareEndWaiting(database: DatabaseSync): (row: WaitingRow, end: Waiti
     money.settle({ id, accountId, attempt: 0, holdMicros }, { micros: 0, memo: refusal.refusal, at })
     update.run(seq, state, forgetAt)
     dropInput(seq, at)
-    const fields = [null, null, null, 0, null, JSON.stringify(refusal)] as const
-    results.insert({ seq, fields, at, replayUntil: null })
+    results.insert({ seq, fields: toRefusalFields(refusal), at, replayUntil: null })
   }
 }
 
@@ -216,30 +240,21 @@ interface CancelCallInput {
   readonly forgetAt: number
 }
 
-const CANCELED: StoredRefusal = {
-  refusal: 'cancelled',
-  message: 'the request was cancelled before it ran; nothing was charged',
-  upstreamStatus: null,
-  failures: null,
-}
-const WAITED: StoredRefusal = {
-  refusal: 'waited_too_long',
-  message: 'the request waited longer than this service lets it; it never ran and nothing was charged',
-  upstreamStatus: null,
-  failures: null,
-}
-
 export function prepareCancelCall(database: DatabaseSync): (input: CancelCallInput) => CancelRequestOutcome {
   const select = prepareRows<[...WaitingRow, state: RequestState]>(
     database,
     'SELECT seq, id, account_id, hold_micros, state FROM router_call WHERE id = ? AND queued = 1 AND account_id = ?',
   )
+  const askToStop = database.prepare('UPDATE router_call SET stop_asked = 1 WHERE seq = ?')
   const endWaiting = prepareEndWaiting(database)
   return ({ accountId, id, at, forgetAt }) => {
     const row = select.get(id, accountId)
     if (row === undefined) return 'not_found'
     const [seq, callId, owner, holdMicros, state] = row
-    if (state === 'running') return 'running'
+    if (state === 'running') {
+      askToStop.run(seq)
+      return 'running'
+    }
     if (state !== 'waiting') return 'ended'
     endWaiting([seq, callId, owner, holdMicros], { state: 'canceled', at, forgetAt, refusal: CANCELED })
     return 'canceled'

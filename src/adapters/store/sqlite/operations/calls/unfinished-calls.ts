@@ -1,72 +1,25 @@
-/** Calls that a process left in the middle, the progress that lets another one go on, and the end of records past their life. */
+/** The progress of running calls, which lets another process go on with them, and the end of records past their life. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { CallProgress, UnfinishedCall } from '../../../../../domain/models/calls/call-store.ts'
+import { TOMBSTONE_MS } from '../../../call-records.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareCallResults } from './call-result.ts'
 
 interface ProgressInput {
   readonly seq: number
   readonly id: string
+  readonly owner: string
+  readonly fence: number
   /** JSON. */
   readonly progress: string
 }
 
-export function prepareKeepProgress(database: DatabaseSync): (input: ProgressInput) => void {
+/** False when the call has ended or is another node's. */
+export function prepareKeepProgress(database: DatabaseSync): (input: ProgressInput) => boolean {
   const update = database.prepare(
-    `UPDATE router_call SET progress = ?3 WHERE seq = ?1 AND id = ?2 AND state = 'running'`,
+    `UPDATE router_call SET progress = ?5 WHERE seq = ?1 AND id = ?2 AND state = 'running' AND owner = ?3 AND fence = ?4`,
   )
-  return ({ seq, id, progress }) => {
-    update.run(seq, id, progress)
-  }
+  return ({ seq, id, owner, fence, progress }) => update.run(seq, id, owner, fence, progress).changes === 1
 }
-
-type UnfinishedRow = [
-  seq: number,
-  id: string,
-  accountId: string,
-  key: string | null,
-  queued: number,
-  model: string,
-  baseUrl: string,
-  startedAt: number,
-  progress: string | null,
-]
-
-export function prepareUnfinishedCalls(
-  database: DatabaseSync,
-): (query: { readonly after: number; readonly limit: number }) => UnfinishedRow[] {
-  const select = prepareRows<UnfinishedRow>(
-    database,
-    `SELECT seq, id, account_id, key, queued, model, base_url, started_at, progress FROM router_call
-     WHERE state = 'running' AND seq > ? ORDER BY seq LIMIT ?`,
-  )
-  return ({ after, limit }) => select.all(after, limit)
-}
-
-export function toUnfinishedCall([
-  seq,
-  id,
-  accountId,
-  key,
-  queued,
-  model,
-  baseUrl,
-  startedAt,
-  progress,
-]: UnfinishedRow): UnfinishedCall {
-  return {
-    ref: { seq, id, accountId },
-    modelId: model,
-    baseUrl,
-    progress: progress === null ? null : (JSON.parse(progress) as CallProgress),
-    isQueued: queued === 1,
-    isKeyed: key !== null,
-    startedAt: new Date(startedAt),
-  }
-}
-
-// How long the id of a queued call is known after its result is gone, so that its owner is told so and not that it never was.
-const TOMBSTONE_MS = 7 * 24 * 60 * 60 * 1000
 
 export function prepareSweepCalls(
   database: DatabaseSync,

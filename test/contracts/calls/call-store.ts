@@ -3,17 +3,19 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
+import type { LedgerStore } from '../../../src/domain/credits/ledger.ts'
 import type {
   CallEnd,
   CallFinish,
   CallLimits,
-  CallRef,
   CallStore,
+  HeldCall,
   NewCall,
-} from '../../src/domain/models/calls/call-store.ts'
-import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
-import { at, DAY_MS } from './store-under-test.ts'
+  NewLease,
+  UnfinishedCall,
+} from '../../../src/domain/models/calls/call-store.ts'
+import type { RequestStore } from '../../../src/domain/models/queue/request-store.ts'
+import { at, DAY_MS } from '../store-under-test.ts'
 
 export interface CallStoreUnderTest {
   readonly calls: CallStore
@@ -23,10 +25,17 @@ export interface CallStoreUnderTest {
   addAccount(micros: number | null): Promise<string>
 }
 
-const NO_LIMITS: CallLimits = { maxCalls: null, maxCostlyCalls: null, ceilingMicros: null }
-const PRICE = 40_000
+const LEASE_MS = 30_000
 
-function newCall(accountId: string, fields: Partial<NewCall> = {}): NewCall {
+/** A lease that begins at the start of the test's time, or `afterMs` later. */
+export function leaseOf(owner: string, afterMs = 0): NewLease {
+  return { owner, until: at(afterMs + LEASE_MS) }
+}
+
+const NO_LIMITS: CallLimits = { maxCalls: null, maxCostlyCalls: null, ceilingMicros: null }
+export const PRICE = 40_000
+
+export function newCall(accountId: string, fields: Partial<NewCall> = {}): NewCall {
   return {
     id: randomUUID(),
     accountId,
@@ -54,16 +63,16 @@ const END: CallEnd = {
   },
 }
 
-function ending(fields: Partial<CallFinish> = {}): CallFinish {
+export function ending(fields: Partial<CallFinish> = {}): CallFinish {
   const common = { fate: 'keep' as const, end: END, chargeMicros: PRICE, memo: 'test', at: at(1000) }
   return { ...common, replayUntil: null, expiresAt: null, ...fields }
 }
 
 export function testCallStore(store: () => CallStoreUnderTest): void {
   async function admit(call: NewCall, limits = NO_LIMITS, isValid = true) {
-    return store().calls.admit(call, limits, isValid)
+    return store().calls.admit(call, limits, { isValid, lease: leaseOf('a') })
   }
-  async function admitted(call: NewCall, limits = NO_LIMITS): Promise<CallRef> {
+  async function admitted(call: NewCall, limits = NO_LIMITS): Promise<HeldCall> {
     const outcome = await admit(call, limits)
     assert.equal(outcome.outcome, 'admitted')
     return (outcome as Extract<typeof outcome, { outcome: 'admitted' }>).ref
@@ -71,6 +80,17 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
   const balance = async (accountId: string) => {
     const found = await store().ledger.balance(accountId)
     return [found?.available, found?.held]
+  }
+
+  /** What this node takes of the calls whose leases are over a minute from now; other tests may have left some. */
+  const takeLapsed = (owner: string, limit = 10_000) => {
+    const times = { lapsedBefore: at(60_000), ownLapsedBefore: at(60_000), lease: leaseOf(owner, 3_600_000) }
+    return store().calls.takeLapsed({ ...times, except: [], limit })
+  }
+  async function takeOver(owner: string, { id }: HeldCall): Promise<UnfinishedCall> {
+    const found = (await takeLapsed(owner)).find(({ ref }) => ref.id === id)
+    assert.ok(found !== undefined, 'the call was not taken over')
+    return found
   }
 
   test('no call is charged more than was set aside for it', async () => {
@@ -134,7 +154,8 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     await store().calls.finish(ref, ending({ fate: 'interrupt', end: null, chargeMicros: null }))
     assert.equal((await admit({ ...call, id: randomUUID() })).outcome, 'unusable')
     const again = await admitted({ ...call, id: randomUUID(), mayResubmit: true })
-    assert.deepEqual(again, ref)
+    assert.deepEqual([again.seq, again.id], [ref.seq, ref.id])
+    assert.equal(await store().calls.finish(ref, ending()), null)
     assert.deepEqual(await balance(accountId), [960_000, PRICE])
     await store().calls.finish(again, ending())
     assert.deepEqual(await balance(accountId), [960_000, 0])
@@ -145,13 +166,11 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     const ref = await admitted(newCall(accountId))
     const progress = { handle: { task: 1 }, quote: [1, 2.5], isOwnKey: false }
     await store().calls.keepProgress(ref, progress)
-    const all = await store().calls.unfinished(0, 10_000)
-    assert.partialDeepStrictEqual(
-      all.find((call) => call.ref.id === ref.id),
-      { ref, progress, isQueued: false, isKeyed: true },
-    )
-    await store().calls.finish(ref, ending())
-    assert.ok((await store().calls.unfinished(0, 10_000)).every((call) => call.ref.id !== ref.id))
+    const taken = await takeOver('b', ref)
+    assert.partialDeepStrictEqual(taken, { progress, isQueued: false, isKeyed: true, isStopAsked: false })
+    await store().calls.finish(taken.ref, ending())
+    assert.equal(await store().calls.isRunning(ref), false)
+    assert.ok((await takeLapsed('c')).every((call) => call.ref.id !== ref.id))
   })
 
   test('a record is told again until its time, and its key is free after its life', async () => {
@@ -204,14 +223,15 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     const extra = { ...newCall(accountId), body, bodyBytes: 2 }
     assert.equal((await store().requests.enqueue(extra, { maxWaiting: 3, isValid: true })).outcome, 'backlog_full')
     const limits: CallLimits = { maxCalls: 1, maxCostlyCalls: null, ceilingMicros: null }
-    const first = await store().requests.take(accountId, limits, at(1))
+    const taking = { now: at(1), lease: leaseOf('a') }
+    const first = await store().requests.take(accountId, limits, taking)
     assert.equal(first?.ref.id, ids[0])
-    assert.equal(await store().requests.take(accountId, limits, at(1)), null)
-    await store().requests.putBack(first?.ref as CallRef)
+    assert.equal(await store().requests.take(accountId, limits, taking), null)
+    assert.equal(await store().requests.putBack(first?.ref as HeldCall, { isLoss: false }), true)
     assert.equal((await store().requests.find(accountId, ids[0]))?.position, 0)
     assert.equal(await store().requests.cancel(accountId, ids[0], at(2), at(DAY_MS)), 'canceled')
     assert.equal(await store().requests.cancel(accountId, ids[0], at(2), at(DAY_MS)), 'ended')
-    assert.equal((await store().requests.take(accountId, limits, at(3)))?.ref.id, ids[1])
+    assert.equal((await store().requests.take(accountId, limits, taking))?.ref.id, ids[1])
     assert.equal(await store().requests.timeOut(at(DAY_MS), at(DAY_MS), at(2 * DAY_MS)), 1)
     assert.equal((await store().requests.find(accountId, ids[2]))?.state, 'done')
     assert.deepEqual(await balance(accountId), [960_000, PRICE])

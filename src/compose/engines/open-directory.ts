@@ -1,0 +1,145 @@
+/**
+ * Joins the engines of this process with those of all others: what each can run is published and remembered, and a server that
+ * several processes were given is driven by one of them.
+ */
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import { readCatalog } from '../../domain/engine/directory/catalog-text.ts'
+import { type CommandEngine, createCommandEngine } from '../../domain/engine/directory/engine-commands.ts'
+import { createEngineDirectory, type EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
+import { ALL_ENGINES, createEngineLeases, type EngineLeases } from '../../domain/engine/directory/engine-leases.ts'
+import { createEnginePublisher } from '../../domain/engine/directory/engine-publisher.ts'
+import type { EngineWill } from '../../domain/engine/directory/engine-registry.ts'
+import { createFollowedEngines } from '../../domain/engine/directory/followed-engines.ts'
+import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
+import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
+import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
+import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
+import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../../domain/store.ts'
+import type { ServiceNodeParts } from '../open-service-node.ts'
+
+/** Does what an operator wants with an engine of this process. */
+type ObeyWill = (engineId: string, will: EngineWill) => void
+
+export interface OpenedDirectory extends AsyncDisposable {
+  readonly fleet: Fleet
+  readonly directory: EngineDirectory
+  readonly chores: readonly Chore[]
+  /** Connects what drains and resumes engines here, which is made later. */
+  toCommand(obey: ObeyWill): CommandEngine
+}
+
+interface DirectoryParts {
+  readonly store: Pick<Store, 'engines' | 'nodes'>
+  readonly node: Pick<ServiceNodeParts, 'heartbeat'>
+  readonly recycleLimits: RecycleLimits
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface EngineClaims {
+  readonly leases: EngineLeases
+  /** Opens the engines, which may ask whether they are held, and joins them with the others. */
+  open(engines: readonly FleetEngine[]): Promise<OpenedDirectory>
+}
+
+const FOLLOW_MS = 2000
+// Beside the beats, for a process that is alone and has none: what it remembers must not grow old.
+const PUBLISH_MS = 600_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** A server may be away for a week before its waiting jobs count as stranded. */
+const FORGET_SHARED_MS = 7 * DAY_MS
+/** An engine of a process that died comes back under another id, if at all. */
+const FORGET_OWN_MS = HOUR_MS
+
+export function claimEngines(parts: DirectoryParts): EngineClaims {
+  const contested = parts.node.heartbeat.isAlone ? null : createEngineLeases(parts.clock)
+  const leases = contested ?? ALL_ENGINES
+  return {
+    leases,
+    async open(engines) {
+      const { store, node, recycleLimits, clock, log } = parts
+      const { heartbeat } = node
+      const lanes = createLaneTable()
+      // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
+      const hasLanes = contested !== null || engines.some(({ isResident }) => !isResident)
+      const followed =
+        contested === null ? null : createFollowedEngines({ registry: store.engines, leases, clock, log })
+      const fleet = createFleet(engines, {
+        clock,
+        log,
+        hasLanes,
+        lanes,
+        recycleLimits,
+        isDriven: leases.isDriven,
+        ...(followed !== null && { others: followed.list }),
+        ...(hasLanes && { remembered: await recallEngines(store.engines, engines) }),
+      })
+      const publisher = hasLanes
+        ? createEnginePublisher({ registry: store.engines, fleet, leases: contested, heartbeat, clock, log })
+        : null
+      if (publisher !== null) heartbeat.onBeat(publisher.publish)
+      followed?.onChange(() => fleet.announce())
+      await followed?.refresh()
+      const directory = createEngineDirectory({
+        fleet,
+        lanes,
+        nodeId: heartbeat.nodeId,
+        ...(followed && { others: followed.list }),
+      })
+      return {
+        fleet,
+        directory,
+        chores: [
+          ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.refresh)]),
+          ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, publisher.publish)]),
+          ...(publisher === null ? [] : [createForgetChore(store, clock)]),
+        ],
+        toCommand(obey) {
+          followed?.onWill(obey)
+          const registry = contested === null ? null : store.engines
+          return createCommandEngine({ directory, isDriven: leases.isDriven, obey, registry })
+        },
+        async [Symbol.asyncDispose]() {
+          await publisher?.[Symbol.asyncDispose]()
+          await fleet[Symbol.asyncDispose]()
+        },
+      }
+    },
+  }
+}
+
+function toChore(name: string, everyMs: number, run: Chore['run']): Chore {
+  return { name, runs: 'each', everyMs, run }
+}
+
+function createForgetChore({ engines, nodes }: DirectoryParts['store'], clock: Clock): Chore {
+  return {
+    name: 'forget-engines',
+    runs: 'once',
+    everyMs: HOUR_MS,
+    async run() {
+      const before = (ms: number) => new Date(clock.now().getTime() - ms)
+      await engines.forget({ sharedBefore: before(FORGET_SHARED_MS), ownBefore: before(FORGET_OWN_MS) })
+      await nodes.forgetNodes(before(DAY_MS))
+    },
+  }
+}
+
+/**
+ * What each engine could run when it was last seen. After a start while an engine is away its classes and weights are still known,
+ * so that its jobs are accepted and wait for it.
+ */
+async function recallEngines(registry: Store['engines'], engines: readonly FleetEngine[]) {
+  const ids = new Set(engines.filter(({ isResident }) => !isResident).map(({ id }) => id))
+  const hashes = new Map(
+    (await registry.list()).flatMap(({ status: { id }, catalogHash }): [string, string][] =>
+      ids.has(id) && catalogHash !== null ? [[id, catalogHash]] : [],
+    ),
+  )
+  const texts = await registry.findCatalogs([...new Set(hashes.values())])
+  const infos = new Map([...texts].map(([hash, text]) => [hash, readCatalog(text).info]))
+  return new Map([...hashes].flatMap(([id, hash]) => (infos.has(hash) ? [[id, infos.get(hash)!] as const] : [])))
+}

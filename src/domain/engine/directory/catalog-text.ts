@@ -1,0 +1,79 @@
+/**
+ * What an engine can run, as text that another process reads back to the same catalog. A server says nothing beyond its
+ * `object_info`; the built-in engine also knows which inputs its nodes check themselves, and that travels beside it.
+ */
+import { hash } from 'node:crypto'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+
+/** What a catalog knows of a class that `object_info` cannot say. */
+interface ClassFacts {
+  readonly selfChecked?: readonly string[]
+  readonly files?: readonly string[]
+  readonly folders?: readonly string[]
+  readonly judgesItself?: boolean
+}
+
+type Facts = Readonly<Record<string, ClassFacts>>
+
+interface StoredCatalog {
+  readonly info: ObjectInfo
+  readonly catalog: NodeCatalog
+}
+
+export interface CatalogText {
+  readonly hash: string
+  readonly text: string
+}
+
+// No class of a server has such a name.
+const FACTS = '$facts'
+
+/** `own`: the engine's own catalog, where that knows more than its object info. */
+export function writeCatalog(info: ObjectInfo, own: NodeCatalog | null): CatalogText {
+  const stored = own === null ? info : { ...info, [FACTS]: factsOf(own) }
+  const text = stringifyLosslessJson(stored as unknown as JsonValue)
+  return { hash: hash('sha256', text, 'base64url'), text }
+}
+
+export function readCatalog(text: string): StoredCatalog {
+  const stored = parseLosslessJson(text) as unknown as Readonly<Record<string, unknown>>
+  if (!Object.hasOwn(stored, FACTS)) return { info: stored as ObjectInfo, catalog: catalogOf(stored as ObjectInfo) }
+  const { [FACTS]: facts, ...info } = stored
+  return { info: info as ObjectInfo, catalog: withFacts(info as ObjectInfo, facts as Facts) }
+}
+
+function factsOf(catalog: NodeCatalog): Facts {
+  const all = catalog.classTypes().map((classType): [string, ClassFacts] => {
+    const selfChecked = catalog.selfCheckedInputs(classType)
+    const files = catalog.fileInputs?.(classType) ?? selfChecked
+    const folders = catalog.folderInputs?.(classType) ?? []
+    return [
+      classType,
+      {
+        ...(selfChecked.length > 0 && { selfChecked }),
+        ...(files.length > 0 && { files }),
+        ...(folders.length > 0 && { folders }),
+        ...(catalog.judgesItself?.(classType) === true && { judgesItself: true }),
+      },
+    ]
+  })
+  return Object.fromEntries(all.filter(([, facts]) => Object.keys(facts).length > 0))
+}
+
+const NOTHING: ClassFacts = {}
+const NONE: readonly string[] = []
+
+function withFacts(info: ObjectInfo, facts: Facts): NodeCatalog {
+  const factsFor = (classType: string) => (Object.hasOwn(facts, classType) ? facts[classType] : NOTHING)
+  const { find, classTypes } = catalogOf(info)
+  return {
+    find,
+    classTypes,
+    selfCheckedInputs: (classType) => factsFor(classType).selfChecked ?? NONE,
+    fileInputs: (classType) => factsFor(classType).files ?? NONE,
+    folderInputs: (classType) => factsFor(classType).folders ?? NONE,
+    judgesItself: (classType) => factsFor(classType).judgesItself === true,
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * What the engines of the whole service can run, wherever they are: graphs are validated against it, jobs get their lanes from it,
+ * and a job waits only if some engine can run it. Which engine has a free slot here is the fleet's business.
+ */
+import type { Graph } from '../../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { ServiceError } from '../../errors.ts'
+import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
+import { uniteCatalogs } from '../../workflows/union-catalog.ts'
+import type { EngineStatus } from '../fleet/engine-status.ts'
+import { type Availability, findAvailability } from '../fleet/engine-weights.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import { ANY_LANE, type LaneTable, NO_LANE } from '../fleet/lane-table.ts'
+import type { OtherEngine } from './followed-engines.ts'
+
+/** An engine of the service and the process that drives it; null: none at the moment. */
+export interface ListedEngine extends EngineStatus {
+  readonly drivenBy: string | null
+}
+
+interface DirectoryDeps {
+  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'status' | 'announce'>
+  /** The same as the fleet's. */
+  readonly lanes: LaneTable
+  /** The id of this process. */
+  readonly nodeId: string
+  /** Engines that are not driven here; left out: there are none. */
+  readonly others?: () => readonly OtherEngine[]
+}
+
+export type EngineDirectory = ReturnType<typeof createEngineDirectory>
+
+export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] }: DirectoryDeps) {
+  const { hasLanes } = fleet
+  let united: { readonly of: readonly NodeCatalog[]; readonly catalog: NodeCatalog } | null = null
+
+  /** Of every engine that is known; null for one that has never been reached. */
+  function allCatalogs(): readonly (NodeCatalog | null)[] {
+    return [...fleet.engines().map((engine) => engine.catalog()), ...others().map(({ catalog }) => catalog)]
+  }
+
+  function knownCatalogs(): readonly NodeCatalog[] {
+    return [...new Set(allCatalogs())].filter((catalog) => catalog !== null)
+  }
+
+  /** What the engines can run together, those that are away just now included. */
+  function catalog(): NodeCatalog {
+    const of = knownCatalogs()
+    const isSame = united?.of.length === of.length && united.of.every((each, index) => each === of[index])
+    if (united === null || !isSame) united = { of, catalog: uniteCatalogs(of) }
+    return united.catalog
+  }
+
+  /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
+  function isCatalogOpen(): boolean {
+    const all = allCatalogs()
+    return all.length === 0 || all.includes(null)
+  }
+
+  function status(): ListedEngine[] {
+    const here = fleet.status().map((engine): ListedEngine => ({ ...engine, drivenBy: nodeId }))
+    const elsewhere = others().map((other): ListedEngine => ({ ...other.status, drivenBy: other.drivenBy }))
+    const isElsewhere = new Set(elsewhere.map(({ id }) => id))
+    // One that stands by here is shown as whoever drives it says.
+    const shown = here.filter(({ id, state }) => state !== 'standby' || !isElsewhere.has(id))
+    const isShown = new Set(shown.map(({ id }) => id))
+    return [
+      ...shown.map((engine) => (engine.state === 'standby' ? { ...engine, drivenBy: null } : engine)),
+      ...elsewhere.filter(({ id }) => !isShown.has(id)),
+    ]
+  }
+
+  return {
+    hasLanes,
+    catalog,
+    isCatalogOpen,
+    status,
+    /** Throws `not_found`. */
+    find(engineId: string): ListedEngine {
+      const engine = status().find(({ id }) => id === engineId)
+      if (engine === undefined) throw new ServiceError('not_found', 'there is no engine with this id')
+      return engine
+    },
+    /** The lane of a graph's jobs. */
+    laneOf(graph: Graph): string {
+      if (!hasLanes) return NO_LANE
+      const needs = needsOf(graph, knownCatalogs())
+      lanes.learn(needs.key, needs)
+      return needs.key
+    },
+    /** Learns a lane from one of its jobs, found in the store. */
+    learnLane(lane: string, graph: Graph): void {
+      lanes.learn(lane, { ...needsOf(graph, knownCatalogs()), key: lane })
+      fleet.announce()
+    },
+    knownLanes: (): readonly string[] => lanes.lanes(),
+    /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
+    findLacks(graph: Graph): readonly Lack[] {
+      if (!hasLanes) return []
+      const catalogs = knownCatalogs()
+      const needs = needsOf(graph, catalogs)
+      if (catalogs.some((each) => meets(each, needs)) || isCatalogOpen()) return []
+      const lacks = catalogs.map((each) => findLacks(graph, each, catalogs))
+      return lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
+    },
+    /** Lanes that no engine can serve with its present catalog. */
+    strandedLanes(): readonly string[] {
+      if (!hasLanes || isCatalogOpen()) return []
+      const served = new Set(knownCatalogs().flatMap((each) => lanes.servedBy(each)))
+      return lanes.lanes().filter((lane) => lane !== ANY_LANE && !served.has(lane))
+    },
+    /** What the nearest engine lacks for the jobs of a lane, in words. */
+    explainStranded(lane: string): string {
+      const needs = lanes.needsOf(lane)
+      if (needs === null) return 'no engine can run this job'
+      const all = catalog()
+      const classes = needs.classes.filter((classType) => all.find(classType) === null)
+      const names =
+        classes.length > 0
+          ? classes
+          : needs.choices.map(([classType, input, value]) => `${classType}.${input} = ${value}`)
+      return `no engine has all that this job needs: ${names.slice(0, 20).join(', ')}`
+    },
+    /** Which engines have a class, and which have a file of weights; those that are away included. */
+    availability(): Availability {
+      const here = fleet.engines()
+      const isHere = new Set(here.map(({ id }) => id))
+      const elsewhere = others().filter(({ status: { id } }) => !isHere.has(id))
+      return findAvailability([
+        ...here,
+        ...elsewhere.map(({ status: { id }, catalog: known }) => ({ id, catalog: () => known })),
+      ])
+    },
+  }
+}

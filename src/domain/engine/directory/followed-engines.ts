@@ -1,0 +1,105 @@
+/**
+ * The engines that other processes drive, as the registry has them: a copy in memory, read again every two seconds. What an
+ * operator wants of an engine that is driven here arrives on the same way.
+ */
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import type { Log } from '../../../../lib/log.ts'
+import type { EngineStatus } from '../fleet/engine-status.ts'
+import { readCatalog } from './catalog-text.ts'
+import type { EngineLeases } from './engine-leases.ts'
+import type { EngineRecord, EngineRegistry, EngineWill } from './engine-registry.ts'
+
+/** An engine that is not driven here. */
+export interface OtherEngine {
+  readonly status: EngineStatus
+  /** null: what it can run is not known. */
+  readonly catalog: NodeCatalog | null
+  /** The process that drives it; null: none at the moment. */
+  readonly drivenBy: string | null
+}
+
+interface FollowedEngines {
+  list(): readonly OtherEngine[]
+  /** Reads the registry. */
+  refresh(): Promise<void>
+  /** Called after a change of what exists elsewhere. */
+  onChange(listener: () => void): void
+  /** Called once for each wish about an engine that is driven here, and with the present wish when this process took it. */
+  onWill(listener: (engineId: string, will: EngineWill) => void): void
+}
+
+interface FollowDeps {
+  readonly registry: Pick<EngineRegistry, 'list' | 'findCatalogs'>
+  readonly leases: EngineLeases
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createFollowedEngines({ registry, leases, clock, log }: FollowDeps): FollowedEngines {
+  const catalogs = new Map<string, NodeCatalog>()
+  const obeyed = new Map<string, number>()
+  let others: readonly OtherEngine[] = []
+  let tellChange = () => {}
+  let tellWill: (engineId: string, will: EngineWill) => void = () => {}
+
+  async function readCatalogs(records: readonly EngineRecord[]): Promise<void> {
+    const used = new Set(records.map(({ catalogHash }) => catalogHash).filter((hash) => hash !== null))
+    for (const known of catalogs.keys()) if (!used.has(known)) catalogs.delete(known)
+    const missing = [...used].filter((hash) => !catalogs.has(hash))
+    for (const [hash, text] of await registry.findCatalogs(missing)) {
+      try {
+        catalogs.set(hash, readCatalog(text).catalog)
+      } catch (error) {
+        log.error({ err: error, hash }, 'what an engine can run could not be read')
+      }
+    }
+  }
+
+  function toOther({ status, catalogHash, nodeId, heldUntil }: EngineRecord): OtherEngine {
+    const isDriven = nodeId !== '' && heldUntil > clock.now()
+    return {
+      status: isDriven ? status : { ...status, state: 'lost', running: 0 },
+      catalog: catalogHash === null ? null : (catalogs.get(catalogHash) ?? null),
+      drivenBy: isDriven ? nodeId : null,
+    }
+  }
+
+  function obey({ status: { id }, will, willNumber }: EngineRecord): void {
+    const before = obeyed.get(id)
+    obeyed.set(id, willNumber)
+    // One that was just taken is as its new process made it: open.
+    const isNews = before === undefined ? will !== 'open' : before !== willNumber
+    if (isNews) tellWill(id, will)
+  }
+
+  return {
+    list: () => others,
+    onChange(listener) {
+      tellChange = listener
+    },
+    onWill(listener) {
+      tellWill = listener
+    },
+    async refresh() {
+      const records = await registry.list()
+      await readCatalogs(records)
+      const before = others
+      others = records.filter(({ status }) => !leases.isHeld(status.id)).map(toOther)
+      for (const { status } of others) obeyed.delete(status.id)
+      for (const record of records) if (leases.isHeld(record.status.id)) obey(record)
+      if (!isSame(before, others)) tellChange()
+    },
+  }
+}
+
+/** Whether lanes and offers come out the same. */
+function isSame(before: readonly OtherEngine[], after: readonly OtherEngine[]): boolean {
+  return (
+    before.length === after.length &&
+    before.every(({ status, catalog }, index) => {
+      const { status: now, catalog: present } = after[index] as OtherEngine
+      return status.id === now.id && status.state === now.state && catalog === present
+    })
+  )
+}

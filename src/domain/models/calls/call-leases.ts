@@ -1,0 +1,111 @@
+/**
+ * The leases of this node's calls. A node renews all of them in one write, and that write tells it what it has to know: which
+ * calls another node has taken over, and which ones somebody wants to stop. While the store cannot be reached calls go on: every
+ * write about them names its holder, so that nothing a node does after it lost a call counts.
+ */
+import type { Clock } from '../../../../lib/clock.ts'
+import type { Log } from '../../../../lib/log.ts'
+import type { CallStore, HeldCall, NewLease } from './call-store.ts'
+import type { LiveCalls } from './live-calls.ts'
+
+interface CallLeasesDeps {
+  /** Names this process among all that ever use the store. */
+  readonly nodeId: string
+  readonly store: Pick<CallStore, 'renew' | 'release'>
+  readonly live: Pick<LiveCalls, 'list'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface CallLeases {
+  /** For a call that this node takes now. */
+  next(): NewLease
+  /** Whether this node still has the call, asked of the store. */
+  confirm(call: HeldCall): Promise<boolean>
+  /** Every call that this node knows to be its own. */
+  held(): HeldCall[]
+  /** Renews a call, too, that this node holds and does not drive. */
+  keep(call: HeldCall): void
+  /** Ends that; false when the call was lost meanwhile. */
+  take(call: HeldCall): boolean
+  /** Leaves a call to whoever looks for lapsed ones: with the next renewal, or when this node stops. */
+  letGo(call: HeldCall): void
+  /** Rejects when the store cannot be reached. */
+  renew(): Promise<void>
+  /** Leaves what this node still holds to the others. Never rejects: leases lapse by themselves. */
+  giveBack(): Promise<void>
+  /** Whether the store could not be reached a short while ago: then the leases of others may have lapsed for the same reason. */
+  isTroubled(): boolean
+  noteTrouble(): void
+}
+
+const LEASE_MS = 30_000
+export const RENEW_EVERY_MS = 10_000
+// One and a half leases: who was cut off for as long as this node has renewed by then.
+const TROUBLE_MS = 45_000
+
+export function createCallLeases({ nodeId, store, live, clock, log }: CallLeasesDeps): CallLeases {
+  const kept = new Map<string, HeldCall>()
+  const leaving = new Map<string, HeldCall>()
+  let troubledAt: number | null = null
+  let renewing: Promise<void> | null = null
+
+  const next = (): NewLease => ({ owner: nodeId, until: new Date(clock.now().getTime() + LEASE_MS) })
+
+  async function renewAll(): Promise<void> {
+    const calls = live.list().filter(({ isLost }) => !isLost)
+    const waiting = [...kept.values()]
+    const held = [...calls.map(({ ref }) => ref), ...waiting]
+    const renewed = held.length === 0 ? [] : await store.renew(held, next().until)
+    const stopAsked = new Map(renewed.map(({ id, isStopAsked }) => [id, isStopAsked]))
+    for (const call of calls) {
+      const isStopAsked = stopAsked.get(call.ref.id)
+      if (isStopAsked === undefined) call.lose()
+      else if (isStopAsked) call.askToStop()
+    }
+    for (const { id } of waiting) if (!stopAsked.has(id)) kept.delete(id)
+    await releaseLeaving()
+  }
+
+  async function releaseLeaving(): Promise<void> {
+    const calls = [...leaving.values()]
+    if (calls.length === 0) return
+    await store.release(calls)
+    for (const call of calls) if (leaving.get(call.id) === call) leaving.delete(call.id)
+  }
+
+  function noteTrouble(): void {
+    troubledAt = clock.now().getTime()
+  }
+
+  return {
+    next,
+    confirm: async (call) => (await store.renew([call], next().until)).length > 0,
+    held: () => [...live.list().map(({ ref }) => ref), ...kept.values()],
+    keep: (call) => void kept.set(call.id, call),
+    take: (call) => kept.get(call.id) === call && kept.delete(call.id),
+    letGo: (call) => void leaving.set(call.id, call),
+    renew() {
+      renewing ??= renewAll()
+        .catch((error: unknown) => {
+          noteTrouble()
+          throw error
+        })
+        .finally(() => {
+          renewing = null
+        })
+      return renewing
+    },
+    async giveBack() {
+      for (const call of kept.values()) leaving.set(call.id, call)
+      kept.clear()
+      try {
+        await releaseLeaving()
+      } catch (error) {
+        log.error({ err: error }, 'leases of model calls could not be given back; they run out by themselves')
+      }
+    },
+    isTroubled: () => troubledAt !== null && clock.now().getTime() - troubledAt < TROUBLE_MS,
+    noteTrouble,
+  }
+}
