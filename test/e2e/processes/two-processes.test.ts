@@ -10,6 +10,7 @@ import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 
@@ -39,11 +40,11 @@ async function submit({ url }: TestApp): Promise<string> {
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
 async function until<Answer = any>(look: () => Promise<Answer>, fits: (answer: Answer) => boolean): Promise<Answer> {
-  while (true) {
+  const found = await waitUntil(async () => {
     const answer = await look()
-    if (fits(answer)) return answer
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
+    return fits(answer) ? { answer } : null
+  })
+  return found.answer
 }
 
 const jobOf = async ({ url }: TestApp, id: string) => (await call(url, `/api/v2/jobs/${id}`)).json

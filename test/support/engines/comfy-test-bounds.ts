@@ -49,7 +49,7 @@ const SHORT = {
   vanishedMs: 500,
   socketSilenceMs: 300,
   stallMs: 2_000,
-  idleMs: 10_000,
+  idleMs: 5_000,
   queueStillMs: 600,
   socketWaitMs: 300,
   stopGraceMs: 1_500,

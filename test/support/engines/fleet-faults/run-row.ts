@@ -25,7 +25,7 @@ export async function runRow(row: FaultRow): Promise<void> {
     servers: PHASES.flatMap((phase) => {
       const checkpoints = [weightsOf(phase)]
       const faults = row.since === 'birth' ? { faults: row.faults ?? {} } : {}
-      return [{ checkpoints, ...faults, bounds: boundsOf(row, phase) }, { checkpoints }]
+      return [{ checkpoints, ...faults, bounds: boundsOf(row) }, { checkpoints }]
     }),
   })
   const cells = PHASES.map((phase, index) => new Cell(app, row, { phase, at: 2 * index }))
@@ -36,11 +36,10 @@ export async function runRow(row: FaultRow): Promise<void> {
 }
 
 /**
- * Short are only the bounds that the row says it ends within, and only towards a server that the fault can strike. Everything else is
+ * Short are only the bounds that the row says it ends within, and only towards the server with the fault. Everything else is
  * waited for longer than the test lasts: that the job ends shows that one of those ended it.
  */
-function boundsOf({ within, bounds, never }: FaultRow, phase: Phase): Partial<ComfyBounds> {
-  if (never?.[phase] !== undefined) return {}
+function boundsOf({ within, bounds }: FaultRow): Partial<ComfyBounds> {
   return { ...shortBounds(...Object.keys(within).filter(isShortBound)), ...bounds }
 }
 

@@ -4,7 +4,7 @@
  */
 import { readEngineAbout, writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
 import type { EngineRecord, EngineWill, Publication } from '../../../../../domain/engine/directory/engine-registry.ts'
-import type { EngineState } from '../../../../../domain/engine/fleet/engine-status.ts'
+import type { EngineRow } from '../../../rows/engine-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
 import { NO_LATER_THAN_NOW } from './node-rows.ts'
@@ -49,20 +49,6 @@ const LEAVE = statement(
 export async function leaveEngines(db: Queryable, nodeId: string): Promise<void> {
   await db.run(LEAVE, [nodeId])
 }
-
-type EngineRow = readonly [
-  id: string,
-  nodeId: string,
-  heldUntil: number,
-  isShared: number,
-  catalogHash: string | null,
-  state: EngineState,
-  concurrency: number,
-  about: string,
-  seenAt: number,
-  will: EngineWill,
-  willNumber: number,
-]
 
 const LIST = statement<EngineRow>(
   'engines.list',

@@ -1,23 +1,10 @@
 /** What a key was used for. A record past its life is removed here, so that a late sweep makes no difference. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { ResultFields } from '../../../call-records.ts'
+import type { KeyedRequest, KeyUse } from '../../../rows/key-use.ts'
 import { prepareRows } from '../statement.ts'
 import { type CallResults, prepareCallResults } from './call-result.ts'
 
-interface KeyedRequest {
-  readonly accountId: string
-  readonly key: string | null
-  readonly fingerprint: string
-  readonly now: number
-}
-
-export type KeyVerdict =
-  | { readonly use: 'free' }
-  | { readonly use: 'other_request' | 'unusable' }
-  | { readonly use: 'done'; readonly id: string; readonly result: ResultFields }
-  | { readonly use: 'running' | 'waiting'; readonly call: KeyedCall }
-  /** `result`: what the provider answered; null: it said nothing. */
-  | { readonly use: 'interrupted'; readonly call: KeyedCall; readonly result: ResultFields | null }
+export type KeyVerdict = KeyUse<KeyedCall>
 
 export interface KeyedCall {
   readonly seq: number

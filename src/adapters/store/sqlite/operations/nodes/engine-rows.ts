@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { readEngineAbout, writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
 import type { EngineRecord, EngineWill, Publication } from '../../../../../domain/engine/directory/engine-registry.ts'
 import type { EngineState } from '../../../../../domain/engine/fleet/engine-status.ts'
+import type { EngineRow } from '../../../rows/engine-row.ts'
 import { prepareRows } from '../statement.ts'
 
 interface PublishedFields {
@@ -64,20 +65,6 @@ export function prepareLeaveEngines(database: DatabaseSync): (nodeId: string) =>
     free.run(nodeId)
   }
 }
-
-type EngineRow = [
-  id: string,
-  nodeId: string,
-  heldUntil: number,
-  isShared: number,
-  catalogHash: string | null,
-  state: EngineState,
-  concurrency: number,
-  about: string,
-  seenAt: number,
-  will: EngineWill,
-  willNumber: number,
-]
 
 const COLUMNS = `id, node_id, held_until, is_shared, catalog_hash, state, concurrency, about, seen_at, will, will_number`
 
