@@ -19,12 +19,14 @@ class WatchedDatabase extends DatabaseSync {
   }
 }
 
-// Accounts and deployments are few or walked through an index; held jobs are never more than workers.
+// Accounts, deployments, processes and engines are few or walked through an index; held jobs and running calls are never more than
+// there are workers and slots.
 const MAY_BE_WALKED = [
   /^SCAN account/,
-  /^SCAN deployment$/,
+  /^SCAN (deployment|node|singleton|engine|engine_catalog)( USING .*)?$/,
   /^SCAN job USING INDEX job_lease$/,
-  /^SCAN (json_each|lease) VIRTUAL/,
+  /^SCAN router_call USING INDEX router_call_running$/,
+  /^SCAN (json_each|lease|held) VIRTUAL/,
 ]
 // What a statement itself puts together: the heads of lanes, and what engines offer.
 const IS_NO_TABLE = /^SCAN (CONSTANT ROW|\(subquery|head|lane|offer|fit|near|pick)/
