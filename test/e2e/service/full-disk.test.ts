@@ -58,7 +58,7 @@ for (const code of ['ENOSPC', 'EDQUOT']) {
     assert.deepEqual([legacy.status, legacy.json.code], [500, 'internal_error'])
     assert.doesNotMatch(legacy.text, ABOUT_DISKS)
     const notReady = await untilReady(url, 503)
-    assert.deepEqual(notReady.json, { status: 'not_ready', reason: 'storage' })
+    assert.deepEqual(notReady.json, { status: 'not_ready', reason: 'storage', role: 'all' })
     assert.equal((await call(url, '/healthz')).status, 200)
     disk.isFull = false
     await untilReady(url, 200)
