@@ -3,5 +3,5 @@ export interface FolderUsers {
   /** The name of this process. */
   readonly own: string
   /** The names of those that live, this one included. */
-  readonly live: ReadonlySet<string>
+  readonly live: Pick<ReadonlySet<string>, 'has'>
 }

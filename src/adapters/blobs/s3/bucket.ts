@@ -27,7 +27,7 @@ export interface ObjectStream {
   readonly sizeBytes: number
 }
 
-export interface ListedObject {
+interface ListedObject {
   readonly key: string
   readonly sizeBytes: number
 }
@@ -70,7 +70,7 @@ interface WholeUpload {
   readonly sizeBytes: number
 }
 
-export interface UnfinishedUpload {
+interface UnfinishedUpload {
   readonly key: string
   readonly uploadId: string
   readonly begunAt: Date

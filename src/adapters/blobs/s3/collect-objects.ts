@@ -20,12 +20,12 @@ interface CollectDeps {
 }
 
 /** Where the sweep has come to: a day like `2026-01-31`. */
-export interface SweepMarks {
+interface SweepMarks {
   read(): Promise<string | null>
   write(day: string): Promise<void>
 }
 
-export interface ObjectCollector {
+interface ObjectCollector {
   /** Returns how many objects went. */
   removeGarbage(signal: AbortSignal): Promise<number>
   /** Returns how many objects and unfinished uploads went. */

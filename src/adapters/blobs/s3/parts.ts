@@ -28,6 +28,18 @@ export interface Parts {
   begin(maxBytes: number): PartBuilder
 }
 
+/** Short bytes that are at hand. */
+export function toSendable(content: string | Uint8Array): Sendable {
+  const bytes = Buffer.from(content)
+  return { sizeBytes: bytes.length, checksum: toChecksum(crc32(bytes)), body: () => bytes }
+}
+
+function toChecksum(sum: number): string {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(sum)
+  return bytes.toString('base64')
+}
+
 interface PartsOptions {
   /** For parts that do not fit into memory. It must exist. */
   readonly directory: string
@@ -104,13 +116,11 @@ export function createParts({ directory, memoryBytes }: PartsOptions): Parts {
           return taken.length
         },
         async finish() {
-          const checksum = Buffer.alloc(4)
-          checksum.writeUInt32BE(sum)
           const spool = await file
           await spool?.close()
           return {
             sizeBytes,
-            checksum: checksum.toString('base64'),
+            checksum: toChecksum(sum),
             body: () => spool?.read() ?? (buffer ?? Buffer.alloc(0)).subarray(0, sizeBytes),
             free,
           }

@@ -12,7 +12,7 @@ import { ServiceError } from '../../../domain/errors.ts'
 import type { Bucket, ObjectStream } from './bucket.ts'
 import { mayPass, S3Error, toStorageError } from './s3-error.ts'
 
-export interface ReadPlan {
+interface ReadPlan {
   readonly key: string
   readonly hash: string
   /** Of the whole object. */

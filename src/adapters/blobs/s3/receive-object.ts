@@ -27,12 +27,12 @@ interface ReceiveDeps {
 
 const MIB = 1024 * 1024
 /** What is at most this large is sent at once, when it is known to be new. */
-export const FIRST_PART_BYTES = 8 * MIB
+const FIRST_PART_BYTES = 8 * MIB
 const MAX_PARTS = 10_000
 const IN_FLIGHT = 2
 
 /** Parts grow, since there may be no more than ten thousand of them: the last ends at 208 GiB. */
-export function partBytesOf(number: number): number {
+function partBytesOf(number: number): number {
   if (number <= 2_000) return FIRST_PART_BYTES
   return number <= 6_000 ? 2 * FIRST_PART_BYTES : 4 * FIRST_PART_BYTES
 }

@@ -10,7 +10,7 @@ import { textsOf } from './read-xml.ts'
 import { hasS3Code, S3Error } from './s3-error.ts'
 import { type BucketKeys, createRequestSigner } from './sign-request.ts'
 
-export interface BucketAddress {
+interface BucketAddress {
   readonly bucket: string
   /** Scheme and host of the service, without the bucket. */
   readonly endpoint: string
@@ -47,7 +47,7 @@ interface PresignOptions {
   readonly lifetimeSeconds: number
 }
 
-export interface S3ClientOptions {
+interface S3ClientOptions {
   readonly address: BucketAddress
   readonly keys: BucketKeys
   readonly now?: () => Date

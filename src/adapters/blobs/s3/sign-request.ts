@@ -13,7 +13,7 @@ interface UnsignedRequest {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export interface RequestSigner {
+interface RequestSigner {
   /** All headers of the request, signed and signing. */
   sign(request: UnsignedRequest): Promise<Readonly<Record<string, string>>>
   /** The whole address, good for so long. */
