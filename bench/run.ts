@@ -20,6 +20,7 @@ import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
+import { processes } from './scenarios/processes.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
@@ -46,6 +47,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   bodies,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
+  processes,
 }
 
 const { values, positionals: wanted } = parseArgs({
