@@ -16,7 +16,7 @@ import type { JobStore } from '../../src/domain/jobs/job-store.ts'
 import type { Store } from '../../src/domain/store.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
-import { readServerMicros } from '../kit/server-time.ts'
+import { readServerMicros } from '../kit/server-cost.ts'
 
 const CLAIMERS = 8
 // Fewer than wait in the shortest queue; given back between two bursts.

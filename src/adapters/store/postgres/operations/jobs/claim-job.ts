@@ -31,7 +31,7 @@ const PATIENT_CLAIMS = 16
 
 export function createClaimJob(relaxed: Connected): JobStore['claim'] {
   const takeAll = createTakeAll(relaxed)
-  const gathered = gatherByPool(takeAll)
+  const gathered = gatherByPool(takeAll, relaxed.noteBatch)
   return async (request) => {
     const row = isForAny(request) ? await gathered(request) : (await takeAll([request]))[0]
     return row === null || row === undefined ? null : toClaim(relaxed, row, request)
@@ -44,14 +44,20 @@ function isForAny({ engines }: ClaimRequest): boolean {
 
 type TakeAll = (requests: readonly ClaimRequest[]) => Promise<readonly (ClaimedRow | null)[]>
 
-function gatherByPool(run: TakeAll): (request: ClaimRequest) => Promise<ClaimedRow | null> {
+function gatherByPool(
+  run: TakeAll,
+  onBatch: (size: number) => void,
+): (request: ClaimRequest) => Promise<ClaimedRow | null> {
   const pools = new Map<
     string,
     { readonly ask: (request: ClaimRequest) => Promise<ClaimedRow | null>; asked: number }
   >()
   return async (request) => {
     const { pool } = request
-    const gather = pools.get(pool) ?? { ask: createGather({ run, maxItems: MAX_TOGETHER, maxRunning: 1 }), asked: 0 }
+    const gather = pools.get(pool) ?? {
+      ask: createGather({ run, onBatch, maxItems: MAX_TOGETHER, maxRunning: 1 }),
+      asked: 0,
+    }
     pools.set(pool, gather)
     gather.asked += 1
     try {

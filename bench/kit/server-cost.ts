@@ -1,5 +1,24 @@
-/** The processor time that a Postgres server has spent, as the system tells it. */
+/** What work costs a Postgres server: processor time, bytes of its log, and statements that this process sends. */
 import { readdirSync, readFileSync } from 'node:fs'
+import { Client } from 'pg'
+
+let statements = 0
+const ask = Client.prototype.query
+Client.prototype.query = function count(this: Client, ...args: Parameters<typeof ask>) {
+  statements += 1
+  return ask.apply(this, args)
+} as typeof ask
+
+/** Everything that this process has sent so far, begin and commit included. */
+export function countStatements(): number {
+  return statements
+}
+
+/** In bytes. */
+export async function readLogPosition(client: Client): Promise<number> {
+  const { rows } = await client.query<{ n: string }>(`SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS n`)
+  return Number(rows[0]?.n)
+}
 
 const TICK_MICROS = 10_000
 
