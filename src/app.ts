@@ -25,6 +25,7 @@ import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
 import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
+import { createStoreChores } from './compose/storage/store-chores.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -149,7 +150,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? [])],
+    chores: [...engineChores, ...(shared?.chores ?? []), ...createStoreChores(store.upkeep)],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -315,6 +316,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
+    storeHealth: parts.store.upkeep?.health ?? null,
   })
 }
 

@@ -12,6 +12,7 @@ import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import { openSession } from './database/session.ts'
+import { createUpkeep } from './database/upkeep.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import { readServerTime } from './operations/nodes/server-time.ts'
 import {
@@ -73,6 +74,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
+    upkeep: createUpkeep(connections),
     // The server may come back, so nothing here is for good.
     failed: new Promise(() => {}),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
