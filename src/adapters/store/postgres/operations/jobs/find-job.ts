@@ -65,6 +65,24 @@ async function findJobs(read: Queryable, queries: readonly JobQuery[]): Promise<
   })
 }
 
+const LIVE_VERSIONS = statement<[id: string, version: number]>(
+  'jobs.find_live_versions',
+  'SELECT id, version FROM job WHERE id = ANY($1::uuid[])',
+)
+
+/** Versions that are asked for at the same time are read together. */
+export function createFindLiveVersion(read: Connected): (jobId: string) => Promise<number | null> {
+  return createGather<string, number | null>({
+    async run(jobIds) {
+      const versions = new Map(await read.all(LIVE_VERSIONS, [[...new Set(jobIds)]]))
+      return jobIds.map((jobId) => versions.get(jobId) ?? null)
+    },
+    onBatch: read.noteBatch,
+    maxItems: FOUND_AT_ONCE,
+    maxRunning: 2,
+  })
+}
+
 /** Adds their positions in the queue to those that wait. */
 export async function addPositions(db: Queryable, found: readonly FoundJob[]): Promise<StoredJob[]> {
   const rows = found.map((job) => job.slice(0, -1) as unknown as JobRow)
