@@ -6,6 +6,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer, type Sealer } from '../lib/sealer.ts'
+import { sleep } from '../lib/waiting/sleep.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
@@ -18,8 +19,11 @@ import { openBus } from './compose/open-bus.ts'
 import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
+import { createReadiness } from './compose/readiness.ts'
+import { PARTS_OF } from './compose/roles.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
 import { openRouter } from './compose/router/open-router.ts'
+import { countWorkers, isServed } from './compose/served-pools.ts'
 import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
@@ -34,10 +38,12 @@ import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
 import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
 import type { Store } from './domain/store.ts'
+import { openHealthOnly } from './open-health.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
@@ -91,7 +97,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
-  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
+  const { role } = config
+  const opens = PARTS_OF[role]
+  const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
   serviceClock.follow(store, node.heartbeat)
   const opened = await openBlobs(config.blobs, config.assets, {
     users: store.isExclusive ? null : await findUsers(node),
@@ -106,7 +114,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
   const { resident } = engines
   const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
-  const metrics = openMetrics(version, errorTypeOf)
+  const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
@@ -164,12 +172,27 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     else if (will === 'cordoned') fleet.cordon(engineId)
     else fleet.resume(engineId)
   })
+  const poolSignals = createPoolSignals({
+    store: store.deployments,
+    deployments,
+    findLive: node.heartbeat.findLive,
+    clock,
+  })
   const { drainTimeoutMs } = config.jobs
   const pools =
     config.deployments === null || deployments === null
       ? null
-      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log }))
-  poolWorkers = () => pools?.workers.counts() ?? { [DEFAULT_POOL]: jobs.worker.stats().workers }
+      : opening.use(
+          openPools(config.deployments, {
+            ...{ deployments, store, jobs, bus, drainTimeoutMs, poolSignals, node, clock, log },
+            workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
+          }),
+        )
+  const runsCommonPool = opens.engines && config.jobs.workers > 0 && isServed(config.jobs, DEFAULT_POOL)
+  poolWorkers = () => ({
+    ...pools?.workers.counts(),
+    [DEFAULT_POOL]: runsCommonPool && !jobs.worker.stats().isDraining ? config.jobs.workers : 0,
+  })
   const keys = await openSigningKeys({
     configured: secrets.signingKeys,
     kept:
@@ -203,8 +226,14 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   nodeModels.resolve(router.nodeModels)
+  const readiness = createReadiness({
+    storeAnswers: createStoreProbe(store, () => performance.now()),
+    isClockSane: serviceClock.isSane,
+    hasRoom: opened.hasRoom,
+  })
+  const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(
-    await openHttp(config, {
+    await open(config, {
       store,
       secrets,
       bus,
@@ -220,9 +249,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       router,
       blobs: opened.blobs,
-      hasRoom: opened.hasRoom,
-      isClockSane: serviceClock.isSane,
-      storeAnswers: createStoreProbe(store, () => performance.now()),
+      readiness,
+      own: node.own,
+      poolSignals,
       signer,
       metrics,
       turns,
@@ -231,7 +260,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  const { openStreams, gauges } = http
+  watchGauges(metrics, {
+    ...{ node, jobs, fleet, pools, store, openStreams, gauges },
+    service: opens.surfaces
+      ? { countJobs: () => store.jobs.countByStatus(), poolSignals: () => poolSignals.list() }
+      : null,
+  })
   const sweeping = new AbortController()
   // Beside other processes, bytes without a record may be bytes whose record is on its way.
   const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null
@@ -239,12 +274,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     sweeping.abort()
     await swept
   })
+  node.listensAt(http.url)
   await node.heartbeat.beat()
   node.heartbeat.start()
   jobs.housekeeping.start()
   router.actions.queue.start()
   router.models.watchFolders()
-  if (config.jobs.workers > 0) jobs.worker.start()
+  if (runsCommonPool) jobs.worker.start()
   pools?.start()
   await serviceFile?.announce(http.url, config.http.mountPrefix)
   const running = opening.move()
@@ -257,9 +293,14 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     reloadModels: () => router.reload(),
     failed: store.failed,
     async drain() {
+      readiness.drain()
+      node.drain()
+      await sleep(config.jobs.drainDelayMs)
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
+      // Where nothing runs that a client could be waiting for, streams are told at once to go elsewhere.
+      const closed = opens.engines ? null : http.close()
       await Promise.all([jobs.worker.drain({ deadline }), pools?.drain({ deadline }), router.drain(drainTimeoutMs)])
-      await http.close()
+      await (closed ?? http.close())
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
@@ -297,7 +338,8 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 }
 
 interface GaugeParts {
-  readonly store: Store
+  readonly service: Parameters<Metrics['watch']>[0]['service']
+  readonly store: Pick<Store, 'stats'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -311,7 +353,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     gauges: parts.gauges,
     nodeId: parts.node.heartbeat.nodeId,
     isLeading: () => parts.node.leadership.isHeld(),
-    countJobs: () => parts.store.jobs.countByStatus(),
+    service: parts.service,
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),

@@ -13,6 +13,7 @@ import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
+import type { Readiness } from './compose/readiness.ts'
 import type { Router } from './compose/router/open-router.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
@@ -22,11 +23,13 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
+import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
@@ -107,7 +110,7 @@ function toPoolOf(deployments: Deployments): PoolOf {
     deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
 }
 
-interface HttpParts {
+export interface HttpParts {
   readonly store: Store
   readonly version: string
   readonly secrets: Secrets
@@ -124,10 +127,9 @@ interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
-  readonly hasRoom: OpenedBlobs['hasRoom']
-  readonly isClockSane: () => boolean
-  /** False while the store is away. */
-  readonly storeAnswers: () => Promise<boolean>
+  readonly readiness: Readiness
+  readonly own: OwnNode
+  readonly poolSignals: PoolSignals
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
@@ -213,12 +215,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const operator = createOperatorSurface({
     // Where there are many accounts, only the operator may see figures about all of them.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
-    async notReadyReason() {
-      if (jobs.worker.stats().isDraining) return 'draining'
-      if (!(await parts.storeAnswers())) return 'store'
-      if (!parts.isClockSane()) return 'clock'
-      return (await parts.hasRoom()) ? null : 'storage'
-    },
+    role: config.role,
+    notReadyReason: parts.readiness.notReadyReason,
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =
@@ -232,6 +230,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     host: http.host,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
+    // Where no run is waited for first, this is all the time that requests under way have.
+    ...(config.role === 'api' && { drainMs: config.jobs.drainTimeoutMs }),
     gate,
     surfaces: [
       jobsV2,

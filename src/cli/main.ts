@@ -9,6 +9,7 @@ import { addCredits } from './admin/credits.ts'
 import { addDeployments } from './admin/deployments.ts'
 import { addJobs } from './admin/jobs.ts'
 import { addKeys } from './admin/keys.ts'
+import { addNodes } from './admin/nodes.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
@@ -19,6 +20,7 @@ import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
+import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
   let exitCode: number = EXIT.ok
@@ -53,6 +55,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .exitOverride()
   const commands = [
     addServe,
+    addWork,
     addBackground,
     addRun,
     addAccounts,
@@ -60,6 +63,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addCredits,
     addDeployments,
     addJobs,
+    addNodes,
     addDoctor,
     addMigrate,
     addMove,

@@ -4,12 +4,21 @@
  * at a time may do are held like leases: until a moment, and renewed before it. `now` is the store's time, whoever passes it.
  */
 
+/** What a process does: it answers clients, it runs jobs, or both. */
+type NodeRole = 'all' | 'api' | 'worker'
+
 /** What a process tells about itself. */
 export interface NodeAbout {
   readonly version: string
+  /** Absent: it is older than roles, and does everything. */
+  readonly role?: NodeRole
   readonly host: string
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
+  /** The address of its listener, as it knows it itself; absent: it does not listen yet. */
+  readonly url?: string
+  /** It is about to end. */
+  readonly isDraining?: boolean
   /** How many migrations its program knows; absent: it is older than this field. */
   readonly schema?: number
 }
@@ -37,6 +46,16 @@ export interface Singleton {
   readonly heldUntil: Date
 }
 
+/** What a process holds of the work of the service. */
+export interface NodeHoldings {
+  readonly nodeId: string
+  /** Jobs and calls of models under its lease. */
+  readonly jobs: number
+  readonly calls: number
+  /** Names of work that only one process does, in order. */
+  readonly names: readonly string[]
+}
+
 interface SingletonRequest {
   readonly name: string
   readonly nodeId: string
@@ -56,6 +75,8 @@ export interface NodeStore {
    * at once exactly one gets it.
    */
   takeSingleton(request: SingletonRequest): Promise<Singleton>
+  /** Of each process that holds anything at `now`, by id. */
+  holdings(now: Date): Promise<readonly NodeHoldings[]>
   /** Removes processes that ended without a word, those whose time was over before this moment; returns how many. */
   forgetNodes(deadBefore: Date): Promise<number>
 }
