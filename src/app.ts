@@ -339,7 +339,7 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 
 interface GaugeParts {
   readonly service: Parameters<Metrics['watch']>[0]['service']
-  readonly store: Pick<Store, 'stats'>
+  readonly store: Pick<Store, 'stats' | 'upkeep'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet

@@ -25,7 +25,7 @@ import {
   createUserFileStore,
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
-import { createCallStore, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
+import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
 import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
@@ -51,14 +51,15 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const connections = opening.use(openConnections({ ...options, log }))
   const partitions = openPartitions(connections.chore, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
+  const toOwnEnd = createOwnEnds()
   const open = opening.move()
   return {
     jobs: createJobStore(parts),
     assets: createAssetStore(parts),
     accounts: createAccountStore(parts),
     keys: createIdempotencyStore(parts),
-    calls: createCallStore(parts),
-    requests: createRequestStore(parts),
+    calls: createCallStore(parts, toOwnEnd),
+    requests: createRequestStore(parts, toOwnEnd),
     sentJournal: createSentJournal(parts),
     ...createOperatorStores(parts),
     limits: createLimitStore(parts),
