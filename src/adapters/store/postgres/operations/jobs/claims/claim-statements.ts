@@ -17,9 +17,9 @@ const MAX_CHOICES = 8
 /** The lane and account where the part that was looked at ends; null when it was the last part. */
 type End = readonly [lane: string, accountId: string] | null
 
-export type QuickRow = readonly [end: End, ...claimed: ClaimedRow]
+type QuickRow = readonly [end: End, ...claimed: ClaimedRow]
 /** `wasPicked`: there was a job for an account with room. What was claimed is all null when somebody else was quicker. */
-export type PatientRow = readonly [wasPicked: boolean, end: End, ...claimed: ClaimedRow]
+type PatientRow = readonly [wasPicked: boolean, end: End, ...claimed: ClaimedRow]
 
 const WAITS = `status = 'queued' AND pool = $1 AND expires_at > $2`
 
