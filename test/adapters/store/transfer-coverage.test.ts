@@ -38,6 +38,8 @@ const POSTGRES: LeftOut = {
       COUNTED,
     ]),
   ),
+  blob: 'which object of a bucket holds which bytes: made where the bytes are put',
+  blob_garbage: 'objects of a bucket that are still to be removed from it',
   account_blob: 'made anew from assets and outputs',
   job_partition: 'made where rows are written',
   job_id_chosen: 'keeps two submits apart; an id that a job has is found with the job',
