@@ -63,6 +63,7 @@ export const ENV = {
   comfyuiCount: 'ATELIER_COMFYUI_COUNT',
   comfyuiConcurrency: 'ATELIER_COMFYUI_CONCURRENCY',
   embedded: 'ATELIER_EMBEDDED',
+  joins: 'ATELIER_JOINS',
   maxOvertakes: 'ATELIER_MAX_OVERTAKES',
   engineWait: 'ATELIER_ENGINE_WAIT',
   engineLostAfter: 'ATELIER_ENGINE_LOST_AFTER',

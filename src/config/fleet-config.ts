@@ -11,6 +11,8 @@ export interface FleetConfig {
   readonly concurrency: number
   /** Whether the built-in engine takes jobs, too. */
   readonly hasEmbedded: boolean
+  /** Whether workers of other machines may join. */
+  readonly joins: 'auto' | 'on' | 'off'
   readonly maxOvertakes: number
   readonly waitMs: number
   readonly lostAfterMs: number
@@ -43,6 +45,7 @@ export function toFleetConfig(values: SettingValues): FleetConfig {
     launches,
     concurrency: values.comfyuiConcurrency,
     hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
+    joins: values.joins,
     maxOvertakes: values.maxOvertakes,
     waitMs: values.engineWait,
     lostAfterMs: values.engineLostAfter,

@@ -150,6 +150,9 @@ export interface WaitingLane {
   readonly workflow: string
 }
 
+/** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
+export type RunStore = Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reserveOutputNumbers'>
+
 export interface JobStore {
   /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
@@ -169,6 +172,11 @@ export interface JobStore {
    * retention, for clients that know them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
+  /**
+   * What a lease holds, as its claim was answered; null: nothing, or no longer. For whoever did not get the answer, and for those
+   * that serve a worker without a store. Outputs of earlier attempts are not told a second time.
+   */
+  findClaim(leaseId: string): Promise<Claim | null>
   /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
   findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
   /** Puts waiting jobs that have no lane into this one, in every pool; returns how many. */
