@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { ConfigError, quote } from './config-error.ts'
+import { type Environment, OTHER_ENV } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import { Secret } from './secrets.ts'
 
@@ -20,12 +21,10 @@ interface JoinFlags {
   readonly allowPlainHttp?: boolean
 }
 
-const WORKER_TOKEN_ENV = 'ATELIER_WORKER_TOKEN'
-
 /** Throws ConfigError with one line. */
 export function readJoin(
   flags: JoinFlags,
-  env: Readonly<Record<string, string | undefined>>,
+  env: Environment,
 ): { readonly join: JoinConfig; readonly key: Secret<string> } {
   const urls = flags.join.split(',').map((text) => readUrl(text.trim(), flags.allowPlainHttp === true))
   return { join: { urls }, key: new Secret(readKey(flags, env)) }
@@ -47,12 +46,12 @@ function readUrl(text: string, allowsPlain: boolean): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-function readKey({ token, tokenFile }: JoinFlags, env: Readonly<Record<string, string | undefined>>): string {
-  const text = tokenFile === undefined ? (token ?? env[WORKER_TOKEN_ENV]) : readFile(tokenFile)
+function readKey({ token, tokenFile }: JoinFlags, env: Environment): string {
+  const text = tokenFile === undefined ? (token ?? env[OTHER_ENV.workerToken]) : readFile(tokenFile)
   const key = text?.trim() ?? ''
   if (key === '') {
     throw new ConfigError(
-      `a worker key is missing: set ${WORKER_TOKEN_ENV}, or give --token-file; it is made with: atelier workers create`,
+      `a worker key is missing: set ${OTHER_ENV.workerToken}, or give --token-file; it is made with: atelier workers create`,
     )
   }
   // Never repeated: a mistyped key is nearly the right one.
