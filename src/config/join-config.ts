@@ -13,7 +13,7 @@ export interface JoinConfig {
   readonly urls: readonly string[]
 }
 
-interface JoinFlags {
+export interface JoinFlags {
   /** Addresses, comma separated. */
   readonly join: string
   readonly token?: string

@@ -41,6 +41,8 @@ const KEEP_MS = 1000
 export class ClaimScout {
   readonly #deps: ScoutDeps
   #parked: Parked | null = null
+  /** Of a question that is being taken back. */
+  #canceled: Promise<void> = Promise.resolve()
   #brought: { readonly claim: Claim; readonly timer: NodeJS.Timeout } | null = null
   /** Of a claim whose answer was lost: asked again, it finds its job. */
   #unsure: string | null = null
@@ -51,45 +53,42 @@ export class ClaimScout {
   }
 
   async claim(request: ClaimRequest): Promise<Claim | null> {
+    const signature = this.#deps.signatureOf(request)
+    if (this.#parked !== null && this.#parked.signature !== signature) this.#cancel()
+    await this.#canceled
     const brought = this.#takeBrought()
     if (brought !== null) {
       if (request.engines.some(({ engineId }) => engineId === brought.engineId)) return brought
       await this.#deps.giveBack(brought.leaseId)
     }
-    const signature = this.#deps.signatureOf(request)
-    if (this.#isOver || this.#parked?.signature === signature) return null
-    await this.cancel()
-    const claim = await this.#ask(request, 0)
+    if (this.#isOver || this.#parked !== null) return null
+    const leaseId = this.#unsure ?? newUuidV4()
+    this.#unsure = leaseId
+    const claim = await this.#deps.ask(request, { leaseId, waitMs: 0 })
+    this.#unsure = null
     if (claim === null && !this.#isOver) this.#park(signature, request)
     return claim
   }
 
-  /** Takes back what waits. */
-  async cancel(): Promise<void> {
-    const parked = this.#parked
-    this.#parked = null
-    parked?.stop.abort()
-    await parked?.over
-  }
-
-  /** Takes back what waits with other engines than these. */
-  cancelUnless(signature: string): void {
-    if (this.#parked !== null && this.#parked.signature !== signature) void this.cancel()
+  /** Takes back what waits with other engines than these; left out: with any. */
+  cancel(unless?: string): void {
+    if (this.#parked !== null && this.#parked.signature !== unless) this.#cancel()
   }
 
   async end(): Promise<void> {
     this.#isOver = true
-    await this.cancel()
+    this.#cancel()
+    await this.#canceled
     const brought = this.#takeBrought()
     if (brought !== null) await this.#deps.giveBack(brought.leaseId)
   }
 
-  async #ask(request: ClaimRequest, waitMs: number, signal?: AbortSignal): Promise<Claim | null> {
-    const leaseId = this.#unsure ?? newUuidV4()
-    this.#unsure = leaseId
-    const claim = await this.#deps.ask(request, { leaseId, waitMs, ...(signal && { signal }) })
-    this.#unsure = null
-    return claim
+  #cancel(): void {
+    const parked = this.#parked
+    if (parked === null) return
+    this.#parked = null
+    parked.stop.abort()
+    this.#canceled = parked.over
   }
 
   #park(signature: string, request: ClaimRequest): void {
@@ -99,33 +98,31 @@ export class ClaimScout {
 
   async #wait(request: ClaimRequest, signal: AbortSignal): Promise<void> {
     const backoff = createBackoff({ firstMs: 250, maxMs: 10_000 })
+    let leaseId = newUuidV4()
     while (!signal.aborted) {
       try {
-        const claim = await this.#ask(request, this.#deps.maxWaitMs, signal)
+        const claim = await this.#deps.ask(request, { leaseId, waitMs: this.#deps.maxWaitMs, signal })
         backoff.reset()
-        if (claim === null) continue
-        if (signal.aborted) return await this.#deps.giveBack(claim.leaseId)
-        this.#bring(claim)
+        if (claim === null) {
+          leaseId = newUuidV4()
+          continue
+        }
+        if (signal.aborted) await this.#deps.giveBack(leaseId)
+        else this.#bring(claim)
         return
       } catch (error) {
-        if (signal.aborted) return await this.#abandon()
+        // The service may have answered in the very moment in which the question was taken back.
+        if (signal.aborted) return await this.#deps.giveBack(leaseId)
         if (!isStoreAway(error)) this.#deps.log.warn({ err: error }, 'asking for work failed')
         await sleep(backoff.nextMs(), signal)
       }
     }
   }
 
-  /** The service may have answered in the very moment in which the question was taken back. */
-  async #abandon(): Promise<void> {
-    const leaseId = this.#unsure
-    this.#unsure = null
-    if (leaseId !== null) await this.#deps.giveBack(leaseId)
-  }
-
   #bring(claim: Claim): void {
     this.#parked = null
     const timer = setTimeout(() => {
-      if (this.#takeBrought() === claim) void this.#deps.giveBack(claim.leaseId)
+      if (this.#takeBrought() !== null) void this.#deps.giveBack(claim.leaseId)
     }, KEEP_MS)
     this.#brought = { claim, timer }
     this.#deps.ring()

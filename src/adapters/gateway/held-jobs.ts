@@ -53,11 +53,11 @@ export class HeldJobs {
     return held
   }
 
-  /** A job that has these bytes as an input. */
-  mustFindInput(hash: string): HeldJob {
-    const held = this.#find(({ inputs }) => inputs.has(hash))
-    if (held === null) throw new ServiceError('output_unavailable', 'no job with this input is held')
-    return held
+  /** How many bytes an input has. */
+  mustFindInput(hash: string): number {
+    const sizeBytes = this.#find(({ inputs }) => inputs.has(hash))?.inputs.get(hash)
+    if (sizeBytes === undefined) throw new ServiceError('output_unavailable', 'no job with this input is held')
+    return sizeBytes
   }
 
   credentialsOf(jobId: string): ExtraData | null {

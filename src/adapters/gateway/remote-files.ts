@@ -6,10 +6,9 @@ import { Readable } from 'node:stream'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import { isStoreAway, ServiceError, storeUnavailable } from '../../domain/errors.ts'
 import type { Lease } from '../../domain/jobs/job-store.ts'
-import type { StoreOutput } from '../../domain/jobs/run/run-deps.ts'
+import type { RunInputs, StoreOutput } from '../../domain/jobs/run/run-deps.ts'
 import { outlastOutage } from '../../domain/outage.ts'
 import type { GatewayClient } from './gateway-client.ts'
 import type { HeldJobs } from './held-jobs.ts'
@@ -26,7 +25,7 @@ interface RemoteFilesDeps {
 
 interface RemoteFiles {
   readonly storeOutput: StoreOutput
-  readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
+  readonly blobs: RunInputs
 }
 
 interface Receipt {
@@ -92,9 +91,8 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
     }
   }
 
-  async function* readInput(hash: string): AsyncGenerator<Uint8Array> {
-    const { lease, inputs } = held.mustFindInput(hash)
-    const sizeBytes = inputs.get(hash) ?? 0
+  async function* readInput(hash: string, lease: Lease): AsyncGenerator<Uint8Array> {
+    const sizeBytes = held.mustFindInput(hash)
     const hasher = blake3.createHasher()
     const backoff = createBackoff({ firstMs: 250, maxMs: 4000 })
     let read = 0
@@ -125,7 +123,7 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
       return { hash: whole.hash, sizeBytes: whole.sizeBytes }
     },
     blobs: {
-      open: async (hash) => Readable.from(readInput(hash)),
+      open: async (hash, _range, lease) => Readable.from(readInput(hash, lease)),
       localPath: () => null,
     },
   }

@@ -95,7 +95,7 @@ export function createRemoteJobs(deps: RemoteJobsDeps): RemoteJobs {
     async claim(request) {
       const claim = await scoutOf(request.pool).claim(request)
       // Other pools wait with the same slots.
-      if (claim !== null) for (const [pool, scout] of scouts) if (pool !== request.pool) void scout.cancel()
+      if (claim !== null) for (const [pool, scout] of scouts) if (pool !== request.pool) scout.cancel()
       return claim
     },
     async renew(leases) {
@@ -144,8 +144,7 @@ export function createRemoteJobs(deps: RemoteJobsDeps): RemoteJobs {
       // The service tells everybody what became of them.
       return []
     },
-    async reserveOutputNumbers(accountId, folder, prefix, count) {
-      const { lease } = held.mustFindAccount(accountId)
+    async reserveOutputNumbers(_accountId, folder, prefix, count, lease) {
       const answer = await client.call<{ first: number }>({
         method: 'POST',
         path: `/jobs/${lease.jobId}/numbers`,
@@ -155,7 +154,7 @@ export function createRemoteJobs(deps: RemoteJobsDeps): RemoteJobs {
     },
     offersChanged(offers) {
       const now = signatureOf(offers)
-      for (const scout of scouts.values()) scout.cancelUnless(now)
+      for (const scout of scouts.values()) scout.cancel(now)
     },
     async end() {
       await Promise.all([...scouts.values()].map((scout) => scout.end()))

@@ -151,7 +151,10 @@ export interface WaitingLane {
 }
 
 /** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
-export type RunStore = Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release' | 'reserveOutputNumbers'>
+export interface RunStore extends Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release'> {
+  /** `lease`: of the run that needs them. A store that is asked directly needs no proof of it. */
+  reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number, lease: Lease): Promise<number>
+}
 
 export interface JobStore {
   /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */

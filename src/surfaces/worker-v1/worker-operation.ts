@@ -42,12 +42,18 @@ export function leaseOf(request: FastifyRequest): Lease {
   return { jobId: jobIdOf(request), leaseId }
 }
 
-/** Aborted when whoever asked is gone before the answer was written. */
-export function untilGone(reply: FastifyReply): AbortSignal {
+/**
+ * Aborted when whoever asked is gone before the answer was written. A worker that ends its side of the connection has gone: it
+ * waits for nothing any more, and a job that was found for it must not wait for it either.
+ */
+export function untilGone({ raw: { socket } }: FastifyRequest, reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
+  const leave = () => gone.abort()
+  socket.once('end', leave)
   reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort()
+    socket.off('end', leave)
+    if (!reply.raw.writableFinished) leave()
   })
-  if (reply.raw.destroyed) gone.abort()
+  if (reply.raw.destroyed || socket.readableEnded) leave()
   return gone.signal
 }

@@ -1,11 +1,12 @@
 /** What a run is given, and what it reports when it is over. */
 
+import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
-import type { BlobStore, PutOptions, StoredBlob } from '../../assets/blob-store.ts'
+import type { BlobStore, ByteRange, PutOptions, StoredBlob } from '../../assets/blob-store.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
@@ -31,6 +32,11 @@ export type StoreOutput = (
   options: PutOptions & { readonly lease: Lease },
 ) => Promise<StoredBlob>
 
+/** Where the files lie that graphs name. `lease`: of the run that reads one. */
+export interface RunInputs extends Pick<BlobStore, 'localPath'> {
+  open(hash: string, range: ByteRange | undefined, lease: Lease): Promise<Readable>
+}
+
 /** Submits of this process that wait for an engine's check of their graph. */
 interface RunVerdicts extends Pick<EngineVerdicts, 'hold' | 'asked' | 'settled' | 'refused'> {
   readonly withdraw: JobStore['withdraw']
@@ -55,7 +61,7 @@ export interface RunDeps {
   readonly storeBlob: StoreOutput
   /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>
-  readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
+  readonly blobs: RunInputs
   readonly bus: RunBus
   readonly extraData: Pick<ExtraDataKeeper, 'take' | 'forget'>
   readonly clock: Clock

@@ -65,7 +65,7 @@ function toPiece({ hash, size_bytes: sizeBytes, receipt }: PieceFields): ProvenP
 
 export function putBlob(app: FastifyInstance, { kit }: FileDeps): void {
   app.put(`${WORKER_PATH}/jobs/:id/blobs/:hash`, async (request, reply) => {
-    const upload = { hash: hashOf(request), source: request.raw, signal: untilGone(reply) }
+    const upload = { hash: hashOf(request), source: request.raw, signal: untilGone(request, reply) }
     const stored = await kit.gateway.files.store(kit.workerOf(request), leaseOf(request), upload)
     return sendJson(reply, 200, { hash: stored.hash, size_bytes: stored.sizeBytes, receipt: stored.receipt })
   })

@@ -32,7 +32,7 @@ export function runNodeModel(app: FastifyInstance, { kit, maxModelBytes, holdMs 
       images: body.images.map((image) => Uint8Array.from(Buffer.from(image, 'base64'))),
     }
     const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
-    const options = { signal: untilGone(reply) }
+    const options = { signal: untilGone(request, reply) }
     const answer = await kit.gateway.runModel(kit.workerOf(request), lease, call, options)
     return sendJson(reply, 200, {
       output: stringifyLosslessJson(answer.output),

@@ -49,7 +49,7 @@ export function claimJob(app: FastifyInstance, { kit }: RunDeps): void {
         ...{ id: name, loadedWeights, brokeLatestRun },
       })),
       waitMs: body.wait_ms,
-      signal: untilGone(reply),
+      signal: untilGone(request, reply),
     })
     return claim === null ? reply.code(204).send() : sendJson(reply, 200, claim)
   })
