@@ -38,7 +38,7 @@ function readUrl(text: string, allowsPlain: boolean): string {
   if (url.username !== '' || url.search !== '' || url.hash !== '') {
     throw new ConfigError('--join must be an address without credentials, query or fragment')
   }
-  if (url.protocol === 'http:' && !allowsPlain && !isLoopback(url.hostname)) {
+  if (url.protocol === 'http:' && !allowsPlain && !isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1'))) {
     throw new ConfigError(
       `--join ${quote(text)} would send the key in the clear: use https, or --allow-plain-http on a network that you trust`,
     )

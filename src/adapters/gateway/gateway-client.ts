@@ -20,7 +20,7 @@ export interface Hello {
   readonly time_ms: number
 }
 
-interface GatewayCall {
+export interface GatewayCall {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Behind `/worker/v1`, with its query. */
   readonly path: string
