@@ -38,6 +38,7 @@ import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
 import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
@@ -100,13 +101,18 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const opens = PARTS_OF[role]
   const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
   serviceClock.follow(store, node.heartbeat)
-  const opened = await openBlobs(config.blobs, config.assets, {
-    users: store.isExclusive ? null : await findUsers(node),
-    overrides,
-    onTransferred,
-    log,
-  })
-  await bindBlobs(store, config.blobs.directory)
+  const opened = opening.use(
+    await openBlobs(config.blobs, config.assets, {
+      store,
+      secrets,
+      users: store.isExclusive ? null : await findUsers(node),
+      overrides,
+      onTransferred,
+      clock,
+      log,
+    }),
+  )
+  await bindBlobs(store, opened.place)
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
@@ -114,7 +120,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
   const { resident } = engines
   const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
-  const metrics = openMetrics(version, errorTypeOf)
+  const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
@@ -163,7 +169,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? []), ...workerKeys.chores],
+    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores, ...workerKeys.chores],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -177,13 +183,19 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     else if (will === 'cordoned') fleet.cordon(engineId)
     else fleet.resume(engineId)
   })
+  const poolSignals = createPoolSignals({
+    store: store.deployments,
+    deployments,
+    findLive: node.heartbeat.findLive,
+    clock,
+  })
   const { drainTimeoutMs } = config.jobs
   const pools =
     config.deployments === null || deployments === null
       ? null
       : opening.use(
           openPools(config.deployments, {
-            ...{ deployments, store, jobs, bus, drainTimeoutMs, node, clock, log },
+            ...{ deployments, store, jobs, bus, drainTimeoutMs, poolSignals, node, clock, log },
             workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
           }),
         )
@@ -239,6 +251,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
     hasRoom: opened.hasRoom,
+    parts: { blobs: opened.answers },
   })
   const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(
@@ -261,6 +274,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       workerKeys: workerKeys.keys,
       gateway,
       readiness,
+      own: node.own,
+      poolSignals,
       signer,
       metrics,
       turns,
@@ -269,7 +284,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  const { openStreams, gauges } = http
+  watchGauges(metrics, {
+    ...{ node, jobs, fleet, pools, store, openStreams, gauges },
+    service: opens.surfaces
+      ? { countJobs: () => store.jobs.countByStatus(), poolSignals: () => poolSignals.list() }
+      : null,
+  })
   const sweeping = new AbortController()
   // Beside other processes, bytes without a record may be bytes whose record is on its way.
   const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null
@@ -277,6 +298,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     sweeping.abort()
     await swept
   })
+  node.listensAt(http.url)
   await node.heartbeat.beat()
   node.heartbeat.start()
   jobs.housekeeping.start()
@@ -296,6 +318,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     failed: store.failed,
     async drain() {
       readiness.drain()
+      node.drain()
       await sleep(config.jobs.drainDelayMs)
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
       // Where nothing runs that a client could be waiting for, streams are told at once to go elsewhere.
@@ -339,7 +362,8 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 }
 
 interface GaugeParts {
-  readonly store: Store
+  readonly service: Parameters<Metrics['watch']>[0]['service']
+  readonly store: Pick<Store, 'stats'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -353,7 +377,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     gauges: parts.gauges,
     nodeId: parts.node.heartbeat.nodeId,
     isLeading: () => parts.node.leadership.isHeld(),
-    countJobs: () => parts.store.jobs.countByStatus(),
+    service: parts.service,
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),

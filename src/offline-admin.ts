@@ -11,6 +11,7 @@ import { openSharedAccounts } from './compose/open-accounts.ts'
 import { openStore } from './compose/storage/open-store.ts'
 import type { AccountsConfig, LoadedConfig } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
 import { createWorkerKeys } from './domain/workers/worker-keys.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
 import { createWorkerOperations } from './surfaces/admin/register-operations.ts'
@@ -53,6 +54,13 @@ export async function openOfflineAdmin(
     guard: createStaticTokenGuard(token),
     actorOf: () => actor,
     workersOf: null,
+    own: null,
+    poolSignals: createPoolSignals({
+      store: store.deployments,
+      deployments,
+      findLive: async () => (await store.nodes.list()).filter(({ aliveUntil }) => aliveUntil > clock.now()),
+      clock,
+    }),
     openStreams: () => 0,
     heldBy: () => 0,
     // No service runs here, so none has been started without worker keys.

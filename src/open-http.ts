@@ -24,11 +24,13 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
+import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
@@ -134,6 +136,8 @@ export interface HttpParts {
   /** null: no worker of another machine may join. */
   readonly gateway: WorkerGateway | null
   readonly readiness: Readiness
+  readonly own: OwnNode
+  readonly poolSignals: PoolSignals
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
@@ -221,6 +225,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     role: config.role,
     notReadyReason: parts.readiness.notReadyReason,
+    degraded: parts.readiness.degraded,
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =

@@ -49,7 +49,7 @@ export async function prepareRun(
       attempt: job.attempt,
       graph,
       graphText: workflow,
-      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, deps.blobs, lease)])),
+      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, { ...deps, lease })])),
       extraData: joinExtraData(notes, credentials),
       reserveOutputNumbers: (folder, prefix, count) =>
         outlastOutage(
@@ -69,14 +69,20 @@ export async function prepareRun(
   }
 }
 
-function toEngineInput({ hash, sizeBytes, contentType }: JobInput, blobs: RunInputs, lease: Lease): EngineInput {
+/** Bytes that are away with their storage are waited for. */
+function toEngineInput(
+  { hash, sizeBytes, contentType }: JobInput,
+  { blobs, signal, lease }: { readonly blobs: RunInputs; readonly signal: AbortSignal; readonly lease: Lease },
+): EngineInput {
+  const { borrow } = blobs
   return {
     hash,
     sizeBytes,
     contentType,
     localPath: blobs.localPath(hash),
+    ...(borrow && { borrow: (ending: AbortSignal) => outlastOutage(() => borrow(hash), ending) }),
     async *read() {
-      yield* (await blobs.open(hash, undefined, lease)) as AsyncIterable<Uint8Array>
+      yield* (await outlastOutage(() => blobs.open(hash, undefined, lease), signal)) as AsyncIterable<Uint8Array>
     },
   }
 }

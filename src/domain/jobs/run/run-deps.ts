@@ -33,7 +33,7 @@ export type StoreOutput = (
 ) => Promise<StoredBlob>
 
 /** Where the files lie that graphs name. `lease`: of the run that reads one. */
-export interface RunInputs extends Pick<BlobStore, 'localPath'> {
+export interface RunInputs extends Pick<BlobStore, 'localPath' | 'borrow'> {
   open(hash: string, range: ByteRange | undefined, lease: Lease): Promise<Readable>
 }
 
