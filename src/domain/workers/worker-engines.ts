@@ -68,7 +68,7 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
     async beat(worker, { instanceId, version, host, workers }) {
       const now = clock.now()
       const own = Object.fromEntries(Object.entries(workers).filter(([pool]) => worker.pools.has(pool)))
-      const about = { version, host, workers: own, via: deps.nodeId }
+      const about = { version, host, role: 'worker' as const, workers: own, via: deps.nodeId }
       await nodes.beat({ id: toNodeId(worker, instanceId), now, aliveUntil: until(now), about })
       const live = (await nodes.list()).filter(({ aliveUntil }) => aliveUntil > now)
       return live.flatMap(({ id }) => toInstanceId(worker, id) ?? [])
