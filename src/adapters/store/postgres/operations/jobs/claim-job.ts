@@ -6,7 +6,7 @@
  */
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
 import { isStoreAway } from '../../../../../domain/errors.ts'
-import type { ClaimRequest, JobStore } from '../../../../../domain/jobs/job-store.ts'
+import type { Claim, ClaimRequest, JobStore } from '../../../../../domain/jobs/job-store.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { isDuplicateOf } from '../../database/postgres-error.ts'
@@ -19,7 +19,7 @@ import {
   WAIT_FOR_FITTING,
   WAIT_FOR_SEVERAL,
 } from './claims/claim-statements.ts'
-import { type ClaimedRow, toClaim } from './claims/claimed-job.ts'
+import { type ClaimedRow, readClaim, toClaim } from './claims/claimed-job.ts'
 
 // Not more than heads are looked at.
 const MAX_TOGETHER = 32
@@ -36,6 +36,13 @@ export function createClaimJob(relaxed: Connected): JobStore['claim'] {
     const row = isForAny(request) ? await gathered(request) : (await takeAll([request]))[0]
     return row === null || row === undefined ? null : toClaim(relaxed, row, request)
   }
+}
+
+export async function findClaim(relaxed: Connected, leaseId: string): Promise<Claim | null> {
+  const found = await relaxed.get(FIND_CLAIMED, [[leaseId]])
+  if (found === undefined) return null
+  const [pool, outputsReused, ...row] = found
+  return readClaim(relaxed, row, { pool, outputsReused })
 }
 
 function isForAny({ engines }: ClaimRequest): boolean {
@@ -174,7 +181,7 @@ async function takeSurely(relaxed: Connected, requests: readonly ClaimRequest[],
     try {
       if (tries > 1) {
         const rows = await relaxed.all(FIND_CLAIMED, [requests.map(({ leaseId }) => leaseId)])
-        if (rows.length > 0) return { rows, wasPicked: true, end: null }
+        if (rows.length > 0) return { rows: rows.map(([, , ...row]) => row), wasPicked: true, end: null }
       }
       return await (step.way === 'alone' ? takeAlone : takeTogether)(relaxed, requests, step)
     } catch (error) {

@@ -204,7 +204,7 @@ export const TAKE_SEVERAL = statement<QuickRow>('jobs.claim_several', several('S
 /** Waits for accounts in the order of their ids, as everybody does who counts on several. */
 export const WAIT_FOR_SEVERAL = statement<QuickRow>('jobs.await_several', several(''))
 
-export const FIND_CLAIMED = statement<ClaimedRow>(
+export const FIND_CLAIMED = statement<[pool: string, outputsReused: number, ...claimed: ClaimedRow]>(
   'jobs.find_claimed',
-  `SELECT ${CLAIMED_COLUMNS} FROM job WHERE lease_id = ANY($1::text[]) AND status IN ('running', 'canceling')`,
+  `SELECT pool, outputs_reused, ${CLAIMED_COLUMNS} FROM job WHERE lease_id = ANY($1::text[]) AND status IN ('running', 'canceling')`,
 )

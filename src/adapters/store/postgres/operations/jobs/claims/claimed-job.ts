@@ -33,19 +33,33 @@ export type ClaimedRow = readonly [
   workflow: string | null,
 ]
 
+/** What an earlier attempt showed is not listed from now on. */
 export async function toClaim(db: Queryable, row: ClaimedRow, { pool }: ClaimRequest): Promise<Claim> {
+  const [leaseId, jobId, , , , , , expiresAt, , , outputsReplaced] = row
+  const [claim, earlier] = await Promise.all([
+    readClaim(db, row, { pool, outputsReused: 0 }),
+    outputsReplaced === 0 ? [] : unlistOutputs(db, { jobId, leaseId, expiresAt }),
+  ])
+  return { ...claim, earlierOutputs: earlier.map(toOutput) }
+}
+
+/** What the claimer of a job knows by itself. */
+interface Known {
+  readonly pool: string
+  readonly outputsReused: number
+}
+
+export async function readClaim(db: Queryable, row: ClaimedRow, { pool, outputsReused }: Known): Promise<Claim> {
   const [leaseId, id, accountId, status, priority, createdAt, startedAt, expiresAt, attempt, version, ...rest] = row
   const [outputsReplaced, metadata, progress, needs, engineId, extraDataFlags, inputCount, engineLosses, workflow] =
     rest
-  const [companions, earlier] = await Promise.all([
-    extraDataFlags === 0 && inputCount === 0 ? NO_COMPANIONS : findCompanions(db, id),
-    outputsReplaced === 0 ? [] : unlistOutputs(db, { jobId: id, leaseId, expiresAt }),
-  ])
+  const hasCompanions = extraDataFlags !== 0 || inputCount !== 0
+  const companions = hasCompanions ? await findCompanions(db, id) : NO_COMPANIONS
   return {
     job: toJob([
       [
         ...([0, id, accountId, pool, status, priority, createdAt, startedAt, null, expiresAt] as const),
-        ...([attempt, version, 0, 0, outputsReplaced, metadata, progress, null] as const),
+        ...([attempt, version, 0, outputsReused, outputsReplaced, metadata, progress, null] as const),
       ],
       null,
       null,
@@ -56,7 +70,7 @@ export async function toClaim(db: Queryable, row: ClaimedRow, { pool }: ClaimReq
     workflow: workflow ?? '',
     needsExtraData: (extraDataFlags & HAS_CREDENTIALS) !== 0,
     ...companions,
-    earlierOutputs: earlier.map(toOutput),
+    earlierOutputs: [],
     engineLosses,
   }
 }
