@@ -19,6 +19,7 @@ import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
+import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
@@ -46,6 +47,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   bodies,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
+  'postgres-jobs': postgresJobs,
 }
 
 const { values, positionals: wanted } = parseArgs({
