@@ -2,8 +2,8 @@
  * 1 GiB in and out through a bucket, against the same service with its bytes in files. Downloads are measured in both ways: by the
  * redirect that clients get by default, and through the service.
  */
+import { Client } from 'pg'
 import { startPostgres } from '../../test/support/postgres/postgres-server.ts'
-import { createDatabaseOn } from '../../test/support/postgres/test-database.ts'
 import type { Figure } from '../kit/figure.ts'
 import { forkServer, type ServerChild } from '../kit/server-child.ts'
 import { download, MEGABYTES, type Sent, toRatio, toUpload } from '../kit/transfer.ts'
@@ -13,13 +13,13 @@ const SHARED = { secretKey: 'ab'.repeat(32), workers: '0' }
 
 export async function s3(): Promise<Figure[]> {
   await using postgres = await startPostgres()
-  await using forFiles = await createDatabaseOn(postgres.url)
-  await using forBucket = await createDatabaseOn(postgres.url)
+  const forFiles = await createDatabase(postgres.url, 'for_files')
+  const forBucket = await createDatabase(postgres.url, 'for_bucket')
   await using storage = await forkServer('bench/servers/bare-s3.ts')
-  await using files = await forkServer('bench/servers/atelier.ts', { ...SHARED, database: forFiles.url })
+  await using files = await forkServer('bench/servers/atelier.ts', { ...SHARED, database: forFiles })
   await using bucket = await forkServer('bench/servers/atelier.ts', {
     ...SHARED,
-    database: forBucket.url,
+    database: forBucket,
     blobs: `s3://bench-bytes?endpoint=${storage.url}&pathStyle=1`,
     blobsKeys: 'id:secret',
   })
@@ -61,6 +61,16 @@ export async function s3(): Promise<Figure[]> {
       detail: { megabytes: MEGABYTES },
     },
   ]
+}
+
+async function createDatabase(serverUrl: string, name: string): Promise<string> {
+  const client = new Client({ connectionString: serverUrl })
+  await client.connect()
+  await client.query(`CREATE DATABASE ${name}`)
+  await client.end()
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return url.href
 }
 
 async function upload(client: ServerChild, server: ServerChild, round: number, times: number[]): Promise<string> {
