@@ -19,6 +19,7 @@ import { openBus } from './compose/open-bus.ts'
 import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
+import { mayJoin, openWorkerGateway, openWorkerKeys } from './compose/open-worker-gateway.ts'
 import { createReadiness } from './compose/readiness.ts'
 import { PARTS_OF } from './compose/roles.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
@@ -29,6 +30,7 @@ import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
 import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
+import { createStoreChores } from './compose/storage/store-chores.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -115,25 +117,33 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
+  const takesWorkers = await mayJoin(config.fleet, store)
+  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
   const { resident } = engines
-  const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
+  const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
+  const workerKeys = await openWorkerKeys({ store, shared, directories, clock })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
-  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = openSealer(secrets)
+  const assets = createAssetActions(config.assets, {
+    ...{ store, opened, maxUploadBytes, storageLimitOf, sealer, clock, log },
+  })
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
-  directories.follow({ ...shared?.lists, ...(deployments !== null && { deployments }) })
+  directories.follow({
+    ...shared?.lists,
+    ...(workerKeys.ring !== null && { keys: workerKeys.ring }),
+    ...(deployments !== null && { deployments }),
+  })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
   const turns = overrides.turns ?? createTurns()
@@ -162,7 +172,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores],
+    chores: [
+      ...engineChores,
+      ...(shared?.chores ?? []),
+      ...opened.chores,
+      ...workerKeys.chores,
+      ...createStoreChores(store.upkeep),
+    ],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -230,6 +246,16 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   nodeModels.resolve(router.nodeModels)
+  const gateway =
+    takesWorkers && opens.surfaces
+      ? openWorkerGateway({
+          ...{ store, jobs, assets, bus, directory, follow, runModel, clock, log },
+          keys: workerKeys.keys,
+          signingKeys: keys,
+          blobs: opened.blobs,
+          nodeId: node.heartbeat.nodeId,
+        })
+      : null
   const readiness = createReadiness({
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
@@ -254,6 +280,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       router,
       blobs: opened.blobs,
+      workerKeys: workerKeys.keys,
+      gateway,
       readiness,
       own: node.own,
       poolSignals,
@@ -347,7 +375,7 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 
 interface GaugeParts {
   readonly service: Parameters<Metrics['watch']>[0]['service']
-  readonly store: Pick<Store, 'stats'>
+  readonly store: Pick<Store, 'stats' | 'upkeep'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -366,6 +394,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
+    storeHealth: parts.store.upkeep?.health ?? null,
   })
 }
 

@@ -14,6 +14,7 @@ import type { NewJob } from '../../src/domain/jobs/job-store.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
 import { readFamilyMicros } from '../kit/processor-time.ts'
+import { countStatements, readLogPosition } from '../kit/server-cost.ts'
 
 const AT_ONCE = 64
 const ACCOUNTS = 100
@@ -104,20 +105,10 @@ function toClaim({ createdAt }: NewJob, key: string) {
   return { key, claimedAt: createdAt, expiresAt: new Date(createdAt.getTime() + DAY_MS) }
 }
 
-let statements = 0
-const ask = Client.prototype.query
-Client.prototype.query = function count(this: Client, ...args: Parameters<typeof ask>) {
-  statements += 1
-  return ask.apply(this, args)
-} as typeof ask
-
 async function measure(server: PostgresServer, run: (submit: Submitted) => Promise<unknown>): Promise<Measured> {
   const sql = new Client({ connectionString: server.url })
   await sql.connect()
-  const readLog = async () => {
-    const { rows } = await sql.query<{ n: string }>(`SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS n`)
-    return Number(rows[0].n)
-  }
+  const readLog = () => readLogPosition(sql)
   await sql.query('CHECKPOINT')
   // The pages that the first changes after a checkpoint write whole are not counted.
   await runFor(ROUND_MS / 3, run)
@@ -125,13 +116,13 @@ async function measure(server: PostgresServer, run: (submit: Submitted) => Promi
     await readLog(),
     process.cpuUsage(),
     readFamilyMicros(server.pid),
-    statements,
+    countStatements(),
   ]
   const start = performance.now()
   const count = await runFor(ROUND_MS, run)
   const elapsedMs = performance.now() - start
   const cpu = process.cpuUsage(cpuBefore)
-  const statementsSent = statements - statementsBefore
+  const statementsSent = countStatements() - statementsBefore
   const measured = {
     perSecond: (count / elapsedMs) * 1000,
     clientMicrosEach: (cpu.user + cpu.system) / count,
