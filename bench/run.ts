@@ -21,6 +21,7 @@ import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
 import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
+import { processes } from './scenarios/processes.ts'
 import { router } from './scenarios/router.ts'
 import { s3 } from './scenarios/s3.ts'
 import { sockets } from './scenarios/sockets.ts'
@@ -50,6 +51,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   'postgres-submits': postgresSubmits,
   'postgres-jobs': postgresJobs,
   s3,
+  processes,
 }
 
 const { values, positionals: wanted } = parseArgs({

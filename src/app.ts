@@ -351,12 +351,15 @@ interface PreparedParts {
 
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
 async function prepareStore(config: Config, { store, jobs }: PreparedParts): Promise<void> {
-  await store.accounts.put({
-    id: LOCAL_ACCOUNT_ID,
-    // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
-    maxRunning: 1_000_000,
-    maxQueued: config.jobs.maxQueued,
-  })
+  // How much may wait is for those to say that take jobs, not for a worker.
+  if (PARTS_OF[config.role].surfaces) {
+    await store.accounts.put({
+      id: LOCAL_ACCOUNT_ID,
+      // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
+      maxRunning: 1_000_000,
+      maxQueued: config.jobs.maxQueued,
+    })
+  }
   // Nobody else has the store, so whoever held a lease is gone. Beside other processes, leases lapse by themselves.
   if (store.isExclusive) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
