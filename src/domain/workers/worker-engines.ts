@@ -17,6 +17,8 @@ export interface WorkerBeat {
   readonly instanceId: string
   readonly version: string
   readonly host: string
+  /** The process of the service that holds its live connection; null: none does. */
+  readonly liveNode: string | null
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
 }
@@ -48,7 +50,7 @@ export interface WorkerEnginesDeps {
   readonly clock: Clock
   /** How long a process counts as alive, and an engine as held, without a further word. */
   readonly holdMs: number
-  /** The process that serves the worker: whoever watches its jobs is told by it. */
+  /** The id of this process. */
   readonly nodeId: string
 }
 
@@ -65,10 +67,10 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
   }
 
   return {
-    async beat(worker, { instanceId, version, host, workers }) {
+    async beat(worker, { instanceId, version, host, liveNode, workers }) {
       const now = clock.now()
       const own = Object.fromEntries(Object.entries(workers).filter(([pool]) => worker.pools.has(pool)))
-      const about = { version, host, role: 'worker' as const, workers: own, via: deps.nodeId }
+      const about = { version, host, role: 'worker' as const, workers: own, via: liveNode ?? deps.nodeId }
       await nodes.beat({ id: toNodeId(worker, instanceId), now, aliveUntil: until(now), about })
       const live = (await nodes.list()).filter(({ aliveUntil }) => aliveUntil > now)
       return live.flatMap(({ id }) => toInstanceId(worker, id) ?? [])

@@ -15,6 +15,7 @@ type LiveMessage =
   | { readonly changed: { readonly job_id: string; readonly version: number } }
   | { readonly work: { readonly pool: string | null } }
   | { readonly flushed: number }
+  | { readonly node: string }
 
 interface LiveSession {
   /** One live event. What cannot be understood, or is not the worker's, is dropped. */
@@ -31,6 +32,8 @@ export interface WorkerLive {
 export interface WorkerLiveDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'publishLive' | 'onChanged' | 'onWork'>
   readonly held: HeldClaims
+  /** The id of this process: whoever watches a job of the worker hears of it here. */
+  readonly nodeId: string
 }
 
 interface Watched {
@@ -43,7 +46,7 @@ const MAX_HELD = 4096
 // What may wait for a look at a lease.
 const MAX_WAITING = 10_000
 
-export function createWorkerLive({ bus, held }: WorkerLiveDeps): WorkerLive {
+export function createWorkerLive({ bus, held, nodeId }: WorkerLiveDeps): WorkerLive {
   return {
     open(worker, send) {
       const watched = new Map<string, Watched>()
@@ -85,6 +88,7 @@ export function createWorkerLive({ bus, held }: WorkerLiveDeps): WorkerLive {
           if (pool === undefined || worker.pools.has(pool)) send({ work: { pool: pool ?? null } })
         }),
       ]
+      send({ node: nodeId })
       return {
         take: (frame) => later(() => publish(frame)),
         order(text) {
