@@ -1,5 +1,6 @@
 /** A worker that joined over HTTP, seen by the clients and the operator of its service. */
 import assert from 'node:assert/strict'
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
@@ -72,6 +73,20 @@ describe('a joined worker', () => {
     fake.release('running')
   })
 
+  test('outlasts a restart of its service: the run goes on, and its end is taken', async () => {
+    const port = await findPort()
+    await using app = await startFleetApp({ isJoined: true, servers: [{}], settings: { port: String(port) } })
+    const fake = app.fakes[0]!
+    fake.hold('running')
+    const id = await app.submit(pictureGraph(1))
+    await fake.held('running')
+    await using _restarted = await app.service.restart()
+    fake.release('running')
+    const job = await app.until(id, 'succeeded')
+    assert.equal(job.outputs.length, 1)
+    assert.equal(fake.executions.length, 1)
+  })
+
   test('that speaks no version of the service is told so, and joins nothing', async () => {
     await using app = await startTestApp({
       settings: { joins: 'on', adminToken: ADMIN_TOKEN },
@@ -93,3 +108,11 @@ describe('a joined worker', () => {
     assert.equal((await call(closed.url, '/worker/v1/hello')).status, 404)
   })
 })
+
+async function findPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
