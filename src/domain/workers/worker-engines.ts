@@ -14,7 +14,7 @@ import { type EngineFields, readEngine } from './wire/engine-wire.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
 import { toEngineId, toEngineName, toInstanceId, toNodeId } from './worker-leases.ts'
 
-export interface WorkerBeat {
+interface WorkerBeat {
   readonly instanceId: string
   readonly version: string
   readonly host: string
