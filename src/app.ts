@@ -100,7 +100,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
   const { role } = config
   const opens = PARTS_OF[role]
-  const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
+  const takesWorkers = await mayJoin(config.fleet, store)
+  const node = opening.use(
+    await openServiceNode({ takesWorkers, store, version, role, workers: () => poolWorkers(), clock, log }),
+  )
   serviceClock.follow(store, node.heartbeat)
   const opened = opening.use(
     await openBlobs(config.blobs, config.assets, {
@@ -117,7 +120,6 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const takesWorkers = await mayJoin(config.fleet, store)
   const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
   const { resident } = engines
   const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
@@ -183,7 +185,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
-  await prepareStore(config, { store, jobs })
+  await prepareStore(config, { store, jobs, takesWorkers })
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
@@ -253,7 +255,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
           keys: workerKeys.keys,
           signingKeys: keys,
           blobs: opened.blobs,
-          nodeId: node.heartbeat.nodeId,
+          heartbeat: node.heartbeat,
         })
       : null
   const readiness = createReadiness({
@@ -347,10 +349,11 @@ async function findUsers({ heartbeat }: ServiceNodeParts) {
 interface PreparedParts {
   readonly store: Store
   readonly jobs: JobActions
+  readonly takesWorkers: boolean
 }
 
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
-async function prepareStore(config: Config, { store, jobs }: PreparedParts): Promise<void> {
+async function prepareStore(config: Config, { store, jobs, takesWorkers }: PreparedParts): Promise<void> {
   // How much may wait is for those to say that take jobs, not for a worker.
   if (PARTS_OF[config.role].surfaces) {
     await store.accounts.put({
@@ -360,8 +363,8 @@ async function prepareStore(config: Config, { store, jobs }: PreparedParts): Pro
       maxQueued: config.jobs.maxQueued,
     })
   }
-  // Nobody else has the store, so whoever held a lease is gone. Beside other processes, leases lapse by themselves.
-  if (store.isExclusive) await jobs.recover({ releaseAll: true })
+  // Nobody else has the store, so whoever held a lease is gone. Beside other processes and joined workers, leases lapse by themselves.
+  if (store.isExclusive && !takesWorkers) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
 }
 
