@@ -295,7 +295,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  const { openStreams, gauges } = http
+  const { openStreams } = http
+  const gauges = [...http.gauges, ...opened.gauges]
   watchGauges(metrics, {
     ...{ node, jobs, fleet, pools, store, openStreams, gauges },
     service: opens.surfaces
