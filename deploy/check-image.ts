@@ -44,7 +44,10 @@ function checkInNamespace(): number {
 
 function toImage(root: string, stage: Stage): Image {
   const textOf = (word: string) => stage.instructions.findLast((found) => found.word === word)?.text ?? ''
-  const env = Object.assign({}, ...stage.instructions.filter(({ word }) => word === 'ENV').map((e) => readPairs(e.text)))
+  const env = Object.assign(
+    {},
+    ...stage.instructions.filter(({ word }) => word === 'ENV').map((e) => readPairs(e.text)),
+  )
   return { root, user: textOf('USER'), env, entrypoint: readCommand(textOf('ENTRYPOINT')) }
 }
 
@@ -96,11 +99,19 @@ async function checkRun(image: Image, aliveCommand: readonly string[]): Promise<
   const away = runInside(image, aliveCommand, env)
   check('the health check fails while nothing answers', away.code === 1)
   const served = await serve(image, env)
-  check('serve is process 1, as the user of the image', served.status.innerPid === '1' && `${served.status.uid}:${served.status.uid}` === image.user, `uid ${served.status.uid}`)
+  check(
+    'serve is process 1, as the user of the image',
+    served.status.innerPid === '1' && `${served.status.uid}:${served.status.uid}` === image.user,
+    `uid ${served.status.uid}`,
+  )
   const alive = runInside(image, aliveCommand, env)
   check('the health check passes', alive.code === 0, alive.output)
   const answer = await fetch(`http://127.0.0.1:${port}/api/v2/jobs`, {
-    ...{ method: 'POST', body: GRAPH, headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' } },
+    ...{
+      method: 'POST',
+      body: GRAPH,
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    },
   })
   check('a job is taken', answer.status === 201, String(answer.status))
   const { id } = (await answer.json()) as { id: string }

@@ -35,19 +35,23 @@ test('helm renders exactly the copies, and finds nothing to complain of', withou
   }
 })
 
-test('helm refuses a secret among the settings, a word that is no value, and a worker without a token', without('helm'), () => {
-  const wrong = [
-    ['settings.ATELIER_TOKEN=secret', /ATELIER_TOKEN/],
-    ['api.replica=3', /replica/],
-    ['runAsUser=0', /runAsUser/],
-    ['workers[0].join.url=https://a.example.com,workers[0].name=a', /existingSecret/],
-  ] as const
-  for (const [value, complaint] of wrong) {
-    const { code, output } = runTool('helm', ['template', 'x', chart, '--kube-version', '1.27.0', '--set', value])
-    assert.notEqual(code, 0, value)
-    assert.match(output, complaint)
-  }
-})
+test(
+  'helm refuses a secret among the settings, a word that is no value, and a worker without a token',
+  without('helm'),
+  () => {
+    const wrong = [
+      ['settings.ATELIER_TOKEN=secret', /ATELIER_TOKEN/],
+      ['api.replica=3', /replica/],
+      ['runAsUser=0', /runAsUser/],
+      ['workers[0].join.url=https://a.example.com,workers[0].name=a', /existingSecret/],
+    ] as const
+    for (const [value, complaint] of wrong) {
+      const { code, output } = runTool('helm', ['template', 'x', chart, '--kube-version', '1.27.0', '--set', value])
+      assert.notEqual(code, 0, value)
+      assert.match(output, complaint)
+    }
+  },
+)
 
 for (const version of ['1.27', '1.37']) {
   test(`every object fits the schemas of Kubernetes ${version}, and has no member that they do not know`, () => {

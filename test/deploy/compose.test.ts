@@ -30,7 +30,10 @@ test('docker compose takes the file, and asks for every secret', without('docker
   const name = path.join(project, 'deploy/compose.yaml')
   const { code, output } = runTool('docker-compose', ['--file', name, 'config', '--format', 'json'], SECRETS)
   assert.equal(code, 0, output)
-  assert.deepEqual(Object.keys((JSON.parse(output) as ComposeFile).services).toSorted(), Object.keys(file.services).toSorted())
+  assert.deepEqual(
+    Object.keys((JSON.parse(output) as ComposeFile).services).toSorted(),
+    Object.keys(file.services).toSorted(),
+  )
   for (const missing of Object.keys(SECRETS)) {
     const refused = runTool('docker-compose', ['--file', name, 'config', '--quiet'], { ...SECRETS, [missing]: '' })
     assert.notEqual(refused.code, 0, missing)

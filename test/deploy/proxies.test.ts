@@ -25,7 +25,10 @@ test('nginx takes its file', without('nginx'), () => {
 
 test('Caddy takes its file, as it stands and as the Compose file uses it', without('caddy'), () => {
   const file = path.join(project, 'deploy/proxy/Caddyfile')
-  for (const env of [{}, { ATELIER_SITE: ':8080', ATELIER_NODES: 'api-a:8189 api-b:8189' }] as Record<string, string>[]) {
+  for (const env of [{}, { ATELIER_SITE: ':8080', ATELIER_NODES: 'api-a:8189 api-b:8189' }] as Record<
+    string,
+    string
+  >[]) {
     const { code, output } = runTool('caddy', ['validate', '--adapter', 'caddyfile', '--config', file], env)
     assert.equal(code, 0, output)
     assert.doesNotMatch(output, /"level":"warn"/)

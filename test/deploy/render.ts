@@ -7,6 +7,16 @@ const KUBERNETES = '1.27.0'
 
 export function renderChart(set: string, helm: (args: string[]) => string): string {
   const values = path.join(chart, 'ci', `${set}.yaml`)
-  const args = ['template', 'atelier', chart, '--namespace', 'atelier', '--kube-version', KUBERNETES, '--values', values]
+  const args = [
+    'template',
+    'atelier',
+    chart,
+    '--namespace',
+    'atelier',
+    '--kube-version',
+    KUBERNETES,
+    '--values',
+    values,
+  ]
   return helm(args).replaceAll(/[ \t]+$/gm, '')
 }

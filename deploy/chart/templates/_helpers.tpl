@@ -52,7 +52,7 @@ capabilities: { drop: [ALL] }
 
 {{/* The secrets that all processes share, each by reference. */}}
 {{- define "atelier.secretEnv" -}}
-{{- $names := dict "database" "ATELIER_DATABASE" "secretKey" "ATELIER_SECRET_KEY" "blobsKeys" "ATELIER_BLOBS_KEYS" "adminToken" "ATELIER_ADMIN_TOKEN" "token" "ATELIER_TOKEN" "signingKeys" "ATELIER_SIGNING_KEYS" -}}
+{{- $names := dict "database" "ATELIER_DATABASE" "secretKey" "ATELIER_SECRET_KEY" "blobsKeys" "ATELIER_BLOBS_KEYS" "adminToken" "ATELIER_ADMIN_TOKEN" "token" "ATELIER_TOKEN" "signingKeys" "ATELIER_SIGNING_KEYS" "bus" "ATELIER_BUS" -}}
 {{- range $key, $variable := $names }}
 {{- with index $.Values.secrets.keys $key }}
 - name: {{ $variable }}
@@ -125,6 +125,21 @@ atelier/config: {{ toJson . | sha256sum | trunc 16 | quote }}
 {{- define "atelier.seconds" -}}
 {{- $text := toString (default (index . 2) (get (index . 0) (index . 1))) -}}
 {{- if hasSuffix "m" $text }}{{ mul (trimSuffix "m" $text | int) 60 }}{{ else }}{{ trimSuffix "s" $text | int }}{{ end }}
+{{- end }}
+
+{{/* Not empty where processes dial each other on the internal port. With a bus of NATS they do not. */}}
+{{- define "atelier.dials" -}}
+{{- if not (or .Values.secrets.keys.bus (hasKey .Values.settings "ATELIER_BUS")) }}yes{{ end }}
+{{- end }}
+
+{{/* Where other processes reach this one. */}}
+{{- define "atelier.dialEnv" -}}
+- name: POD_IP
+  valueFrom: { fieldRef: { fieldPath: status.podIP } }
+- name: ATELIER_ADVERTISE
+  value: $(POD_IP)
+- name: ATELIER_INTERNAL_PORT
+  value: {{ .Values.internalPort | quote }}
 {{- end }}
 
 {{/* Health of a container. Alive never asks the database: its outage must not restart anything. */}}
