@@ -17,6 +17,7 @@ import { heldCalls } from './scenarios/held-calls.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
+import { model } from './scenarios/model.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
@@ -46,6 +47,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   bodies,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
+  model,
 }
 
 const { values, positionals: wanted } = parseArgs({

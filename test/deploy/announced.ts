@@ -8,5 +8,5 @@ export const ANNOUNCED: ReadonlySet<string> = new Set([
   'ATELIER_ADVERTISE',
   'work --join',
   'work --token-file',
-  '/admin/v1/autoscaling/{pool}',
+  '/admin/v1/pools/{id}',
 ])

@@ -11,7 +11,7 @@ const FOLDERS = [process.env['ATELIER_TEST_TOOLS'], process.env['PATH'], '/usr/s
   .filter((list) => list !== undefined)
   .flatMap((list) => list.split(path.delimiter))
 
-function findTool(name: string): string | null {
+export function findTool(name: string): string | null {
   const candidates = FOLDERS.map((folder) => path.join(folder, name))
   return candidates.find(isProgram) ?? null
 }

@@ -1,0 +1,57 @@
+/**
+ * Jobs, submits and polls on 1, 2 and 4 processes over one Postgres: what one costs, and how far the model of bench/model, which knows the
+ * run of one process alone, is off for several. Writes bench/results/model.json, which `node bench/model/print.ts` reads.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import type { Figure } from '../kit/figure.ts'
+import { type Deviation, findDeviations } from '../model/check-model.ts'
+import type { Measured, MeasuredRun } from '../model/costs.ts'
+import { measureCluster } from '../model/measure-cluster.ts'
+
+const PROCESSES = [1, 2, 4]
+
+export async function model(): Promise<Figure[]> {
+  const runs: MeasuredRun[] = []
+  for (const processes of PROCESSES) {
+    console.error(`  ${processes} processes …`)
+    runs.push(await measureCluster(processes))
+  }
+  const machine = `${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown'}`
+  const measured: Measured = { measuredAt: new Date().toISOString().slice(0, 10), machine, runs }
+  mkdirSync('bench/results', { recursive: true })
+  writeFileSync('bench/results/model.json', `${JSON.stringify(measured, null, 2)}\n`)
+  const deviations = findDeviations(runs)
+  const [one, , four] = runs
+  const kept = (word: 'perSubmit' | 'perPoll') => one[word].nodeMicros / four[word].nodeMicros
+  const detail = { runs, deviations }
+  return [
+    {
+      name: 'submits per CPU second of a process: 4 processes against 1',
+      ...{ measured: kept('perSubmit'), unit: '%', bar: 0.85, direction: 'at_least', detail },
+    },
+    {
+      name: 'polls per CPU second of a process: 4 processes against 1',
+      ...{ measured: kept('perPoll'), unit: '%', bar: 0.85, direction: 'at_least', detail },
+    },
+    {
+      name: 'Postgres: its share of the CPU time of submits to 4 processes',
+      measured: four.perSubmit.postgresMicros / (four.perSubmit.postgresMicros + four.perSubmit.nodeMicros),
+      ...{ unit: '%', bar: 0.5, direction: 'at_most', detail },
+    },
+    {
+      name: 'model: largest error for counts and log of a job on 2 and 4 processes',
+      measured: largest(deviations, /^job.*(statements|logBytes)$/),
+      ...{ unit: '%', bar: 0.25, direction: 'at_most', detail },
+    },
+    {
+      name: 'model: largest error for CPU time on 2 and 4 processes',
+      measured: largest(deviations, /Micros$/),
+      ...{ unit: '%', bar: 0.35, direction: 'at_most', detail },
+    },
+  ]
+}
+
+function largest(deviations: readonly Deviation[], what: RegExp): number {
+  return Math.max(...deviations.filter((deviation) => what.test(deviation.what)).map(({ error }) => Math.abs(error)))
+}
