@@ -155,13 +155,13 @@ test('every process would start with the settings that it is given', () => {
   writeFileSync(configFile, JSON.stringify(readConfigOf('platform')))
   for (const { where, args, env } of STARTED) {
     const [command] = args
-    if (args.includes('--join')) continue
     const known = Object.entries(env).filter(([name]) => NAMES.has(name))
     const placed = known.map(([name, value]) => [
       name,
       name === OTHER_ENV.configFile ? configFile : name === ENV.providers ? providersFile : value,
     ])
-    const flags = { ...readFlags(args), ...(command === 'work' ? { role: 'worker' } : {}) }
+    const { join, tokenFile: _, ...given } = readFlags(args)
+    const flags = { ...given, ...(command === 'work' && join === undefined ? { role: 'worker' } : {}) }
     assert.doesNotThrow(
       () =>
         loadConfig({ flags, env: Object.fromEntries(placed), cwd: folder.path, isForUpkeep: command === 'migrate' }),
