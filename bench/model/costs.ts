@@ -10,6 +10,8 @@ export interface Cost {
   readonly notifies: number
   /** What Postgres writes to its log. */
   readonly logBytes: number
+  /** How long all processes together were there for it: what they cost by the second is charged by this. */
+  readonly processSeconds: number
 }
 
 /** A job with its stream, one poll of its end, and its output fetched once. */

@@ -14,7 +14,7 @@ import type { JobCost, LoadName, MeasuredRun } from './costs.ts'
 import { measureSpent, perOne } from './meter.ts'
 
 const CLIENTS = { light: 1, heavy: 64 }
-const JOBS_PER_PROCESS = { light: 200, heavy: 1500 }
+const JOBS_PER_PROCESS = { light: 100, heavy: 600 }
 const LOAD_SECONDS = 4
 const IDLE_MS = 8000
 
@@ -63,7 +63,8 @@ async function measureJobs(setup: Setup): Promise<Pick<MeasuredRun, 'perJob' | '
     const jobs = perNode * nodes.length
     return { ...perOne(spent, jobs), objectWrites: 1, objectReads: 1, outputBytes: outputBytes / jobs }
   }
-  const { notifies: _, ...idlePerSecond } = perOne(idle, idle.seconds * nodes.length)
+  const { nodeMicros, postgresMicros, statements, logBytes } = perOne(idle, idle.processSeconds)
+  const idlePerSecond = { nodeMicros, postgresMicros, statements, logBytes }
   return { perJob: { light: await measure('light'), heavy: await measure('heavy') }, idlePerSecond }
 }
 

@@ -6,13 +6,8 @@ import type { SqlCounts } from '../kit/count-sql.ts'
 import type { ServerChild } from '../kit/server-child.ts'
 import type { Cost } from './costs.ts'
 
-interface Reading extends Cost {
+interface Reading extends Omit<Cost, 'processSeconds'> {
   readonly atMs: number
-}
-
-export interface Spent {
-  readonly total: Cost
-  readonly seconds: number
 }
 
 const TICK_MICROS = 10_000
@@ -20,29 +15,28 @@ const TICK_MICROS = 10_000
 export async function measureSpent(
   { nodes, server }: { readonly nodes: readonly ServerChild[]; readonly server: PostgresServer },
   work: () => Promise<void>,
-): Promise<Spent> {
+): Promise<Cost> {
   const before = await readAll(nodes, server)
   await work()
   const after = await readAll(nodes, server)
   return {
-    seconds: (after.atMs - before.atMs) / 1000,
-    total: {
-      nodeMicros: after.nodeMicros - before.nodeMicros,
-      postgresMicros: after.postgresMicros - before.postgresMicros,
-      statements: after.statements - before.statements,
-      notifies: after.notifies - before.notifies,
-      logBytes: after.logBytes - before.logBytes,
-    },
+    nodeMicros: after.nodeMicros - before.nodeMicros,
+    postgresMicros: after.postgresMicros - before.postgresMicros,
+    statements: after.statements - before.statements,
+    notifies: after.notifies - before.notifies,
+    logBytes: after.logBytes - before.logBytes,
+    processSeconds: ((after.atMs - before.atMs) / 1000) * nodes.length,
   }
 }
 
-export function perOne({ total }: Spent, count: number): Cost {
+export function perOne(total: Cost, count: number): Cost {
   return {
     nodeMicros: total.nodeMicros / count,
     postgresMicros: total.postgresMicros / count,
     statements: total.statements / count,
     notifies: total.notifies / count,
     logBytes: total.logBytes / count,
+    processSeconds: total.processSeconds / count,
   }
 }
 

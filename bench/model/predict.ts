@@ -2,7 +2,8 @@
  * What a service of a given size needs, out of what one job costs: how many cores of Postgres, how much log, how many connections, what
  * comes to its end first, into how many clusters accounts have to be divided, and what a million jobs cost.
  */
-import type { IdleCost, JobCost, MeasuredRun } from './costs.ts'
+import type { JobModel } from './check-model.ts'
+import type { IdleCost } from './costs.ts'
 
 /** A service as somebody plans it. */
 export interface Plan {
@@ -10,6 +11,8 @@ export interface Plan {
   readonly apiNodes: number
   /** Workers that reach the database themselves; those that joined over HTTPS are none. */
   readonly directWorkers: number
+  /** Processes that claim and have room for a job at a moment: each looks when another one announces work. */
+  readonly withRoom: number
   /** How long a job runs, and how often its progress is written meanwhile. */
   readonly runSeconds: number
   readonly progressSeconds: number
@@ -93,26 +96,30 @@ const ROW_BYTES = 4000
 const MOVES_PER_JOB = 4
 const CONNECTIONS_PER_API = 9
 const CONNECTIONS_PER_WORKER = 5
+// Half of REMOTE_WORK_MS in src/compose/job-actions.ts.
+const MEAN_WAIT_SECONDS = 0.025
 const MONTH_SECONDS = 30 * 86_400
 const GIGABYTE = 1e9
 
 interface Given {
-  readonly cost: JobCost
+  readonly job: JobModel
   readonly idle: IdleCost
   readonly limits?: Limits
   readonly prices?: Prices
 }
 
-export function predict(plan: Plan, { cost, idle, limits = LIMITS, prices = PRICES }: Given): Need {
+export function predict(plan: Plan, { job, idle, limits = LIMITS, prices = PRICES }: Given): Need {
   const { jobsPerSecond: rate, apiNodes, directWorkers } = plan
   const processes = apiNodes + directWorkers
   const progressMicros = Math.floor(plan.runSeconds / plan.progressSeconds) * PROGRESS_MICROS
   const seconds = plan.retentionDays * 86_400
+  const looks = plan.withRoom * looksPerSecond(rate)
+  const spend = (word: keyof IdleCost) => rate * job.own[word] + looks * job.perPeer[word] + processes * idle[word]
   const need = {
-    atelierCores: (rate * cost.nodeMicros + processes * idle.nodeMicros) / 1e6,
-    postgresCores: (rate * (cost.postgresMicros + progressMicros) + processes * idle.postgresMicros) / 1e6,
-    statementsPerSecond: rate * cost.statements + processes * idle.statements,
-    logBytesPerSecond: rate * cost.logBytes + processes * idle.logBytes,
+    atelierCores: spend('nodeMicros') / 1e6,
+    postgresCores: (spend('postgresMicros') + rate * progressMicros) / 1e6,
+    statementsPerSecond: spend('statements'),
+    logBytesPerSecond: spend('logBytes'),
     connections: apiNodes * CONNECTIONS_PER_API + directWorkers * CONNECTIONS_PER_WORKER,
     deliveriesPerSecond: rate * MOVES_PER_JOB * processes,
     busiestJobsPerSecond: rate * plan.busiestShare,
@@ -133,37 +140,36 @@ export function predict(plan: Plan, { cost, idle, limits = LIMITS, prices = PRIC
     ...need,
     shards: Math.max(1, Math.ceil(Math.max(...parts))),
     first,
-    usdPerMillion: toUsd(need, plan, cost, prices),
+    usdPerMillion: toUsd(need, plan, prices),
   }
 }
 
 type Amounts = Pick<Need, 'atelierCores' | 'postgresCores' | 'databaseBytes' | 'objectBytes'>
 
 /** Without GPUs, which cost a hundred times as much, and without traffic out, which differs by a factor of ten. */
-function toUsd(need: Amounts, plan: Plan, cost: JobCost, prices: Prices): number {
+function toUsd(need: Amounts, plan: Plan, prices: Prices): number {
   const perMonth =
     (MONTH_SECONDS / 3600) * (need.atelierCores * prices.coreHour + need.postgresCores * prices.databaseCoreHour) +
     (need.databaseBytes / GIGABYTE) * prices.databaseGigabyteMonth +
     (need.objectBytes / GIGABYTE) * prices.objectGigabyteMonth
-  const requests = 1000 * (cost.objectWrites * prices.thousandWrites + cost.objectReads * prices.thousandReads)
+  // One output, written once and fetched once.
+  const requests = 1000 * (prices.thousandWrites + prices.thousandReads)
   return perMonth / ((plan.jobsPerSecond * MONTH_SECONDS) / 1e6) + requests
 }
 
+/** How often a process with room looks, when so many jobs a second are announced elsewhere: announcements wait for each other. */
+function looksPerSecond(rate: number): number {
+  return rate / (1 + rate * MEAN_WAIT_SECONDS)
+}
+
 /** The rate at which one Postgres is at its end, and by what. */
-export function findEnd({ cost, limits = LIMITS }: { readonly cost: JobCost; readonly limits?: Limits }): {
+export function findEnd({ job, limits = LIMITS }: { readonly job: JobModel; readonly limits?: Limits }): {
   readonly jobsPerSecond: number
   readonly by: string
 } {
   const ends = [
-    { jobsPerSecond: (limits.postgresCores * 1e6) / cost.postgresMicros, by: toWords('postgresCores') },
-    { jobsPerSecond: limits.logBytesPerSecond / cost.logBytes, by: toWords('logBytesPerSecond') },
+    { jobsPerSecond: (limits.postgresCores * 1e6) / job.own.postgresMicros, by: toWords('postgresCores') },
+    { jobsPerSecond: limits.logBytesPerSecond / job.own.logBytes, by: toWords('logBytesPerSecond') },
   ]
   return ends.toSorted((a, b) => a.jobsPerSecond - b.jobsPerSecond)[0]
-}
-
-/** The run that the model is fed with. */
-export function baseOf(runs: readonly MeasuredRun[]): MeasuredRun {
-  const found = runs.find(({ processes }) => processes === 1)
-  if (found === undefined) throw new Error('there is no run of one process')
-  return found
 }

@@ -1,18 +1,24 @@
 /** The tables of the model, as docs/scale.md shows them. */
 import { toTable } from '../kit/figure.ts'
-import { findDeviations } from './check-model.ts'
+import { findDeviations, fitJobs } from './check-model.ts'
 import { LOADS, type Measured } from './costs.ts'
-import { baseOf, findEnd, type Need, type Plan, predict, toWords } from './predict.ts'
+import { findEnd, type Need, type Plan, predict, toWords } from './predict.ts'
 
 const SHAPE = { runSeconds: 10, progressSeconds: 2, busiestShare: 0.05, outputBytes: 2e6, retentionDays: 7 }
 
 export const PLANS: Readonly<Record<string, Plan>> = {
-  '10 GPUs, 2 `api`': { ...SHAPE, jobsPerSecond: 1, apiNodes: 2, directWorkers: 10 },
-  '100 GPUs, 4 `api`': { ...SHAPE, jobsPerSecond: 10, apiNodes: 4, directWorkers: 20 },
-  '1,000 GPUs joined, 10 `api`': { ...SHAPE, jobsPerSecond: 100, apiNodes: 10, directWorkers: 0 },
-  '1,000 GPUs joined, 100 `api`': { ...SHAPE, jobsPerSecond: 100, apiNodes: 100, directWorkers: 0 },
-  '10,000 GPUs joined, 100 `api`': { ...SHAPE, jobsPerSecond: 1000, apiNodes: 100, directWorkers: 0 },
-  '100,000 GPUs joined, 500 `api`': { ...SHAPE, jobsPerSecond: 10_000, apiNodes: 500, directWorkers: 0 },
+  '10 GPUs, 2 `api`': { ...SHAPE, jobsPerSecond: 1, apiNodes: 2, directWorkers: 10, withRoom: 5 },
+  '100 GPUs, 4 `api`': { ...SHAPE, jobsPerSecond: 10, apiNodes: 4, directWorkers: 20, withRoom: 8 },
+  '1,000 GPUs joined, 10 `api`': { ...SHAPE, jobsPerSecond: 100, apiNodes: 10, directWorkers: 0, withRoom: 200 },
+  '1,000 GPUs joined, 100 `api`': { ...SHAPE, jobsPerSecond: 100, apiNodes: 100, directWorkers: 0, withRoom: 200 },
+  '10,000 GPUs joined, 100 `api`': { ...SHAPE, jobsPerSecond: 1000, apiNodes: 100, directWorkers: 0, withRoom: 1000 },
+  '100,000 GPUs joined, 500 `api`': {
+    ...SHAPE,
+    jobsPerSecond: 10_000,
+    apiNodes: 500,
+    directWorkers: 0,
+    withRoom: 5000,
+  },
 }
 
 /** What one costs, by how many processes shared the database. */
@@ -43,19 +49,19 @@ function toMillis(micros: number): string {
 
 /** Where one Postgres ends, if all its processes have little to do at a time, and if they have much. */
 export function toEndTable(measured: Measured): string {
-  const { perJob } = baseOf(measured.runs)
   const rows = LOADS.map((load) => {
-    const { jobsPerSecond, by } = findEnd({ cost: perJob[load] })
+    const { jobsPerSecond, by } = findEnd({ job: fitJobs(measured.runs, load) })
     return [load, `${(Math.round(jobsPerSecond / 10) * 10).toString()} jobs/s`, by]
   })
   return toTable(rows, ['load of a process', 'one Postgres ends at', 'by'])
 }
 
 export function toPlanTable(measured: Measured): string {
-  const { perJob, idlePerSecond } = baseOf(measured.runs)
+  const job = fitJobs(measured.runs, 'light')
+  const [{ idlePerSecond: idle }] = measured.runs
   const rows = Object.entries(PLANS).map(([name, plan]) => {
     // Workers have few jobs at a time, however large the service is, so what they write is hardly shared.
-    return [name, ...toCells(predict(plan, { cost: perJob.light, idle: idlePerSecond }))]
+    return [name, ...toCells(predict(plan, { job, idle }))]
   })
   return toTable(rows, [
     ...['plan', 'Atelier', 'Postgres', 'log', 'connections', 'notices delivered', 'rows, 7 days', 'bytes, 7 days'],

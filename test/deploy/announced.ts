@@ -8,5 +8,4 @@ export const ANNOUNCED: ReadonlySet<string> = new Set([
   'ATELIER_ADVERTISE',
   'work --join',
   'work --token-file',
-  '/admin/v1/pools/{id}',
 ])

@@ -11,25 +11,35 @@ interface Schemas {
 /** The complaints about an object, each with where it stands. */
 export type Judge = (object: { readonly apiVersion: string; readonly kind: string }) => string[]
 
+const opened = new Map<string, Judge>()
+
+/** Of one version; its schemas are compiled once, each when it is first needed. */
 export function openKubernetes(version: string): Judge {
+  const known = opened.get(version)
+  if (known !== undefined) return known
+  const files = [`kubernetes-${version}`, 'custom-resources'].map(
+    (name) => JSON.parse(read(`test/fixtures/deploy/${name}.json`)) as Schemas,
+  )
   const judges = new Map<string, ValidateFunction>()
-  for (const file of [`kubernetes-${version}`, 'custom-resources']) {
-    const { kinds, definitions } = JSON.parse(read(`test/fixtures/deploy/${file}.json`)) as Schemas
-    const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
-    for (const [kind, schema] of Object.entries(kinds)) {
-      judges.set(kind, ajv.compile({ ...schema, $id: `${file}:${kind.replaceAll(/\W/g, '-')}`, definitions }))
-    }
-  }
-  return (object) => {
+  const judge: Judge = (object) => {
     const kind = `${object.apiVersion} ${object.kind}`
-    const judge = judges.get(kind)
-    return judge === undefined ? [`no schema for ${kind}`] : toComplaints(judge, object)
+    const file = files.find(({ kinds }) => Object.hasOwn(kinds, kind))
+    if (file === undefined) return [`no schema for ${kind}`]
+    const compiled = judges.get(kind) ?? compile({ ...file.kinds[kind], definitions: file.definitions })
+    judges.set(kind, compiled)
+    return toComplaints(compiled, object)
   }
+  opened.set(version, judge)
+  return judge
+}
+
+function compile({ $id: _, ...schema }: Record<string, unknown>): ValidateFunction {
+  return new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).compile(schema)
 }
 
 export function judgeCompose(file: unknown): string[] {
-  const schema = JSON.parse(read('test/fixtures/deploy/compose-spec.json')) as object
-  return toComplaints(new Ajv2020({ strict: false, validateFormats: false, allErrors: true }).compile(schema), file)
+  const schema = JSON.parse(read('test/fixtures/deploy/compose-spec.json')) as Record<string, unknown>
+  return toComplaints(compile(schema), file)
 }
 
 function toComplaints(judge: ValidateFunction, object: unknown): string[] {
