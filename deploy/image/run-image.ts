@@ -15,14 +15,14 @@ export interface Image {
   readonly entrypoint: readonly string[]
 }
 
-/** From now on only /tmp and /data can be written. */
+/** From now on only /tmp and /data can be written. The latter is what a cluster gives: of root, and open to a group. */
 export function mountReadOnly({ root, user }: Image): void {
-  const [uid, gid] = user.split(':')
+  const [, gid] = user.split(':')
   command('mount', ['--bind', root, root])
   command('mount', ['-t', 'proc', 'proc', path.join(root, 'proc')])
   mountDevices(path.join(root, 'dev'))
   command('mount', ['-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', path.join(root, 'tmp')])
-  command('mount', ['-t', 'tmpfs', '-o', `mode=0700,uid=${uid},gid=${gid}`, 'tmpfs', path.join(root, 'data')])
+  command('mount', ['-t', 'tmpfs', '-o', `mode=2777,uid=0,gid=${gid}`, 'tmpfs', path.join(root, 'data')])
   command('mount', ['-o', 'remount,bind,ro', root])
 }
 

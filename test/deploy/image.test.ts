@@ -18,6 +18,11 @@ test('the image runs as a numbered user that is not root', () => {
   assert.match(image.user, /^[1-9]\d*:[1-9]\d*$/)
 })
 
+test('the data lie in a folder of their own below the volume', () => {
+  // The program closes its data folder to others, which only the owner of a folder may do.
+  assert.equal(path.dirname(image.env['ATELIER_DATA_DIR']), '/data')
+})
+
 test('the program is started without a shell in between, and serves', () => {
   assert.deepEqual(image.command, ['/usr/local/bin/atelier', 'serve'])
   assert.match(read('deploy/docker/atelier'), /^#!\/usr\/local\/bin\/node\n/)
