@@ -77,10 +77,8 @@ export function mountDevices(folder: string): void {
 }
 
 function run(text: string, { root, workdir }: Built, { args }: BuildOptions): void {
-  command('chroot', [root, '/bin/sh', '-c', `cd ${workdir} && ${text}`], {
-    ...{ PATH: process.env['ATELIER_BUILD_PATH'] ?? process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' },
-    ...args,
-  })
+  // The machine's own environment: how it reaches the network is part of that.
+  command('chroot', [root, '/bin/sh', '-c', `cd ${workdir} && ${text}`], { ...process.env, ...args })
 }
 
 function copy({ flags, text }: Instruction, state: Built, around: Around): void {
