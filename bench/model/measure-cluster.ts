@@ -14,9 +14,9 @@ import type { JobCost, LoadName, MeasuredRun } from './costs.ts'
 import { measureSpent, perOne } from './meter.ts'
 
 const CLIENTS = { light: 1, heavy: 64 }
-const JOBS_PER_PROCESS = { light: 100, heavy: 600 }
-const LOAD_SECONDS = 4
-const IDLE_MS = 8000
+const JOBS_PER_PROCESS = { light: 60, heavy: 300 }
+const LOAD_SECONDS = 3
+const IDLE_MS = 6000
 
 export async function measureCluster(processes: number): Promise<MeasuredRun> {
   // No checkpoint in between: the whole pages that follow one would be charged to whoever comes first.
@@ -91,14 +91,19 @@ async function runJobs(
 
 async function runJob(url: string, color: number): Promise<number> {
   const body = JSON.stringify({ workflow: freshWorkflow(color) })
-  const { id } = await readJson<{ id: string }>(await fetch(`${url}/api/v2/jobs`, { method: 'POST', body }))
-  await (await fetch(`${url}/api/v2/jobs/${id}/events`)).text()
+  const { id } = await readJson<{ id: string }>(await ask(`${url}/api/v2/jobs`, { method: 'POST', body }))
+  await (await ask(`${url}/api/v2/jobs/${id}/events`)).text()
   type Ended = { readonly status: string; readonly outputs: readonly { readonly url: string }[] }
-  const { status, outputs } = await readJson<Ended>(await fetch(`${url}/api/v2/jobs/${id}`))
+  const { status, outputs } = await readJson<Ended>(await ask(`${url}/api/v2/jobs/${id}`))
   if (status !== 'succeeded') throw new Error(`job ${id} is ${status}`)
-  const picture = await fetch(new URL(outputs[0].url, url))
+  const picture = await ask(new URL(outputs[0].url, url))
   if (!picture.ok) throw new Error(`${picture.url} answered ${picture.status}`)
   return (await picture.arrayBuffer()).byteLength
+}
+
+/** On a connection of its own: one that is kept may be closed by the other side at the moment it is used again. */
+function ask(url: string | URL, { method = 'GET', body }: { method?: string; body?: string } = {}): Promise<Response> {
+  return fetch(url, { method, headers: { connection: 'close' }, ...(body !== undefined && { body }) })
 }
 
 async function readJson<Body>(answer: Response): Promise<Body> {
