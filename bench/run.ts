@@ -8,6 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith } from './compare.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { model } from './model/scenario.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
@@ -17,9 +18,9 @@ import { heldCalls } from './scenarios/held-calls.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
-import { model } from './scenarios/model.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
+import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
 import { router } from './scenarios/router.ts'
 import { sockets } from './scenarios/sockets.ts'
@@ -47,6 +48,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   bodies,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
+  'postgres-jobs': postgresJobs,
   model,
 }
 

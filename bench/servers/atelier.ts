@@ -8,8 +8,8 @@ import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { Engine } from '../../src/domain/engine/engine-port.ts'
-import { countSql } from '../kit/count-sql.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { countNotifies, countStatements } from '../kit/server-cost.ts'
 import { startTurnMeter, type TurnMeter } from '../kit/turn-meter.ts'
 import { freshWorkflow } from '../kit/workflows.ts'
 import { createHeldEngine, type HeldEngine, type SamplePace } from './held-engine.ts'
@@ -21,7 +21,6 @@ interface Settings {
   readonly [flag: string]: unknown
 }
 
-const sqlCounts = countSql()
 const { engine: engineKind, ...flags } = readSettings<Settings>()
 const dataDir = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
 const held = engineKind === 'held' ? createHeldEngine() : null
@@ -61,7 +60,7 @@ reportToParent(app.url, {
       turns ??= startTurnMeter()
       return turns.takeLongestMs()
     }
-    if (command === 'sqlCounts') return sqlCounts()
+    if (command === 'sqlCounts') return { statements: countStatements(), notifies: countNotifies() }
     if (command === 'runEngine') return timeEngine(app.engine as Engine, argument as { first: number; count: number })
     if (command === 'waitForRun') return (held as HeldEngine).started.then(() => true)
     if (command === 'sample') return (held as HeldEngine).sample(argument as SamplePace).then(() => true)

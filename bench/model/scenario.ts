@@ -5,9 +5,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import type { Figure } from '../kit/figure.ts'
-import { type Deviation, findDeviations } from '../model/check-model.ts'
-import type { Measured, MeasuredRun } from '../model/costs.ts'
-import { measureCluster } from '../model/measure-cluster.ts'
+import { type Deviation, findDeviations } from './check-model.ts'
+import type { Measured, MeasuredRun } from './costs.ts'
+import { measureCluster } from './measure-cluster.ts'
 
 const PROCESSES = [1, 2, 4]
 
