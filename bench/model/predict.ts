@@ -90,7 +90,7 @@ export function toWords(limit: keyof typeof WORDS): string {
   return WORDS[limit]
 }
 
-// The plan's own figures of section "On paper": a write of progress, and what of a job stays in the database.
+// Not measured by bench/model: a write of progress, what of a job stays in the database, and its moves that are announced.
 const PROGRESS_MICROS = 200
 const ROW_BYTES = 4000
 const MOVES_PER_JOB = 4
