@@ -23,6 +23,7 @@ import { postgresClaims } from './scenarios/postgres-claims.ts'
 import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
 import { router } from './scenarios/router.ts'
+import { s3 } from './scenarios/s3.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
@@ -50,6 +51,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   'postgres-submits': postgresSubmits,
   'postgres-jobs': postgresJobs,
   model,
+  s3,
 }
 
 const { values, positionals: wanted } = parseArgs({

@@ -132,8 +132,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
-  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = openSealer(secrets)
+  const assets = createAssetActions(config.assets, {
+    ...{ store, opened, maxUploadBytes, storageLimitOf, sealer, clock, log },
+  })
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
