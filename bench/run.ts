@@ -8,6 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith } from './compare.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { model } from './model/scenario.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
@@ -50,6 +51,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
   'postgres-jobs': postgresJobs,
+  model,
   s3,
   processes,
 }
