@@ -1,8 +1,9 @@
 /** Reads counters of several processes and of their Postgres server, and says what lies between two readings. */
 import { Client } from 'pg'
 import type { PostgresServer } from '../../test/support/postgres/postgres-server.ts'
+import { readFamilyMicros } from '../kit/processor-time.ts'
 import type { ServerChild } from '../kit/server-child.ts'
-import { readLogPosition, readServerMicros } from '../kit/server-cost.ts'
+import { readLogPosition } from '../kit/server-cost.ts'
 import type { Cost } from './costs.ts'
 
 interface Reading extends Omit<Cost, 'processSeconds'> {
@@ -46,7 +47,7 @@ async function readAll(nodes: readonly ServerChild[], server: PostgresServer): P
   return {
     atMs: performance.now(),
     nodeMicros: sum(usages.map(({ cpuMicros }) => cpuMicros)),
-    postgresMicros: readServerMicros(server.pid),
+    postgresMicros: readFamilyMicros(server.pid),
     statements: sum(counts.map(({ statements }) => statements)),
     notifies: sum(counts.map(({ notifies }) => notifies)),
     logBytes: await readLogBytes(server.url),

@@ -10,7 +10,12 @@ function openProcesses() {
   const clock = createFixedClock()
   const store = { nodes: createMemoryNodes().store, isExclusive: false, schemaNumber: 1 }
   const open = (role: Role) =>
-    openServiceNode({ ...{ store, role, clock }, version: '1', workers: () => ({}), log: silentLog })
+    openServiceNode({
+      ...{ store, role, clock, takesWorkers: false },
+      version: '1',
+      workers: () => ({}),
+      log: silentLog,
+    })
   return { clock, store, open }
 }
 
