@@ -15,7 +15,7 @@ export function createLocalBus<Event>({ log }: LocalBusOptions): EventBus<Event>
   const call = createSubscriptions<CallMoved>('call', log)
   return {
     publishChanged: changed.publish,
-    publishLive: (notice) => live.publish(notice, true),
+    publishLive: live.publish,
     publishWork: (pool) => work.publish(pool),
     publishDirectory: directory.publish,
     publishCall: call.publish,

@@ -12,7 +12,8 @@ test('a reload in one process is one reload in each; a catalogue with a fault is
   const reloads: string[] = []
   let outcome: ReloadOutcome = { outcome: 'reloaded', models: 1 }
   const open = (name: string) => {
-    const bus = createWireBus({ medium: medium.join(), log: silentLog })
+    const end = medium.join()
+    const bus = createWireBus({ medium: end, links: end.links, log: silentLog })
     const reload = async () => {
       reloads.push(name)
       return outcome

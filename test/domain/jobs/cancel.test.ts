@@ -158,7 +158,7 @@ jobTest('an unknown, foreign or malformed id is not found', async (rig) => {
 
 test('a cancel by another process whose notice was lost stops the run once the gap is known', async () => {
   const end = createLoopback().join()
-  const bus = createWireBus({ medium: end, log: silentLog })
+  const bus = createWireBus({ medium: end, links: end.links, log: silentLog })
   const rig = await openRig({ bus, worker: { renewEveryMs: 1_000_000 } })
   try {
     rig.worker.start()

@@ -18,7 +18,7 @@ const ENDED: Job = {
 async function startTwo() {
   const medium = createLoopback()
   const ends = [medium.join(), medium.join()]
-  const join = (end: (typeof ends)[number]) => createWireBus({ medium: end, log: silentLog })
+  const join = (end: (typeof ends)[number]) => createWireBus({ medium: end, links: end.links, log: silentLog })
   const options = { sockets: { isPerClient: true } }
   const [one, other] = [
     await startSockets({ ...options, bus: join(ends[0]) }),
@@ -29,7 +29,10 @@ async function startTwo() {
     other,
     medium,
     otherEnd: ends[1],
-    [Symbol.asyncDispose]: async () => void (await Promise.all([one.server.close(), other.server.close()])),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([one.server.close(), other.server.close()])
+      await medium[Symbol.asyncDispose]()
+    },
   }
 }
 
