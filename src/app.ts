@@ -12,6 +12,7 @@ import { type AssetActions, createAssetActions } from './compose/asset-actions.t
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
 import { type FleetOverrides, openEngines } from './compose/engines/open-engines.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
+import { toBusGauges } from './compose/metrics/bus-gauges.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
@@ -95,9 +96,12 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
+  let address: string | null = null
   const { role } = config
   const opens = PARTS_OF[role]
-  const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
+  const node = opening.use(
+    await openServiceNode({ store, version, role, workers: () => poolWorkers(), address: () => address, clock, log }),
+  )
   serviceClock.follow(store, node.heartbeat)
   const opened = await openBlobs(config.blobs, config.assets, {
     users: store.isExclusive ? null : await findUsers(node),
@@ -113,7 +117,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { resident } = engines
   const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics(version, errorTypeOf)
-  const bus = opening.use(await openBus(config.bus, { secrets, log }))
+  const bus = opening.use(
+    await openBus(config.bus, { storeConfig: config.store, secrets, store, heartbeat: node.heartbeat, clock, log }),
+  )
+  address = bus.address
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
@@ -222,6 +229,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
     hasRoom: opened.hasRoom,
+    busHears: () => bus.health()?.isHearing !== false,
   })
   const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(
@@ -250,7 +258,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  const gauges = [...http.gauges, ...toBusGauges(bus)]
+  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges })
   const sweeping = new AbortController()
   // Beside other processes, bytes without a record may be bytes whose record is on its way.
   const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null

@@ -38,11 +38,12 @@ import type { Store } from '../domain/store.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
+import type { OpenedBus } from './open-bus.ts'
 
 interface JobParts {
   readonly store: Store
   readonly blobs: Blobs
-  readonly bus: EventBus<LiveEvent>
+  readonly bus: EventBus<LiveEvent> & Pick<OpenedBus, 'health'>
   readonly fleet: Fleet
   readonly directory: EngineDirectory
   readonly assets: AssetActions
@@ -102,6 +103,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       // Whoever sees the job knows which process runs it.
       workerId: parts.heartbeat.nodeId,
       pool,
+      isWoken: () => bus.health()?.isHearing === true,
       maxOvertakes: parts.maxOvertakes,
       workers,
       previewOutputs: config.previewOutputs,

@@ -23,6 +23,8 @@ interface ServiceNodeDeps {
   readonly role: Role
   /** How many workers this process has, by pool. */
   readonly workers: () => Readonly<Record<string, number>>
+  /** Where other processes hear live what runs here; null: nowhere, or not yet. */
+  readonly address: () => string | null
   readonly clock: Clock
   readonly log: Log
 }
@@ -34,7 +36,13 @@ const LEAD_MS = 15_000
 export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNodeParts> {
   const { store, version, role, workers, clock, log } = deps
   const nodeId = newUuidV4()
-  const about = (): NodeAbout => ({ version, role, host: hostname(), workers: workers(), schema: store.schemaNumber })
+  const about = (): NodeAbout => {
+    const address = deps.address()
+    return {
+      ...{ version, role, host: hostname(), workers: workers(), schema: store.schemaNumber },
+      ...(address !== null && { address }),
+    }
+  }
   if (store.isExclusive) {
     const heartbeat = createLoneHeartbeat({ nodeId, about })
     return {

@@ -6,16 +6,20 @@ interface ReadinessDeps {
   readonly isClockSane: () => boolean
   /** Whether bytes can be stored. */
   readonly hasRoom: () => Promise<boolean>
+  /** Whether notices of other processes arrive; without them everything still works, and later. */
+  readonly busHears: () => boolean
 }
 
 export interface Readiness {
   /** null when ready, else a reason that is safe to show. */
   notReadyReason(): Promise<string | null>
+  /** Parts that do not do well and can be done without; none: all is well. */
+  degraded(): readonly string[]
   /** From now on this process is not ready: whoever sends it requests shall stop. */
   drain(): void
 }
 
-export function createReadiness({ storeAnswers, isClockSane, hasRoom }: ReadinessDeps): Readiness {
+export function createReadiness({ storeAnswers, isClockSane, hasRoom, busHears }: ReadinessDeps): Readiness {
   let isDraining = false
   return {
     async notReadyReason() {
@@ -24,6 +28,7 @@ export function createReadiness({ storeAnswers, isClockSane, hasRoom }: Readines
       if (!isClockSane()) return 'clock'
       return (await hasRoom()) ? null : 'storage'
     },
+    degraded: () => (busHears() ? [] : ['bus']),
     drain() {
       isDraining = true
     },

@@ -6,6 +6,7 @@
 import { isIP } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
 import path from 'node:path'
+import { type BusConfig, toBusConfig } from './bus-config.ts'
 import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
@@ -152,9 +153,6 @@ export interface PostgresConfig {
 
 export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
 
-/** `local`: within this process. `notify`: between all processes on one Postgres. */
-export type BusConfig = { readonly kind: 'local' } | { readonly kind: 'notify'; readonly database: PostgresConfig }
-
 export interface LogConfig {
   readonly level: (typeof LOG_LEVELS)[number]
   readonly requests: boolean
@@ -234,6 +232,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
       secretKey: values.secretKey[0] ?? null,
       formerSecretKeys: values.secretKey.slice(1),
       databasePassword: toDatabasePassword(values, toAbsolute),
+      busPassword: values.bus?.password ?? null,
       adminToken: values.adminToken,
       signingKeys: values.signingKeys,
       providers: toProvidersSecret(values, toAbsolute),
@@ -334,7 +333,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     dataDirectory: directory,
     store,
     blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
-    bus: store.kind === 'postgres' ? { kind: 'notify', database: store } : { kind: 'local' },
+    bus: toBusConfig(values, toAbsolute),
     log: { level: values.logLevel, requests: values.logRequests },
   }
 }

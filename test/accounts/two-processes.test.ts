@@ -13,7 +13,7 @@ import { createDirectories } from '../../src/compose/open-directories.ts'
 import type { Caller } from '../../src/domain/accounts/caller.ts'
 import { openDeployments } from '../../src/domain/deployments/deployments.ts'
 import type { Store } from '../../src/domain/store.ts'
-import { createLoopback } from '../support/loopback-medium.ts'
+import { createLoopback } from '../support/bus/loopback-medium.ts'
 
 const CONFIG = { tiers: { free: {}, pro: { concurrentJobs: 9 } }, tiersFile: null, prices: null, jwt: null }
 

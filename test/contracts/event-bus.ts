@@ -281,10 +281,13 @@ export function testSharedBus({ openPair, settle }: SharedBusOpener): void {
     const stop = other.onLive({ jobId: 'job' }, seen(later))
     assert.deepEqual(later, ['past started', 'past x', 'past y'])
     stop()
-    assert.deepEqual([early, late], [
-      ['past started', 'past x', 'news y'],
-      ['past started', 'past x', 'news y'],
-    ])
+    assert.deepEqual(
+      [early, late],
+      [
+        ['past started', 'past x', 'news y'],
+        ['past started', 'past x', 'news y'],
+      ],
+    )
   })
 
   test('a picture arrives with its bytes, between what was told before and after it, however large', async () => {

@@ -14,6 +14,7 @@ export function createLocalBus<Event>({ log }: LocalBusOptions): EventBus<Event>
   const directory = createSubscriptions<DirectoryChanged>('directory', log)
   const call = createSubscriptions<CallMoved>('call', log)
   return {
+    hasOthers: false,
     publishChanged: changed.publish,
     publishLive: live.publish,
     publishWork: (pool) => work.publish(pool),

@@ -99,6 +99,7 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
   links.connect({ onTold: hearLink, onLost: () => moves.release() })
 
   return {
+    hasOthers: true,
     publishChanged(notice) {
       changed.publish(notice)
       tellOthers({ kind: 'changed', notice })

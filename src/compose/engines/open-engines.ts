@@ -20,7 +20,7 @@ import type { ServiceNodeParts } from '../open-service-node.ts'
 import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
 
-const SERVICE_ID_KEY = 'serviceId'
+export const SERVICE_ID_KEY = 'serviceId'
 
 interface FleetParts {
   readonly clock: Clock

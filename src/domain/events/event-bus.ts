@@ -65,6 +65,8 @@ export interface CallMoved {
 export type Unsubscribe = () => void
 
 export interface EventBus<Event> {
+  /** Whether other processes may publish here, too. */
+  readonly hasOthers: boolean
   publishChanged(notice: JobChanged): void
   publishLive(notice: JobLive<Event>): void
   /** Work may be waiting: a job was queued, or an ended one has freed capacity. Without a pool: in any. */

@@ -15,6 +15,8 @@ export interface NodeAbout {
   readonly host: string
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
+  /** Where other processes hear live what runs there; absent: nowhere. */
+  readonly address?: string
   /** How many migrations its program knows; absent: it is older than this field. */
   readonly schema?: number
 }

@@ -13,13 +13,16 @@ interface OperatorOptions {
   readonly role: string
   /** null when ready, else a reason that is safe to show. */
   readonly notReadyReason: () => Promise<string | null>
+  /** Parts that do not do well and can be done without. */
+  readonly degraded: () => readonly string[]
   /** Prometheus text and its media type. */
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
 const PATHS = ['/healthz', '/readyz', '/metrics']
 
-export function createOperatorSurface({ guardMetrics, role, notReadyReason, metrics }: OperatorOptions): Surface {
+export function createOperatorSurface(options: OperatorOptions): Surface {
+  const { guardMetrics, role, notReadyReason, degraded, metrics } = options
   return {
     name: 'operator',
     register(app) {
@@ -27,7 +30,10 @@ export function createOperatorSurface({ guardMetrics, role, notReadyReason, metr
       app.get('/readyz', async (_request, reply) => {
         const reason = await notReadyReason()
         const isReady = reason === null
-        return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not_ready', reason, role })
+        const status = isReady ? 'ready' : 'not_ready'
+        const parts = degraded()
+        const more = parts.length > 0 ? { degraded: parts } : {}
+        return reply.code(isReady ? 200 : 503).send({ status, reason, role, ...more })
       })
       app.get('/metrics', async (request, reply) => {
         await guardMetrics(request.raw)

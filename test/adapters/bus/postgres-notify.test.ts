@@ -7,7 +7,7 @@ import { silentLog } from '../../../lib/log.ts'
 import type { ProcessBus } from '../../../src/adapters/bus/bus-health.ts'
 import { openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
 import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
-import { LinkNetwork } from '../../support/bus-links.ts'
+import { LinkNetwork } from '../../support/bus/link-network.ts'
 import { startPostgres } from '../../support/postgres/postgres-server.ts'
 import { createBareDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
 

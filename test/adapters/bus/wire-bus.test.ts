@@ -3,7 +3,7 @@ import { after, test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { createWireBus } from '../../../src/adapters/bus/wire-bus.ts'
 import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
-import { createLoopback, type Loopback } from '../../support/loopback-medium.ts'
+import { createLoopback, type Loopback } from '../../support/bus/loopback-medium.ts'
 
 const loopbacks: Loopback[] = []
 after(() => Promise.all(loopbacks.map((each) => each[Symbol.asyncDispose]())))

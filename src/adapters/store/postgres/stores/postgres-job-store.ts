@@ -5,7 +5,7 @@ import { toJob } from '../../rows/job-row.ts'
 import { countByStatus } from '../operations/accounts/account-counters.ts'
 import { cancelJob } from '../operations/jobs/cancel-job.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
-import { createFindJob, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
+import { createFindJob, findHolders, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
 import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
 import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
@@ -35,7 +35,10 @@ export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick
   }
 }
 
-type JobReads = Pick<JobStore, 'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'>
+type JobReads = Pick<
+  JobStore,
+  'find' | 'findOwner' | 'findHolders' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'
+>
 
 function createJobReads({ read }: StoreParts): JobReads {
   const findJob = createFindJob(read)
@@ -47,6 +50,7 @@ function createJobReads({ read }: StoreParts): JobReads {
     findWorkflow: (accountId, jobId, now) => findWorkflow(read, { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => findLog(read, { accountId, jobId, now: now.getTime() }),
     findOwner: (jobId) => findOwner(read, jobId),
+    findHolders: (jobIds) => findHolders(read, jobIds),
     list: (accountId, query) => listJobs(read, accountId, query),
     countByStatus: () => countByStatus(read),
   }

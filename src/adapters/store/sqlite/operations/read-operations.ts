@@ -23,7 +23,13 @@ import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
-import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
+import {
+  prepareFindHolders,
+  prepareFindJob,
+  prepareFindLog,
+  prepareFindOwner,
+  prepareFindWorkflow,
+} from './jobs/find-job.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
@@ -38,6 +44,7 @@ export function prepareReadOperations(database: DatabaseSync) {
   return {
     findJob: prepareFindJob(database, { completeJob }),
     findOwner: prepareFindOwner(database),
+    findHolders: prepareFindHolders(database),
     findWorkflow: prepareFindWorkflow(database),
     findLog: prepareFindLog(database),
     listJobs: prepareListJobs(database, { completeJob }),

@@ -67,7 +67,7 @@ function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
 
 type JobReads = Pick<
   JobStore,
-  'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
+  'find' | 'findOwner' | 'findHolders' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
 >
 
 function createJobReads(read: StoreChannels['read']): JobReads {
@@ -81,6 +81,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     list: (accountId, query) => listJobs(read, accountId, query),
     findLanes: (known) => read.call('findLanes', known),
     findOwner: (jobId) => read.call('findOwner', jobId),
+    findHolders: async (jobIds) => new Map(await read.call('findHolders', jobIds)),
     countByStatus: () => read.call('countByStatus', null),
   }
 }

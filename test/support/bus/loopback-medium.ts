@@ -3,11 +3,11 @@
  * bytes at every other end, a turn later and in order. It can lose what is sent, as a broken connection does.
  */
 import { setImmediate as turn } from 'node:timers/promises'
-import { silentLog } from '../../lib/log.ts'
-import { LiveLinks } from '../../src/adapters/bus/live/live-links.ts'
-import type { Channel, ChannelEvents, Transport } from '../../src/adapters/bus/live/transport.ts'
-import type { Medium } from '../../src/adapters/bus/wire-bus.ts'
-import type { EncodedNotice } from '../../src/domain/events/notice-lines.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { LiveLinks } from '../../../src/adapters/bus/live/live-links.ts'
+import type { Channel, ChannelEvents, Transport } from '../../../src/adapters/bus/live/transport.ts'
+import type { Medium } from '../../../src/adapters/bus/wire-bus.ts'
+import type { EncodedNotice } from '../../../src/domain/events/notice-lines.ts'
 
 interface LoopbackEnd extends Medium {
   readonly links: LiveLinks

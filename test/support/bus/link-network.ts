@@ -1,11 +1,11 @@
 /** Live links between the buses of one test over real sockets, with an internal listener each. */
-import { silentLog } from '../../lib/log.ts'
-import { createLinkAuth } from '../../src/adapters/bus/live/link-auth.ts'
-import type { LinkTiming } from '../../src/adapters/bus/live/link-watcher.ts'
-import { LiveLinks } from '../../src/adapters/bus/live/live-links.ts'
-import type { OutboxBounds } from '../../src/adapters/bus/live/outbox.ts'
-import { openSocketTransport, type SocketTransport } from '../../src/adapters/bus/live/socket-transport.ts'
-import type { Peer } from '../../src/adapters/bus/live/transport.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { createLinkAuth } from '../../../src/adapters/bus/live/link-auth.ts'
+import type { LinkTiming } from '../../../src/adapters/bus/live/link-watcher.ts'
+import { LiveLinks } from '../../../src/adapters/bus/live/live-links.ts'
+import type { OutboxBounds } from '../../../src/adapters/bus/live/outbox.ts'
+import { openSocketTransport, type SocketTransport } from '../../../src/adapters/bus/live/socket-transport.ts'
+import type { Peer } from '../../../src/adapters/bus/live/transport.ts'
 
 export const LINK_KEY = new Uint8Array(32).fill(7)
 
