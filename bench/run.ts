@@ -10,6 +10,7 @@ import { compareWith } from './compare.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
+import { bus } from './scenarios/bus.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
@@ -44,6 +45,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   held: heldCalls,
   stalls,
   bodies,
+  bus,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
 }

@@ -14,6 +14,7 @@ import type { LiveEvent } from '../domain/events/live-event.ts'
 import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../domain/store.ts'
 import { SERVICE_ID_KEY } from './engines/open-engines.ts'
+import { toLinkKeys } from './link-keys.ts'
 import { toConnection } from './storage/postgres-connection.ts'
 
 interface BusDeps {
@@ -70,8 +71,8 @@ async function openNotifyBus(listener: ListenerConfig, deps: BusDeps): Promise<O
   const { LiveLinks } = await import('../adapters/bus/live/live-links.ts')
   const { openSocketTransport } = await import('../adapters/bus/live/socket-transport.ts')
   const { nodeId } = heartbeat
-  const auth = createLinkAuth({ keys: toKeys(secrets), self: nodeId, now: () => clock.now() })
-  const transport = await openSocketTransport({ auth, host: listener.host, port: listener.port, log })
+  const auth = createLinkAuth({ keys: toLinkKeys(secrets), self: nodeId, now: () => clock.now() })
+  const transport = await openSocketTransport({ auth, host: listener.host, port: listener.port })
   try {
     const links = new LiveLinks({ transport, directory: createLinkDirectory(deps), log })
     const { url, password, ssl } = toConnection(storeConfig as PostgresConfig, secrets.databasePassword)
@@ -88,10 +89,6 @@ async function openNotifyBus(listener: ListenerConfig, deps: BusDeps): Promise<O
     await transport[Symbol.asyncDispose]()
     throw error
   }
-}
-
-function toKeys({ secretKey, formerSecretKeys }: BusDeps['secrets']): readonly Uint8Array[] {
-  return [...(secretKey === null ? [] : [secretKey]), ...formerSecretKeys].map((key) => key.reveal())
 }
 
 function createLinkDirectory({ store, heartbeat }: Pick<BusDeps, 'store' | 'heartbeat'>): LinkDirectory {

@@ -290,6 +290,20 @@ export function testSharedBus({ openPair, settle }: SharedBusOpener): void {
     )
   })
 
+  test('whoever comes back is shown everything again, what happened meanwhile included', async () => {
+    const [one, other] = await openPair()
+    const [before, after]: string[][] = [[], []]
+    const stop = other.onLive({ jobId: 'job' }, (notice) => before.push(textOf(notice)))
+    one.publishLive(live('1'))
+    await waitUntil(() => before.length === 1)
+    stop()
+    one.publishLive(live('2'))
+    other.onLive({ accountId: 'account' }, (notice) => after.push(textOf(notice)))
+    one.publishLive(live('3'))
+    await waitUntil(() => after.length === 3)
+    assert.deepEqual([before, after], [['1'], ['1', '2', '3']])
+  })
+
   test('a picture arrives with its bytes, between what was told before and after it, however large', async () => {
     const [one, other] = await openPair()
     const heard: LiveEvent[] = []

@@ -47,7 +47,11 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
   const heard = new LiveLog()
   const live = createLiveSubscriptions<LiveEvent>(log, {
     onWatched: (topic) => links.watch(topic),
-    onUnwatched: (topic) => links.unwatch(topic),
+    onUnwatched(topic) {
+      links.unwatch(topic)
+      // Nobody would hear how it goes on.
+      heard.forget(topic, (each) => links.isWatched(each))
+    },
     *past(topic) {
       for (const { notice } of heard.of(topic)) if (notice.kind === 'live') yield notice.notice
     },

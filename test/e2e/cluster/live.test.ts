@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { startFleetApp } from '../../support/app/fleet-app.ts'
 import type { SpawnedServer } from '../../support/app/spawn-server.ts'
+import { runInProcess } from '../../support/cli/in-process.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
 import { LegacyClient } from '../../support/clients/legacy-client.ts'
 import { type Frame, isText, openSocket, type TestSocket } from '../../support/clients/test-socket.ts'
@@ -50,9 +51,11 @@ describe('two processes for requests and one for jobs, live', () => {
   let [here, there]: SpawnedServer[] = []
   let worker: SpawnedServer
   let fake: FakeComfy
+  let databaseUrl = ''
 
   before(async () => {
     const processes = stack.use(await openRoleProcesses())
+    databaseUrl = processes.databaseUrl
     fake = stack.use(await startFakeComfy({}))
     here = await processes.api()
     there = await processes.api()
@@ -97,8 +100,7 @@ describe('two processes for requests and one for jobs, live', () => {
     const id = await new LegacyClient(there.url).accepted(graphOf(2000), { client_id: 'late' })
     await fake.held('finishing')
     const socket = await connect(here.url, 'late')
-    const frame = await socket.until((each) => isText(each, 'executing'))
-    assert.ok('type' in frame && frame.data['node'] === '7', JSON.stringify(frame))
+    await socket.until((each) => isText(each, 'executing') && each.data['node'] === '7')
     assert.ok(!socket.frames.some((each) => isText(each, 'execution_start')), 'what was long ago is no news')
     fake.release('finishing')
     await socket.until(isEnd)
@@ -128,6 +130,18 @@ describe('two processes for requests and one for jobs, live', () => {
       fake.faults.viewBytesPerSecond = null
     }
     await socket.close()
+  })
+
+  test('the doctor reaches every process, and says which it does not', async () => {
+    const env = { ATELIER_DATABASE: databaseUrl, ATELIER_SECRET_KEY: 'ab'.repeat(32) }
+    const cwd = process.cwd()
+    const healthy = await runInProcess(['doctor', '--port', '0'], { cwd, env })
+    assert.match(healthy.stdout, /ok {4}bus +all 3 processes are reached from here/)
+    const stranger = await runInProcess(['doctor', '--port', '0'], {
+      cwd,
+      env: { ...env, ATELIER_SECRET_KEY: 'cd'.repeat(32) },
+    })
+    assert.equal(stranger.stdout.match(/warn {2}bus +.*does not accept our secret key/g)?.length, 3)
   })
 
   test('nobody is told that the bus is degraded, and its figures are there', async () => {

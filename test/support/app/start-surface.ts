@@ -28,6 +28,7 @@ export interface TestSurfaceOptions {
   readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes'>> & { readonly maxStreamsPerAccount?: number }
   readonly server?: Partial<ServerOptions>
   readonly notReadyReason?: string | null
+  readonly degraded?: readonly string[]
   /** The static token of the local kind. */
   readonly token?: string
   readonly log?: Log
@@ -70,7 +71,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const operator = createOperatorSurface({
     role: 'all',
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
-    degraded: () => [],
+    degraded: () => options.degraded ?? [],
     notReadyReason: async () => options.notReadyReason ?? null,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })

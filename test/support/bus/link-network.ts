@@ -31,7 +31,7 @@ export class LinkNetwork {
 
   async join(id: string, options: LinkOptions = {}): Promise<LinkNode> {
     const auth = createLinkAuth({ keys: options.keys ?? [LINK_KEY], self: id, now: () => new Date() })
-    const transport = await openSocketTransport({ auth, host: '127.0.0.1', port: 0, log: silentLog })
+    const transport = await openSocketTransport({ auth, host: '127.0.0.1', port: 0 })
     const port = options.through?.(transport.port) ?? transport.port
     this.peers.set(id, { id, address: `http://127.0.0.1:${port}` })
     const others = () => [...this.peers.values()].filter((peer) => peer.id !== id)

@@ -12,7 +12,7 @@
  */
 import type { EncodedNotice } from '../../../domain/events/notice-lines.ts'
 
-export type WatcherFrame =
+type WatcherFrame =
   | { readonly kind: 'want' | 'leave'; readonly topic: string }
   | { readonly kind: 'taken'; readonly bytes: number }
   | { readonly kind: 'ping' }

@@ -2,8 +2,7 @@
  * One end of a link: tells another process what it wants to hear of the jobs that run here. A topic is answered with what its jobs
  * have told so far, and then with everything that follows. A reader that is not heard of for a while is gone.
  */
-import { BoundedMap } from '../../../../lib/bounded-map.ts'
-import { accountKey, jobKey } from '../subscriptions.ts'
+import { JobMarks } from './job-marks.ts'
 import { PONG, readWatcherFrame, toHeard } from './link-frames.ts'
 import type { LiveLog } from './live-log.ts'
 import { Outbox, type OutboxBounds } from './outbox.ts'
@@ -23,14 +22,13 @@ interface SourceDeps {
 }
 
 const MAX_TOPICS = 100_000
-const MAX_TOLD_JOBS = 10_000
 
 export class LinkSource implements ChannelEvents {
   readonly #deps: SourceDeps
   readonly #outbox: Outbox
   readonly #topics = new Set<string>()
-  /** By job, how far it was told: a second topic about it brings nothing twice. */
-  readonly #toldUntil = new BoundedMap<string, number>(MAX_TOLD_JOBS)
+  /** A second topic about a job brings nothing twice. */
+  readonly #toldUntil = new JobMarks()
   #heardAtMs: number
 
   constructor(deps: SourceDeps) {
@@ -49,7 +47,7 @@ export class LinkSource implements ChannelEvents {
   }
 
   offer(told: ToldNotice): void {
-    if (this.#topics.has(jobKey(told.jobId)) || this.#topics.has(accountKey(told.accountId))) this.#tell(told)
+    if (this.#toldUntil.advance(told, told.seq, this.#topics)) this.#outbox.push(told)
   }
 
   /** Gives a reader up that has been silent for too long: its side may be gone without a word. */
@@ -67,8 +65,11 @@ export class LinkSource implements ChannelEvents {
     if (frame === null) return
     if (frame.kind === 'ping') this.#deps.channel.send(PONG)
     else if (frame.kind === 'taken') this.#outbox.taken(frame.bytes)
-    else if (frame.kind === 'leave') this.#topics.delete(frame.topic)
-    else this.#begin(frame.topic)
+    else if (frame.kind === 'want') this.#begin(frame.topic)
+    else {
+      this.#topics.delete(frame.topic)
+      for (const jobId of this.#toldUntil.forget(frame.topic, this.#topics)) this.#outbox.forget(jobId)
+    }
   }
 
   onClosed(): void {
@@ -80,12 +81,6 @@ export class LinkSource implements ChannelEvents {
     if (this.#topics.size >= MAX_TOPICS) return
     this.#topics.add(topic)
     this.#deps.channel.send(toHeard(topic))
-    for (const told of this.#deps.log.of(topic)) this.#tell(told)
-  }
-
-  #tell(told: ToldNotice): void {
-    if (told.seq <= (this.#toldUntil.get(told.jobId) ?? 0)) return
-    this.#toldUntil.set(told.jobId, told.seq)
-    this.#outbox.push(told)
+    for (const told of this.#deps.log.of(topic)) this.offer(told)
   }
 }

@@ -3,12 +3,11 @@
  * growing pauses when the way breaks, and hangs up when nothing is wanted for a while. After a break the source tells again what it
  * still knows, and what was heard before is passed over, so that nothing is heard twice.
  */
-import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { decodeNotice } from '../../../domain/events/notice-lines.ts'
+import { JobMarks } from './job-marks.ts'
 import { PING, readSourceFrame, type SourceFrame, toLeave, toTaken, toWant } from './link-frames.ts'
 import type { JobNotice } from './told-notice.ts'
 import type { Channel, Peer, Transport } from './transport.ts'
@@ -46,7 +45,6 @@ interface WatcherDeps {
 }
 
 const TAKEN_EVERY_BYTES = 256 * 1024
-const MAX_HEARD_JOBS = 10_000
 // The largest picture, and what may be on its way in pieces at a time.
 const MAX_ARRIVING_BYTES = 512 * 1024 * 1024
 
@@ -61,10 +59,8 @@ export class LinkWatcher {
   #peer: Peer
   readonly #wanted = new Set<string>()
   readonly #heard = new Set<string>()
-  /** By job, how far it was heard. */
-  readonly #heardUntil = new BoundedMap<string, number>(MAX_HEARD_JOBS)
+  readonly #heardUntil = new JobMarks()
   readonly #arriving = new Map<number, Arriving>()
-  readonly #bell = createDoorbell()
   readonly #ending = new AbortController()
   #channel: Channel | null = null
   #running: Promise<void> | null = null
@@ -104,22 +100,27 @@ export class LinkWatcher {
     if (this.#wanted.has(topic) || this.#ending.signal.aborted) return
     this.#wanted.add(topic)
     this.#channel?.send(toWant(topic))
-    this.#bell.ring()
-    this.#running ??= this.#keepOpen().finally(() => {
-      this.#running = null
-    })
+    this.#run()
   }
 
   leave(topic: string): void {
     if (!this.#wanted.delete(topic)) return
     this.#heard.delete(topic)
+    // Whoever wants it again is told everything again; what is still on its way from before is not part of that.
+    this.#heardUntil.forget(topic, this.#wanted)
     this.#channel?.send(toLeave(topic))
   }
 
   async close(): Promise<void> {
     this.#ending.abort()
-    this.#bell.ring()
     await this.#running
+  }
+
+  #run(): void {
+    this.#running ??= this.#keepOpen().finally(() => {
+      this.#running = null
+      if (this.isWanted && !this.#ending.signal.aborted) this.#run()
+    })
   }
 
   async #keepOpen(): Promise<void> {
@@ -190,10 +191,7 @@ export class LinkWatcher {
   #hear({ seq, ageMs, notice: encoded }: Extract<SourceFrame, { kind: 'told' }>): void {
     const notice = decodeNotice(encoded)
     if (notice === null || (notice.kind !== 'changed' && notice.kind !== 'live')) return
-    const { jobId } = notice.notice
-    if (seq <= (this.#heardUntil.get(jobId) ?? 0)) return
-    this.#heardUntil.set(jobId, seq)
-    this.#deps.onTold(notice, ageMs)
+    if (this.#heardUntil.advance(notice.notice, seq, this.#heard)) this.#deps.onTold(notice, ageMs)
   }
 
   #begin({ stream, bytes }: Extract<SourceFrame, { kind: 'large' }>): void {

@@ -41,7 +41,7 @@ interface LinksDeps {
   readonly timing?: Partial<LinkTiming>
 }
 
-export interface LinkReceiver {
+interface LinkReceiver {
   onTold(notice: JobNotice, ageMs: number): void
   /** What was to come over a link may not come. */
   onLost(): void
@@ -104,6 +104,10 @@ export class LiveLinks implements AsyncDisposable {
     const jobId = jobIdOf(topic)
     if (jobId !== null) this.#unfound.delete(jobId)
     for (const watcher of this.#watchers.values()) watcher.leave(topic)
+  }
+
+  isWatched(topic: string): boolean {
+    return this.#topics.has(topic)
   }
 
   /** Another process has said that it runs this job now. */

@@ -65,6 +65,14 @@ export class LiveLog {
     }
   }
 
+  /** Drops the jobs of a topic that no other topic is about. */
+  forget(topic: string, isWatched: (topic: string) => boolean): void {
+    for (const [jobId, { accountId }] of [...this.#jobs]) {
+      const [ofJob, ofAccount] = [jobKey(jobId), accountKey(accountId)]
+      if ((topic === ofJob || topic === ofAccount) && !isWatched(ofJob) && !isWatched(ofAccount)) this.#forget(jobId)
+    }
+  }
+
   #begin({ jobId, accountId }: ToldNotice): JobEntries {
     const job: JobEntries = { entries: new Map(), accountId, bytes: 0, endedAtMs: Number.POSITIVE_INFINITY }
     this.#jobs.set(jobId, job)

@@ -91,6 +91,13 @@ export class Outbox {
     this.#pump()
   }
 
+  /** Nobody wants what waits of this job; what has begun to leave leaves as a whole. */
+  forget(jobId: string): void {
+    clearTimeout(this.#paced.get(jobId)?.timer)
+    this.#paced.delete(jobId)
+    while (this.#remove(jobId, () => true));
+  }
+
   close(): void {
     this.#isClosed = true
     for (const { timer } of this.#paced.values()) clearTimeout(timer)

@@ -7,7 +7,6 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'
-import type { Log } from '../../../../lib/log.ts'
 import type { Greeting, LinkAuth } from './link-auth.ts'
 import type { Channel, ChannelEvents, Peer, Transport } from './transport.ts'
 
@@ -16,7 +15,6 @@ interface SocketTransportOptions {
   readonly host: string
   /** null: the usual one, or any when that is taken, as it is where several processes share a machine. */
   readonly port: number | null
-  readonly log: Log
 }
 
 export interface SocketTransport extends Transport {
@@ -33,7 +31,7 @@ const MAX_SOCKETS = 4096
 const HEADERS_MS = 5000
 
 export async function openSocketTransport(options: SocketTransportOptions): Promise<SocketTransport> {
-  const { auth, log } = options
+  const { auth } = options
   const server = createServer({ headersTimeout: HEADERS_MS, requestTimeout: HEADERS_MS }, (_request, response) => {
     response.writeHead(404, { connection: 'close' }).end()
   })
@@ -64,23 +62,27 @@ export async function openSocketTransport(options: SocketTransportOptions): Prom
     accept(opened) {
       open = opened
     },
-    async dial(peer, events, signal) {
-      for (let keyIndex = 0; ; keyIndex++) {
-        const greeting = auth.greet(peer.id, keyIndex)
-        try {
-          return await dialOnce(peer, { greeting, events, signal })
-        } catch (error) {
-          // The other process may still have the key of before only.
-          if (!(error instanceof NotWelcome) || keyIndex + 1 >= auth.keyCount) throw error
-          log.debug({ node: peer.id }, 'another process does not know the newest secret key yet')
-        }
-      }
-    },
+    dial: (peer, events, signal) => dialSocket(peer, { auth, events, signal }),
     async [Symbol.asyncDispose]() {
       for (const ws of sockets.clients) ws.terminate()
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     },
+  }
+}
+
+/** Rejects when nobody is there, or not the process that is meant. */
+export async function dialSocket(
+  peer: Peer,
+  { auth, ...rest }: { readonly auth: LinkAuth } & Omit<DialOptions, 'greeting'>,
+): Promise<Channel> {
+  for (let keyIndex = 0; ; keyIndex++) {
+    try {
+      return await dialOnce(peer, { greeting: auth.greet(peer.id, keyIndex), ...rest })
+    } catch (error) {
+      // The other process may still have the key of before only.
+      if (!(error instanceof NotWelcome) || keyIndex + 1 >= auth.keyCount) throw error
+    }
   }
 }
 
@@ -115,7 +117,11 @@ function dialOnce({ address }: Peer, { greeting, events, signal }: DialOptions):
     })
     ws.on('unexpected-response', (_request, response) => {
       response.resume()
-      fail(response.statusCode === 401 ? new NotWelcome('refused') : new Error(`answered ${response.statusCode}`))
+      fail(
+        response.statusCode === 401
+          ? new NotWelcome('it does not accept our secret key, or is another process by now')
+          : new Error(`answered ${response.statusCode}`),
+      )
     })
     ws.on('error', fail)
     ws.on('close', () => fail(new Error('the connection was closed')))

@@ -38,6 +38,8 @@ const MAX_UNENDED = 50_000
 const MAX_HELD_BACK = 1000
 // The last event of a run in another process follows its end within the time of one message. When the way is broken it does not.
 const REMOTE_END_MS = 250
+// What a run has told so far comes in one go; when nothing more of it follows, its reader is up to date.
+const CAUGHT_UP_MS = 50
 const RETURNED =
   'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
@@ -52,7 +54,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   const { bus, runs, channelOf, jobClients, isPerClient, findJob, onCaughtUp, log } = deps
   /** Runs whose last event has not come yet, each with the end of the wait for it. */
   const endings = new Map<string, () => void>()
-  const catchingUp = new Map<string, NodeJS.Immediate>()
+  const catchingUp = new Map<string, NodeJS.Timeout>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
   const followed = new Map<string, Unsubscribe>()
@@ -145,11 +147,11 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     }
     runs.take(key, event, () => {})
     const { jobId, accountId } = key
-    if (catchingUp.has(jobId)) return
-    const told = setImmediate(() => {
+    clearTimeout(catchingUp.get(jobId))
+    const told = setTimeout(() => {
       catchingUp.delete(jobId)
       onCaughtUp(accountId, jobId)
-    })
+    }, CAUGHT_UP_MS)
     catchingUp.set(jobId, told)
   }
 
@@ -238,7 +240,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       followed.clear()
       for (const stopWaiting of endings.values()) stopWaiting()
       endings.clear()
-      for (const told of catchingUp.values()) clearImmediate(told)
+      for (const told of catchingUp.values()) clearTimeout(told)
       catchingUp.clear()
       heldBack.clear()
     },

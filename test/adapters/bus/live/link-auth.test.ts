@@ -1,8 +1,9 @@
 /** Who may open a link, and who may answer one. */
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
 import { test } from 'node:test'
-import { silentLog } from '../../../../lib/log.ts'
+import { WebSocketServer } from 'ws'
 import { createLinkAuth } from '../../../../src/adapters/bus/live/link-auth.ts'
 import { openSocketTransport } from '../../../../src/adapters/bus/live/socket-transport.ts'
 
@@ -70,7 +71,7 @@ test('keys are changed one process after the other: all are accepted, the newest
 
 async function openListener(self: string, keys: Uint8Array[]) {
   const auth = createLinkAuth({ keys, self, now: () => new Date() })
-  const transport = await openSocketTransport({ auth, host: '127.0.0.1', port: 0, log: silentLog })
+  const transport = await openSocketTransport({ auth, host: '127.0.0.1', port: 0 })
   let accepted = 0
   transport.accept(() => {
     accepted++
@@ -91,8 +92,13 @@ test('over a socket: nobody without the key is let in, nobody without it is beli
   const channel = await one.transport.dial(at('other', other.transport.port), events, signal)
   assert.equal(other.accepted(), 1)
   channel.close()
-  await assert.rejects(stranger.transport.dial(at('other', other.transport.port), events, signal), /refused/)
-  await assert.rejects(one.transport.dial(at('gone', other.transport.port), events, signal), /refused/)
+  await assert.rejects(stranger.transport.dial(at('other', other.transport.port), events, signal), /secret key/)
+  await assert.rejects(one.transport.dial(at('gone', other.transport.port), events, signal), /another process/)
+  const impostor = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+  await once(impostor, 'listening')
+  const { port } = impostor.address() as AddressInfo
+  await assert.rejects(one.transport.dial(at('other', port), events, signal), /has not the secret key/)
+  impostor.close()
   assert.equal(other.accepted(), 1)
 })
 

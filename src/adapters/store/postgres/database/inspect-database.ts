@@ -1,6 +1,7 @@
 /** Reads what an operator should know about a database server, also while services run on it. Changes nothing. */
 import { once } from 'node:events'
 import { settlesWithin } from '../../../../../lib/waiting/sleep.ts'
+import type { NodeAbout } from '../../../../domain/service-nodes/node-store.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import type { ConnectionOptions } from './connections.ts'
 import { mustBeSupported } from './migrate-database.ts'
@@ -33,6 +34,8 @@ export interface DatabaseFacts {
   readonly oldestSnapshotMs: number
   /** False behind a pooler that hands a connection to somebody else after each transaction. */
   readonly hearsNotices: boolean
+  /** The processes that live on it now. */
+  readonly nodes: readonly { readonly id: string; readonly about: NodeAbout }[]
   /** Replication slots that nobody reads, and that keep the server's log from being removed. */
   readonly idleSlots: readonly string[]
 }
@@ -78,6 +81,11 @@ const READ = {
     `SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 * 1000
      FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()`,
   ),
+  hasNodes: statement<[boolean]>('inspect.has-nodes', `SELECT to_regclass('node') IS NOT NULL`),
+  nodes: statement<[string, string]>(
+    'inspect.nodes',
+    `SELECT id, about FROM node WHERE alive_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id`,
+  ),
   idleSlots: statement<[string]>(
     'inspect.idle-slots',
     'SELECT slot_name::text FROM pg_replication_slots WHERE NOT active',
@@ -114,8 +122,15 @@ async function readFacts(session: Session): Promise<DatabaseFacts> {
     bloated: bloated.map(([table, dead, live]) => ({ table, dead, live })),
     oldestSnapshotMs,
     hearsNotices: await hearNotice(session),
+    nodes: await readNodes(session),
     idleSlots: await texts(READ.idleSlots),
   }
+}
+
+async function readNodes(session: Session): Promise<DatabaseFacts['nodes']> {
+  const [hasNodes] = (await session.get(READ.hasNodes)) ?? [false]
+  const rows = hasNodes ? await session.all(READ.nodes) : []
+  return rows.map(([id, about]) => ({ id, about: JSON.parse(about) as NodeAbout }))
 }
 
 /** The second question, whose statement is prepared and whose round trip is therefore as short as it gets. */
