@@ -1,7 +1,6 @@
 /** The event bus that the configuration names. One within the process is enough where one process serves the store. */
 import { hostname } from 'node:os'
 import type { Clock } from '../../lib/clock.ts'
-import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { BusHealth } from '../adapters/bus/bus-health.ts'
 import type { LinkDirectory } from '../adapters/bus/live/live-links.ts'
@@ -13,7 +12,7 @@ import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
 import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../domain/store.ts'
-import { SERVICE_ID_KEY } from './engines/open-engines.ts'
+import { readServiceId } from './engines/service-id.ts'
 import { toLinkKeys } from './link-keys.ts'
 import { toConnection } from './storage/postgres-connection.ts'
 
@@ -55,7 +54,7 @@ async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusD
     user: config.user ?? undefined,
     password: secrets.busPassword?.reveal(),
     credentialsFile: config.credentialsFile ?? undefined,
-    cluster: await store.ensureMeta(SERVICE_ID_KEY, newUuidV4),
+    cluster: await readServiceId(store),
     nodeId: heartbeat.nodeId,
     directory: createLinkDirectory(deps),
     log,
@@ -96,13 +95,19 @@ function createLinkDirectory({ store, heartbeat }: Pick<BusDeps, 'store' | 'hear
     async listPeers() {
       const live = await heartbeat.findLive()
       return live
-        .filter(({ id }) => id !== heartbeat.nodeId)
+        .filter(({ id, about: { via } }) => id !== heartbeat.nodeId && via === undefined)
         .map(({ id, about: { address = null, host } }) => ({
           id,
           address: isReachable(address, host) ? address : null,
         }))
     },
-    findHolders: (jobIds) => store.jobs.findHolders(jobIds),
+    async findHolders(jobIds) {
+      const holders = await store.jobs.findHolders(jobIds)
+      if (holders.size === 0) return holders
+      const joined = new Map((await heartbeat.findLive()).map(({ id, about: { via } }) => [id, via]))
+      // A joined worker is heard where it speaks.
+      return new Map([...holders].map(([jobId, workerId]) => [jobId, joined.get(workerId) ?? workerId]))
+    },
   }
 }
 

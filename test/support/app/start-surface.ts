@@ -71,8 +71,8 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const operator = createOperatorSurface({
     role: 'all',
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
-    degraded: () => options.degraded ?? [],
     notReadyReason: async () => options.notReadyReason ?? null,
+    degraded: async () => options.degraded ?? [],
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })
   const docs = createDocs({ gate, document: spec.document })

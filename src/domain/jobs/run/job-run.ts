@@ -61,6 +61,7 @@ export class JobRun {
     })
     this.#outputs = createRunOutputs(deps, {
       job: claim.job,
+      lease: this.lease,
       earlier: claim.earlierOutputs,
       committer: this.#committer,
       onFault: (cause, fault) => this.#onOutputFault(cause, fault),
@@ -198,7 +199,7 @@ export class JobRun {
     const { id: jobId, accountId } = this.claim.job
     this.version = outcome.version
     const { version } = outcome
-    this.#deps.bus.publishChanged({ jobId, accountId, version, ...(isDetail && { isDetail }) })
+    this.#deps.bus.publishChanged?.({ jobId, accountId, version, ...(isDetail && { isDetail }) })
     if (outcome.status === 'canceling') this.cancel()
   }
 
