@@ -58,7 +58,7 @@ async function measureWay(): Promise<Figure[]> {
       name: 'transactions of an idle process',
       measured: idle / 3,
       unit: '/s',
-      bar: 1,
+      bar: 3.5,
       direction: 'at_most',
       detail: { processes: 3, overMs: IDLE_MS },
     },
@@ -128,7 +128,7 @@ async function hearSocket({ url }: SpawnedServer, clientId: string) {
   const ws = new WebSocket(`${url.replace('http', 'ws')}/ws?clientId=${clientId}`)
   ws.on('message', (data: Buffer, isBinary) => {
     if (isBinary) {
-      note(arrivals, `preview of ${data.byteLength}`)
+      note(arrivals, `preview ${data.subarray(-60).toString('hex')}`)
       return
     }
     const { type, data: said } = JSON.parse(data.toString()) as { type: string; data: Record<string, unknown> }
@@ -159,10 +159,7 @@ async function hearStream({ url }: SpawnedServer, id: string): Promise<Arrivals>
   while (true) {
     const frame = await events.next()
     if (frame === null) return arrivals
-    const { status, progress, data_base64: picture } = frame.data ?? {}
-    if (frame.event === 'preview') note(arrivals, `preview ${String(picture).slice(-60)}`)
-    else if (frame.event !== 'comment')
-      note(arrivals, `${frame.event} ${status} ${progress?.step} ${progress?.message}`)
+    if (frame.event !== 'comment') note(arrivals, `${frame.event} ${JSON.stringify(frame.data).slice(-200)}`)
   }
 }
 

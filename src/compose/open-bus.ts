@@ -103,10 +103,13 @@ function createLinkDirectory({ store, heartbeat }: Pick<BusDeps, 'store' | 'hear
     },
     async findHolders(jobIds) {
       const holders = await store.jobs.findHolders(jobIds)
-      if (holders.size === 0) return holders
-      const joined = new Map((await heartbeat.findLive()).map(({ id, about: { via } }) => [id, via]))
-      // A joined worker is heard where it speaks.
-      return new Map([...holders].map(([jobId, workerId]) => [jobId, joined.get(workerId) ?? workerId]))
+      if (holders.size === 0) return new Map()
+      const live = await heartbeat.findLive()
+      const joined = new Set(live.flatMap(({ id, about: { via } }) => (via === undefined ? [] : [id])))
+      // A joined worker speaks through whichever process it has reached.
+      const all = live.flatMap(({ id }) => (joined.has(id) || id === heartbeat.nodeId ? [] : [id]))
+      const toSources = (workerId: string) => (joined.has(workerId) ? all : [workerId])
+      return new Map([...holders].map(([jobId, workerId]) => [jobId, toSources(workerId)]))
     },
   }
 }

@@ -43,7 +43,7 @@ export class LinkNetwork {
           new Map(
             jobIds.flatMap((jobId) => {
               const holder = this.holders.get(jobId) ?? others()[0]?.id
-              return holder === undefined || holder === id ? [] : [[jobId, holder] as const]
+              return holder === undefined || holder === id ? [] : [[jobId, [holder]] as const]
             }),
           ),
       },

@@ -82,7 +82,7 @@ export function createLoopback(): Loopback {
       directory: {
         listPeers: async () => others().map((each) => ({ id: each, address: null })),
         // Tests have two ends: a job that is watched at one of them runs at the other.
-        findHolders: async (jobIds) => new Map(jobIds.map((jobId) => [jobId, others()[0]])),
+        findHolders: async (jobIds) => new Map(jobIds.map((jobId) => [jobId, others().slice(0, 1)])),
       },
       log: silentLog,
     })

@@ -17,8 +17,8 @@ import type { Channel, Peer, Transport } from './transport.ts'
 export interface LinkDirectory {
   /** Every process that lives, this one apart. */
   listPeers(): Promise<readonly Peer[]>
-  /** By job, the id of the process that holds it; without those that nobody holds. */
-  findHolders(jobIds: readonly string[]): Promise<ReadonlyMap<string, string>>
+  /** By job, the processes that may tell of it: mostly the one that holds it. Without jobs that nobody holds. */
+  findHolders(jobIds: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>
 }
 
 export interface LinkStats {
@@ -114,14 +114,15 @@ export class LiveLinks implements AsyncDisposable {
   noteHolder(jobId: string, nodeId: string, accountTopic: string): void {
     const topic = jobKey(jobId)
     const isWatched = this.#topics.has(topic)
-    if (isWatched) this.#unfound.delete(jobId)
+    if (!isWatched && !this.#topics.has(accountTopic)) return
     const watcher = this.#watchers.get(nodeId)
-    if (isWatched && watcher !== undefined) watcher.want(topic)
-    else if (watcher === undefined && (isWatched || this.#topics.has(accountTopic))) {
-      if (isWatched) this.#unfound.add(jobId)
-      this.#mustFindPeers = true
-      this.#look()
+    if (watcher === undefined) this.#mustFindPeers = true
+    if (isWatched) {
+      watcher?.want(topic)
+      // It may have spoken for somebody whose news come by another process.
+      this.#unfound.add(jobId)
     }
+    if (isWatched || watcher === undefined) this.#look()
   }
 
   /** Whether what this process tells about one of these topics comes over a link. */
@@ -230,10 +231,10 @@ export class LiveLinks implements AsyncDisposable {
       for (const jobId of jobIds) this.#unfound.add(jobId)
       throw error
     })
-    if ([...holders.values()].some((nodeId) => !this.#watchers.has(nodeId))) await this.#findPeers()
-    for (const [jobId, nodeId] of holders) {
+    if ([...holders.values()].flat().some((nodeId) => !this.#watchers.has(nodeId))) await this.#findPeers()
+    for (const [jobId, nodeIds] of holders) {
       const topic = jobKey(jobId)
-      if (this.#topics.has(topic)) this.#watchers.get(nodeId)?.want(topic)
+      if (this.#topics.has(topic)) for (const nodeId of nodeIds) this.#watchers.get(nodeId)?.want(topic)
     }
   }
 

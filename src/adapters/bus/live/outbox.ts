@@ -17,8 +17,9 @@ export interface OutboxBounds {
   readonly maxPictureBytes: number
   /** The largest frame; what is larger goes in pieces. */
   readonly pieceBytes: number
-  /** The pause between two previews of a job. */
+  /** The pause between two previews of a job, in the long run, and how many may come at once after a rest. */
   readonly previewEveryMs: number
+  readonly previewBurst: number
 }
 
 export const OUTBOX_BOUNDS: OutboxBounds = {
@@ -27,6 +28,7 @@ export const OUTBOX_BOUNDS: OutboxBounds = {
   maxPictureBytes: 256 * 1024 * 1024,
   pieceBytes: 256 * 1024,
   previewEveryMs: 100,
+  previewBurst: 8,
 }
 
 interface OutboxDeps {
@@ -55,7 +57,8 @@ export class Outbox {
   readonly #queues = new Map<string, Waiting[]>()
   /** Previews whose time has not come. */
   readonly #paced = new Map<string, { readonly told: ToldNotice; readonly timer: NodeJS.Timeout }>()
-  readonly #previewAtMs = new BoundedMap<string, number>(MAX_PACED_JOBS)
+  /** By job, until when its previews have been given out: each takes its pause. */
+  readonly #previewsUntilMs = new BoundedMap<string, number>(MAX_PACED_JOBS)
   #waitingBytes = 0
   #pictureBytes = 0
   #sentBytes = 0
@@ -72,8 +75,9 @@ export class Outbox {
     const { jobId } = told
     if (told.weight === 'preview') {
       if (this.#withdraw(jobId, 'preview')) this.#deps.onPreviewDropped()
-      const dueMs = (this.#previewAtMs.get(jobId) ?? Number.NEGATIVE_INFINITY) + this.#deps.bounds.previewEveryMs
-      const pauseMs = dueMs - this.#deps.now()
+      const { previewEveryMs, previewBurst } = this.#deps.bounds
+      const untilMs = this.#previewsUntilMs.get(jobId) ?? Number.NEGATIVE_INFINITY
+      const pauseMs = untilMs - (previewBurst - 1) * previewEveryMs - this.#deps.now()
       if (pauseMs > 0) {
         this.#pace(told, pauseMs)
         return
@@ -137,7 +141,10 @@ export class Outbox {
     const encoded = told.encoded
     if (encoded === null) return
     const bytes = Buffer.byteLength(encoded.line) + (encoded.bytes?.byteLength ?? 0) + FRAME_HEAD_BYTES
-    if (told.weight === 'preview') this.#previewAtMs.set(told.jobId, this.#deps.now())
+    if (told.weight === 'preview') {
+      const untilMs = this.#previewsUntilMs.get(told.jobId) ?? Number.NEGATIVE_INFINITY
+      this.#previewsUntilMs.set(told.jobId, Math.max(untilMs, this.#deps.now()) + this.#deps.bounds.previewEveryMs)
+    }
     const queue = this.#queues.get(told.jobId) ?? []
     queue.push({ told, bytes, begun: null })
     this.#queues.set(told.jobId, queue)

@@ -64,11 +64,11 @@ test('a reader that takes what it is sent gets everything in order', () => {
 })
 
 test('previews come at a pace; the newest is sent when its time has come, or before whatever ends something', () => {
-  const { text, step, preview, words, counts, outbox } = openOutbox()
-  for (const fill of [1, 2, 3]) preview(fill)
+  const { text, step, preview, words, counts, outbox } = openOutbox({ previewBurst: 2 })
+  for (const fill of [0, 1, 2, 3]) preview(fill)
   step(4)
   text('the node has ended')
-  assert.deepEqual(words(), ['preview 1', '4', 'preview 3', 'the node has ended'])
+  assert.deepEqual(words(), ['preview 0', 'preview 1', '4', 'preview 3', 'the node has ended'])
   assert.equal(counts.dropped, 1)
   outbox.close()
 })

@@ -41,7 +41,7 @@ async function openBus({
     proveMs: 200,
     directory: {
       listPeers: async () => others().map((id) => ({ id, address: null })),
-      findHolders: async (jobIds) => new Map(jobIds.map((jobId) => [jobId, others()[0]])),
+      findHolders: async (jobIds) => new Map(jobIds.map((jobId) => [jobId, others().slice(0, 1)])),
     },
     log: silentLog,
   })
